@@ -1,0 +1,60 @@
+# Everything runs in .venv, which the first target makes. Needed: Python 3.11 or later, make, the network.
+# `make` lists the targets.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/pytest -p no:cacheprovider
+ONLY_K = $(if $(ONLY),-k '$(ONLY)')
+export PYTHON INSTALL VENV
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check fix generate faults bench wheel clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP) ## Make .venv with everything that development needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@sh .ci/setup venv
+	@touch $@
+
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running
+	@sh .ci/setup go
+	@$(BIN)/vkprovider demo $(if $(KEEP),--keep)
+
+test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what is missing
+	@sh .ci/setup needs
+	@$(MAKE) --no-print-directory --silent $(STAMP)
+	@$(MAKE) --no-print-directory check
+	@$(PYTEST) tests/unit tests/component tests/cluster --durations=20 --session-timeout=2700
+
+check: $(STAMP) ## Lint, format, types, import contracts, generated files
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
+	$(BIN)/python -m vkprovider.cli.generated --check
+
+fix: $(STAMP) ## Repair what ruff can, and format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+generate: $(STAMP) ## Write the CRDs and the reference pages anew from the code
+	$(BIN)/python -m vkprovider.cli.generated
+
+faults: $(STAMP) ## The long fault scenarios; ONLY=name runs those whose name contains it
+	@sh .ci/setup go
+	@$(PYTEST) tests/faults -v $(ONLY_K)
+
+bench: $(STAMP) ## The benchmarks; ONLY=name runs one
+	@sh .ci/setup go
+	@$(BIN)/python -m bench $(ONLY)
+
+wheel: $(STAMP) ## Build the wheel into dist/
+	@rm -rf build/lib build/bdist*
+	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean: ## Remove .venv and everything built; the cached control plane stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
