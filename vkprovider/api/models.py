@@ -1,0 +1,247 @@
+"""The custom resources `CMLWorker` and `LabletDefinition`: what an admin writes, documented field by field.
+
+The models are the source: the CRDs in `manifests/crds` are generated from them (`vkprovider crds`), so that a field's
+description, limits and default stand once.
+"""
+
+import ipaddress
+import re
+from typing import Annotated, Final, Literal, Self, TypeVar
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from vkprovider.api import quantities
+from vkprovider.api.errors import InputError
+
+
+class Model(BaseModel):
+    """What all of them share: camelCase on the wire, no unknown fields."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+def _quantity(value: str | float) -> str:
+    if quantities.parse(value) < 0:
+        raise ValueError(f"{str(value)[:40]!r} is negative")
+    return str(value)
+
+
+_NAMESPACE: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+_OBJECT_NAME: Final = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+_KEY: Final = r"^[A-Za-z0-9._-]+$"
+_LABEL_NAME: Final = re.compile(
+    r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
+)
+_LABEL_VALUE: Final = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")
+_DNS_NAME: Final = re.compile(
+    r"^(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$"
+)
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    for name, value in labels.items():
+        if not _LABEL_NAME.match(name):
+            raise ValueError(f"{name[:80]!r} cannot be the name of a label; example: topology.kubernetes.io/zone")
+        if not _LABEL_VALUE.match(value):
+            raise ValueError(f"{value[:80]!r} cannot be the value of label {name}; at most 63 letters, digits, -_.")
+    return labels
+
+
+def _address(value: str) -> str:
+    """Accept what a Node and a Pod may carry as an address: an IP address without a zone, or a DNS name."""
+    try:
+        known = ipaddress.ip_address(value)
+    except ValueError:
+        if not _DNS_NAME.match(value):
+            raise ValueError(f"{value[:80]!r} is neither an IP address nor a DNS name") from None
+    else:
+        if isinstance(known, ipaddress.IPv6Address) and known.scope_id is not None:
+            raise ValueError(f"{value[:80]!r} has a zone, which means nothing to others")
+    return value
+
+
+Quantity = Annotated[
+    str,
+    pydantic.BeforeValidator(_quantity),
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, description="A Kubernetes quantity."),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+M = TypeVar("M", bound=Model)
+
+
+class TlsSpec(Model):
+    """How the worker's certificate is checked."""
+
+    ca_bundle: str | None = Field(None, description="PEM certificates to trust instead of the system's.")
+    insecure_skip_verify: bool = Field(default=False, description="Trust any certificate. For tests only.")
+
+
+class PortRange(Model):
+    """The external ports that the worker opens for its labs, both ends included."""
+
+    start: Port = Field(description="First port.")
+    end: Port = Field(description="Last port.")
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"end {self.end} is below start {self.start}")
+        return self
+
+    @property
+    def size(self) -> int:
+        """How many ports the range holds."""
+        return max(0, self.end - self.start + 1)
+
+
+class CapacitySpec(Model):
+    """What the worker can hold. With `stats: On` CML itself is asked for what is missing here."""
+
+    cpu: Quantity | None = Field(None, description="Cores for labs, for example `64`.")
+    memory: Quantity | None = Field(None, description="Memory for labs, for example `256Gi`.")
+    labs: int | None = Field(None, ge=0, description="Labs at the same time (the Node's `pods`); 200 if unset.")
+    lab_nodes: int | None = Field(None, ge=0, description="Licensed devices running at the same time.")
+
+
+class CMLWorkerSpec(Model):
+    """One Cisco Modeling Labs controller that runs lablets."""
+
+    url: str = Field(description="Where its API is: `https://cml-1.example.com`.", min_length=1)
+    address: Annotated[str, pydantic.AfterValidator(_address)] | None = Field(
+        None, description="What learners reach: an IP address or a name. The url's host if unset."
+    )
+    tunnel: Literal["direct", "mqtt", "http"] = Field("direct", description="How the provider reaches the API.")
+    environment: str = Field(
+        "default",
+        min_length=1,
+        max_length=63,
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$",
+        description="Lablets run only on workers of their own environment. Cannot be changed.",
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "self == oldSelf",
+                    "message": "environment cannot be changed: a changed taint would evict every lablet; "
+                    "create another CMLWorker",
+                }
+            ]
+        },
+    )
+    credentials_secret_name: str | None = Field(
+        None,
+        description="Secret with keys `username` and `password` in the provider's namespace.",
+        max_length=253,
+        pattern=_OBJECT_NAME,
+    )
+    tls: TlsSpec = Field(default_factory=TlsSpec, description="How the worker's certificate is checked.")
+    port_range: PortRange | None = Field(
+        None,
+        description="External ports; the provider's setting if unset.",
+        json_schema_extra={
+            "x-kubernetes-validations": [{"rule": "self.start <= self.end", "message": "end is below start"}]
+        },
+    )
+    capacity: CapacitySpec = Field(default_factory=CapacitySpec, description="What the worker can hold.")
+    stats: Literal["Off", "On"] = Field(
+        "Off",
+        description="Whether CML's system API is asked for capacity and for what foreign labs use.",
+    )
+    node_labels: Annotated[dict[str, str], pydantic.AfterValidator(_labels)] = Field(
+        default_factory=dict, description="Labels of the Node, such as `topology.kubernetes.io/zone`."
+    )
+
+
+class ConfigMapSource(Model):
+    """A topology in a ConfigMap."""
+
+    namespace: str = Field(description="Namespace of the ConfigMap.", max_length=63, pattern=_NAMESPACE)
+    name: str = Field(description="Name of the ConfigMap.", max_length=253, pattern=_OBJECT_NAME)
+    key: str = Field("cml.yaml", description="Key that holds the topology.", max_length=253, pattern=_KEY)
+
+
+class SourceSpec(Model):
+    """Where the topology comes from: exactly one of the fields."""
+
+    inline: str | None = Field(None, description="The topology itself, as CML exports it.")
+    config_map: ConfigMapSource | None = Field(None, description="A ConfigMap that holds it.")
+
+
+class ResourcesSpec(Model):
+    """Overrides of what one lablet is charged; what is unset is computed from the topology."""
+
+    cpu: Quantity | None = Field(None, description="Cores.")
+    memory: Quantity | None = Field(None, description="Memory.")
+    lab_nodes: int | None = Field(None, ge=0, description="Licensed devices.")
+    ports: int | None = Field(None, ge=0, description="External ports.")
+
+
+class LdsSpec(Model):
+    """How the Lab Delivery System takes part."""
+
+    enabled: bool = Field(default=True, description="Whether a session is provisioned where an LDS is configured.")
+    affinity: str | None = Field(None, description="Name of the LDS deployment to prefer.")
+
+
+class LabletDefinitionSpec(Model):
+    """What a lablet is: a topology and the terms on which it runs."""
+
+    version: str = Field(
+        description="Version of the content; an image `NAME:VERSION` names it.",
+        min_length=1,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+    )
+    environment: str = Field("default", description="Environment of the workers that may run it.")
+    source: SourceSpec = Field(
+        description="Where the topology comes from.",
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "[has(self.inline), has(self.configMap)].exists_one(x, x)",
+                    "message": "set exactly one of source.inline and source.configMap",
+                }
+            ]
+        },
+    )
+    form_qualified_name: str | None = Field(None, description="The form's name in the content system.")
+    resources: ResourcesSpec = Field(default_factory=ResourcesSpec, description="Overrides of what is charged.")
+    lds: LdsSpec = Field(default_factory=LdsSpec, description="How the Lab Delivery System takes part.")
+    device_secret_name: str | None = Field(None, description="Secret with the devices' credentials.")
+    keep_versions: int = Field(3, ge=1, le=20, description="How many versions of the content are kept.")
+    unreachable_toleration_seconds: int | None = Field(
+        None,
+        ge=300,
+        description="How long a lablet survives a silent worker; without limit if unset. At least 300, which admission "
+        "gives every pod.",
+    )
+
+
+def parse_worker_spec(spec: object) -> CMLWorkerSpec:
+    """Validate a CMLWorker's spec.
+
+    Raises:
+        InputError: `SpecInvalid`, with every field that is wrong.
+    """
+    return _parse(CMLWorkerSpec, spec)
+
+
+def parse_definition_spec(spec: object) -> LabletDefinitionSpec:
+    """Validate a LabletDefinition's spec.
+
+    Raises:
+        InputError: `SpecInvalid`, with every field that is wrong.
+    """
+    return _parse(LabletDefinitionSpec, spec)
+
+
+def _parse(model: type[M], spec: object) -> M:
+    try:
+        return model.model_validate(spec)
+    except pydantic.ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, ('spec', *e['loc'])))}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors(include_input=False)
+        ]
+        raise InputError("SpecInvalid", "; ".join(faults)) from None

@@ -1,0 +1,127 @@
+"""Names on the wire: labels, annotations, taints, conditions, and how a name is made from another.
+
+A name is a contract with everybody who writes a selector or a toleration, so each stands here once.
+"""
+
+import re
+from typing import Final
+
+GROUP: Final = "vkprovider.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+MANAGER: Final = "vkprovider"
+"""Field manager and `app.kubernetes.io/managed-by`."""
+
+# Labels of nodes and of our own objects.
+LABEL_COMPONENT: Final = f"{GROUP}/component"
+LABEL_STACK: Final = f"{GROUP}/stack"
+LABEL_ENV: Final = f"{GROUP}/env"
+LABEL_WORKER: Final = f"{GROUP}/worker"
+LABEL_TUNNEL: Final = f"{GROUP}/tunnel"
+LABEL_CML_VERSION: Final = f"{GROUP}/cml-version"
+LABEL_DEFINITION: Final = f"{GROUP}/definition"
+LABEL_POOL: Final = f"{GROUP}/pool"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+LABEL_TYPE: Final = "type"
+LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+LABEL_ROLE: Final = "node-role.kubernetes.io/cml-worker"
+LABEL_NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+COMPONENT_VNODE: Final = "vnode"
+COMPONENT_CLAIMS: Final = "claims"
+COMPONENT_CONTENT: Final = "content"
+COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
+
+# Taints; the scheduler's half of the contract is in the RuntimeClass.
+TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"
+TAINT_ENV: Final = f"{GROUP}/env"
+
+# Annotations. Inputs are read, reports are only ever written.
+ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
+ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
+ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
+ANNOTATION_ABANDON: Final = f"{GROUP}/abandon"
+ANNOTATION_REFRESH: Final = f"{GROUP}/refresh"
+ANNOTATION_USERNAME: Final = f"{GROUP}/username"
+ANNOTATION_STATE: Final = f"{GROUP}/state"
+ANNOTATION_LAB_ID: Final = f"{GROUP}/lab-id"
+ANNOTATION_CONTENT: Final = f"{GROUP}/content"
+
+FINALIZER: Final = f"{GROUP}/claims"
+
+# Extended resources.
+RESOURCE_LAB_NODES: Final = f"{GROUP}/lab-nodes"
+RESOURCE_PORTS: Final = f"{GROUP}/ports"
+
+# Conditions of a lablet's Pod.
+CONDITION_LAB_IMPORTED: Final = f"{GROUP}/LabImported"
+CONDITION_LAB_CONVERGED: Final = f"{GROUP}/LabConverged"
+
+NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
+NODE_PREFIX: Final = "vnode."
+TITLE_CHARS_MAX: Final = 64
+"""CML's limit on a lab's title."""
+CONTAINER_NAME_CHARS_MAX: Final = 63
+
+_NOT_DNS = re.compile(r"[^a-z0-9-]")
+_NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
+_CML_VERSION = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?!\d)(.{0,32})$")
+
+
+def node_name(worker: str) -> str:
+    """Name the Node of a worker."""
+    return NODE_PREFIX + worker
+
+
+def worker_of(node: str) -> str | None:
+    """Name the worker of one of our Nodes, or None if the name is nobody of ours."""
+    return node[len(NODE_PREFIX) :] if node.startswith(NODE_PREFIX) else None
+
+
+def claims_name(worker: str) -> str:
+    """Name the ConfigMap that holds a worker's claims."""
+    return f"{worker}-port-allocations"
+
+
+def content_name(definition: str, digest: str) -> str:
+    """Name the immutable ConfigMap of one version's content."""
+    return f"{definition[:40].rstrip('-.')}-{digest[:16]}"
+
+
+def lab_title(definition: str, definition_uid: str, pod_uid: str) -> str:
+    """Make the title of a lablet's lab; at most 64 characters, unique by the Pod's UID.
+
+    >>> lab_title("a-very-long-definition-name", "0a1b2c3d-…", "11111111-2222-3333-4444-555555555555")
+    'a-very-long-defini-0a1b2c3d-11111111-2222-3333-4444-555555555555'
+    """
+    return f"{definition[:18]}-{definition_uid[:8]}-{pod_uid}"
+
+
+def mark(installation: str) -> str:
+    """Make the first line of a lab's notes: the installation that owns the lab."""
+    return f"vkprovider installation={installation}"
+
+
+def container_name(label: str, taken: set[str]) -> str:
+    """Make a device's container name from its label.
+
+    Lower case, every other character `-`, trimmed to 63; collisions get `-2`, `-3`. The result is added to `taken`.
+    """
+    stem = _NOT_DNS.sub("-", label.lower()).strip("-")[:CONTAINER_NAME_CHARS_MAX].strip("-") or "device"
+    name, n = stem, 1
+    while name in taken:
+        n += 1
+        suffix = f"-{n}"
+        name = stem[: CONTAINER_NAME_CHARS_MAX - len(suffix)].rstrip("-") + suffix
+    taken.add(name)
+    return name
+
+
+def label_value(text: str) -> str:
+    """Make a legal label value: at most 63 characters, alphanumeric at both ends."""
+    return _NOT_LABEL.sub("-", text)[:63].strip("-_.")
+
+
+def cml_release(version: str) -> tuple[int, int, int] | None:
+    """Read `2.9.1+build.7` as (2, 9, 1); None if it is no CML version."""
+    match = _CML_VERSION.match(version)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
