@@ -1,0 +1,64 @@
+"""The contract of every transport."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the server answered.
+
+    Attributes:
+        status: The HTTP status, also 4xx and 5xx: those are answers, not errors of the transport.
+        body: The body, decompressed.
+        headers: The few headers that callers need, names in lower case: `content-type`, `location`, `retry-after`.
+    """
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Transport(Protocol):
+    """Carries requests to one server.
+
+    Obligations of every implementation:
+
+    * A request that its allow-list does not name is refused before anything is sent.
+    * `deadline_s` covers everything: waiting for a free connection, connecting, sending, and the whole response.
+    * A request that is not idempotent (POST, PATCH) is sent at most once. An idempotent one (GET, PUT, DELETE) may be
+      repeated once, and only because the connection ended without an answer.
+    * Redirects are not followed; they could lead around the allow-list.
+    * Every error is of `tunnels.errors`; only what the caller's own guard raises passes through as it is.
+    * Cancelling the caller cancels the request; the connection is not used again.
+    """
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadline_s: float,
+    ) -> Response:
+        """Send one request and return the whole response.
+
+        Args:
+            method: `GET`, `POST`, …
+            path: The absolute path, without query: `/api/v0/labs`.
+            params: The query.
+            body: The body, sent as it is; a content type only if `headers` names one.
+            headers: Further headers.
+            deadline_s: Seconds until `DeadlineExceeded`.
+
+        Raises:
+            TransportError: The response did not arrive.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections; later requests raise `ConnectFailed`."""
+        ...

@@ -1,0 +1,229 @@
+"""The direct transport: HTTP or HTTPS over connections of its own."""
+
+import asyncio
+import functools
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.connector import Connection
+from yarl import URL
+
+from tunnels.allowlist import AllowList
+from tunnels.base import Response
+from tunnels.errors import (
+    CertificateFault,
+    CertificateInvalid,
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+)
+
+Guard = Callable[[], None]
+"""Called synchronously right before a request is written; raises to stop it."""
+
+BODY_BYTES_MAX: Final = 64 * 2**20
+"""A response longer than this is not of a server we know."""
+
+_HEADERS_KEPT: Final = ("content-type", "location", "retry-after")
+_FAULTS: Final[dict[int, CertificateFault]] = {
+    9: "not-yet-valid",
+    10: "expired",
+    18: "self-signed",
+    19: "self-signed",
+    62: "hostname",
+    64: "hostname",
+}
+"""X509_V_ERR_* of OpenSSL's x509_vfy.h, as `ssl.SSLCertVerificationError.verify_code` gives them."""
+
+
+@functools.lru_cache(maxsize=64)
+def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
+    """Build the TLS settings; cached, because loading the system's authorities costs 20 ms.
+
+    Args:
+        verify: Whether to verify the certificate and its host name at all.
+        ca_bundle: PEM text of the authorities to trust instead of the system's. The server's own certificate will do,
+            also if it is no authority.
+
+    Raises:
+        CertificateInvalid: `ca_bundle` is no PEM text.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    if ca_bundle is None:
+        context.load_default_certs()
+        return context
+    try:
+        context.load_verify_locations(cadata=ca_bundle)
+    except (ssl.SSLError, ValueError, TypeError) as error:
+        raise CertificateInvalid("the CA bundle holds no certificate in PEM form", fault="ca-bundle") from error
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+class DirectTransport:
+    """A `Transport` over connections of its own.
+
+    Args:
+        base_url: `https://host[:port]` or `http://host[:port]`, without a path.
+        verify: Whether to verify the server's certificate.
+        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        allow: What may be sent.
+        guard: Called in the same step of the event loop in which the request is written; what it raises passes through
+            unchanged, and nothing is sent.
+        connections_max: Requests beyond this many wait, within their deadline.
+
+    Raises:
+        CertificateInvalid: `ca_bundle` is no PEM text.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        verify: bool = True,
+        ca_bundle: str | None = None,
+        allow: AllowList,
+        guard: Guard | None = None,
+        connections_max: int = 16,
+    ) -> None:
+        self._base = base_url.rstrip("/")
+        url = URL(self._base)
+        self._where = f"{url.host}:{url.port}"
+        self._ssl = ssl_context(verify=verify, ca_bundle=ca_bundle) if url.scheme == "https" else True
+        self._allow = allow
+        self._guard = guard
+        self._connections_max = connections_max
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadline_s: float,
+    ) -> Response:
+        """Send one request and return the whole response; see `Transport.request`.
+
+        Raises:
+            RequestRefused: The allow-list does not name it.
+            ConnectFailed: No connection came about.
+            CertificateInvalid: The certificate cannot be trusted.
+            ConnectionLost: The connection ended before the response.
+            DeadlineExceeded: No response within `deadline_s`.
+        """
+        self._allow.check(method, path)
+        session = self._open()
+        try:
+            async with (
+                asyncio.timeout(deadline_s),
+                session.request(
+                    method,
+                    URL(self._base + path, encoded=True),
+                    params=params,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                kept = {name: response.headers[name] for name in _HEADERS_KEPT if name in response.headers}
+                return Response(response.status, await self._read(response), kept)
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise self._certificate(error) from error
+        except aiohttp.ClientConnectorSSLError as error:
+            raise ConnectFailed(f"{self._where}: no TLS connection: {error.os_error.strerror}") from error
+        except aiohttp.ClientConnectorError as error:
+            why = _why(error.os_error)
+            raise ConnectFailed(f"{self._where}: {why}") from error
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"{self._where}: no response within {deadline_s:.3g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            if self._closed:
+                raise ConnectFailed(f"{self._where}: the transport is closed") from error
+            raise ConnectionLost(f"{self._where}: the connection ended before the response") from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ConnectFailed(f"{self._where}: the transport is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._ssl, limit=self._connections_max),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+                skip_auto_headers=("Content-Type", "User-Agent"),
+                request_class=_guarded(self._guard),
+            )
+        return self._session
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > BODY_BYTES_MAX:
+                raise ConnectionLost(f"{self._where}: the response is longer than {BODY_BYTES_MAX} bytes")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _certificate(self, error: aiohttp.ClientConnectorCertificateError) -> CertificateInvalid:
+        cause = error.certificate_error
+        fault: CertificateFault = "untrusted"
+        why = str(cause)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            fault = _FAULTS.get(cause.verify_code, "untrusted")
+            why = cause.verify_message
+        return CertificateInvalid(f"{self._where}: {why}", fault=fault)
+
+
+def _why(error: OSError) -> str:
+    """Say what the operating system said; asyncio puts words of its own in place of `Connection refused`."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
+
+
+def _guarded(guard: Guard | None) -> type[aiohttp.ClientRequest]:
+    """Make a request class that calls `guard` in the step of the event loop in which the bytes leave.
+
+    aiohttp writes a request without body inside `send`, and one with a body inside `write_bytes`, which may be a task
+    of its own that runs a step later; hence both places.
+    """
+    if guard is None:
+        return aiohttp.ClientRequest
+    check: Guard = guard
+
+    class GuardedRequest(aiohttp.ClientRequest):
+        async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+            check()
+            return await super().send(conn)
+
+        async def write_bytes(
+            self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
+        ) -> None:
+            try:
+                check()
+            except Exception as error:  # noqa: BLE001 (handed to the task that waits for the response)
+                if conn.protocol is not None:
+                    conn.protocol.set_exception(error)
+                return
+            await super().write_bytes(writer, conn, content_length)
+
+    return GuardedRequest
