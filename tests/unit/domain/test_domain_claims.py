@@ -1,0 +1,186 @@
+"""The claim store: what is written is read back, what is damaged is refused whole."""
+
+import base64
+import gzip
+import json
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.domain import builders
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.objects import ConfigMap, Metadata
+from vkprovider.domain import claims
+from vkprovider.domain.claims import Claim
+
+texts = st.text(max_size=20)
+counts = st.integers(0, 2**40)
+rows = st.builds(
+    Claim,
+    pod_uid=st.uuids().map(str),
+    namespace=texts,
+    pod=texts,
+    definition=texts,
+    definition_uid=texts,
+    version=texts,
+    digest=texts,
+    lab_id=texts,
+    started=counts,
+    ready_at=counts,
+    restarts=counts,
+    recoveries=counts,
+    resetting=st.booleans(),
+    outcome=st.sampled_from(["", "Succeeded", "Failed"]),
+    outcome_reason=texts,
+    outcome_message=texts,
+    last_reason=texts,
+    last_message=texts,
+    last_at=counts,
+    afresh=counts,
+    device_restarts=st.dictionaries(texts, counts, max_size=3),
+    last_started=counts,
+    last_devices=st.lists(texts, max_size=3).map(tuple),
+)
+
+
+def config_map(
+    data: dict[str, str] | None = None, binary: dict[str, str] | None = None, *, owner: str = "inst"
+) -> ConfigMap:
+    metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: owner})
+    return ConfigMap(metadata, data or {}, binary or {})
+
+
+def read(found: ConfigMap) -> dict[str, Claim]:
+    return claims.read(found, worker="w1", installation="inst")
+
+
+def written(found: dict[str, Claim]) -> ConfigMap:
+    return config_map(*claims.write(found, worker="w1", installation="inst"))
+
+
+def refused(found: ConfigMap) -> str:
+    with pytest.raises(InputError) as caught:
+        read(found)
+    assert caught.value.reason == "ClaimStoreInvalid"
+    assert found.metadata.name in caught.value.message
+    return caught.value.message
+
+
+@given(st.lists(rows, max_size=5))
+def test_rows_come_back_as_they_were_written(found: list[Claim]) -> None:
+    """R000-067: claims survive a restart."""
+    expected = {claim.pod_uid: claim for claim in found}
+    assert read(written(expected)) == expected
+
+
+def test_many_rows_are_packed_and_come_back() -> None:
+    """C25: the object stays within the API server's limit."""
+    many = {f"uid-{i}": builders.claim(pod_uid=f"uid-{i}", lab_id=f"lab-{i}") for i in range(3000)}
+    data, binary = claims.write(many, worker="w1", installation="inst")
+    assert not data
+    assert len(base64.b64decode(binary[claims.GZIP_KEY])) < 2**20
+    assert read(config_map(data, binary)) == many
+
+
+def test_packed_and_plain_say_the_same() -> None:
+    few = {"u": builders.claim(pod_uid="u")}
+    data, _ = claims.write(few, worker="w1", installation="inst")
+    packed = base64.b64encode(gzip.compress(data[claims.DATA_KEY].encode())).decode()
+    assert read(config_map({}, {claims.GZIP_KEY: packed})) == read(config_map(data)) == few
+
+
+def test_more_rows_than_an_object_holds_are_refused() -> None:
+    dice = Random(1)
+    many = {
+        f"{i}": builders.claim(pod_uid=f"{i}", outcome_message=dice.randbytes(3000).hex(), lab_id=f"{i}")
+        for i in range(400)
+    }
+    with pytest.raises(InputError) as caught:
+        claims.write(many, worker="w1", installation="inst")
+    assert caught.value.reason == "ClaimStoreFull"
+    assert "400 lablets of worker w1" in caught.value.message
+
+
+@settings(max_examples=150)
+@given(damage=st.binary(max_size=60), at=st.integers(0, 400), cut=st.booleans())
+@example(damage=b"\x07", at=10, cut=True)
+def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool) -> None:
+    """C26: on an invalid store nothing goes on, and nothing crashes."""
+    data, _ = claims.write({"u": builders.claim(pod_uid="u")}, worker="w1", installation="inst")
+    raw = gzip.compress(data[claims.DATA_KEY].encode(), mtime=0)
+    broken = raw[:at] + damage + (b"" if cut else raw[at + len(damage) :])
+    found = config_map({}, {claims.GZIP_KEY: base64.b64encode(broken).decode()})
+    try:
+        assert read(found) == {"u": builders.claim(pod_uid="u")}
+    except InputError:
+        refused(found)
+
+
+@given(st.text(max_size=60))
+def test_no_text_in_the_store_ends_in_anything_but_a_refusal(text: str) -> None:
+    refused(config_map({claims.DATA_KEY: text}))
+    refused(config_map({}, {claims.GZIP_KEY: text}))
+
+
+def document(**changes: Any) -> str:
+    row = {k: v for k, v in msgspec.to_builtins(builders.claim()).items() if not isinstance(v, bool)}
+    found = {"schemaVersion": 1, "worker": {"name": "w1", "installation": "inst"}, "lablets": [row], **changes}
+    return json.dumps({k: v for k, v in found.items() if v is not ...})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (document(schemaVersion=2), "schema version 2"),
+        (document(schemaVersion="1"), "cannot be read"),
+        (document(worker=...), "cannot be read"),
+        (document(worker={"name": "w2", "installation": "inst"}), "of worker w2, not of w1"),
+        (document(worker={"name": "w1", "installation": "other"}), "w1"),
+        (document(lablets=None), "cannot be read"),
+        (document(lablets=[{"podUID": "u"}]), "cannot be read"),
+        (document(lablets=[{**json.loads(document())["lablets"][0], "restarts": "1"}]), "cannot be read"),
+        (document(lablets=json.loads(document())["lablets"] * 2), "two rows for one pod"),
+        (document(portClaims=[1]), "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"x":' * 100_000, "cannot be read"),
+        (document(portClaims=...)[:-1] + ', "portClaims": [{"x": ' + "[" * 50_000, "cannot be read"),
+    ],
+)
+def test_a_tampered_store_is_refused(text: str, told: str) -> None:
+    assert told in refused(config_map({claims.DATA_KEY: text}))
+
+
+def test_a_well_formed_document_is_read() -> None:
+    assert read(config_map({claims.DATA_KEY: document()})) == {builders.POD_UID: builders.claim()}
+
+
+def test_a_store_of_another_installation_is_refused() -> None:
+    data, _ = claims.write({}, worker="w1", installation="inst")
+    assert "belongs to installation other" in refused(config_map(data, owner="other"))
+    assert "belongs to installation none" in refused(config_map(data, owner=""))
+
+
+def test_a_store_without_content_is_refused() -> None:
+    assert claims.DATA_KEY in refused(config_map())
+
+
+def test_a_bomb_is_not_unpacked_whole() -> None:
+    bomb = gzip.compress(b" " * (claims.DECODED_BYTES_MAX + 10), mtime=0)
+    assert "cannot be read" in refused(config_map({}, {claims.GZIP_KEY: base64.b64encode(bomb).decode()}))
+
+
+def test_the_title_is_made_from_the_row() -> None:
+    """R000-058, C31."""
+    assert builders.claim().title == f"netlab-0a1b2c3d-{builders.POD_UID}"
+
+
+def test_the_pause_grows_with_the_rows() -> None:
+    pauses = [claims.pause_s(rows) for rows in range(0, 10_001, 10)]
+    assert pauses == sorted(pauses)
+    assert 0 < pauses[0] < 0.2
+    assert pauses[-1] < 2.0

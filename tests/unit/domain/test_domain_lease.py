@@ -1,0 +1,156 @@
+"""Leases: who may take a node, and the epoch that only grows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from vkprovider.api.objects import Lease
+from vkprovider.domain import lease
+from vkprovider.domain.lease import Seen, Verdict
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TTL = 10.0
+
+
+def held(holder: str | None, *, epoch: int | None = 3, renewed: str | None = None, version: str = "7") -> Lease:
+    found = {
+        "metadata": {"name": "vnode.w1", "namespace": "kube-node-lease", "resourceVersion": version},
+        "spec": {"holderIdentity": holder, "leaseTransitions": epoch, "renewTime": renewed, "acquireTime": "t0"},
+    }
+    return msgspec.convert(found, Lease)
+
+
+def body(holder: str, old: Lease | None, now: datetime = NOW) -> dict[str, Any]:
+    return lease.body(
+        name="vnode.w1",
+        namespace="kube-node-lease",
+        holder=holder,
+        old=old,
+        now=now,
+        seconds=40,
+        metadata={"labels": {}},
+    )
+
+
+def written(holder: str, old: Lease | None, now: datetime = NOW) -> Lease:
+    return msgspec.convert(body(holder, old, now), Lease)
+
+
+@pytest.mark.parametrize(
+    ("found", "silent_s", "verdict"),
+    [
+        (None, None, Verdict.CREATE),
+        (None, 0.0, Verdict.CREATE),
+        (held("me"), 0.0, Verdict.MINE),
+        (held("me"), None, Verdict.MINE),
+        (held("other"), 0.0, Verdict.WAIT),
+        (held("other"), TTL - 0.1, Verdict.WAIT),
+        (held("other"), TTL, Verdict.TAKE),
+        (held("other"), None, Verdict.TAKE),
+        (held(None), 0.0, Verdict.TAKE),
+        (held(""), 0.0, Verdict.TAKE),
+    ],
+)
+def test_who_may_take_a_node(found: Lease | None, silent_s: float | None, verdict: Verdict) -> None:
+    """R000-009, R004-029 to R004-033: silence is judged by observed change, never by comparing clocks."""
+    assert lease.judge(found, "me", holder_silent_s=silent_s, ttl_s=TTL) is verdict
+
+
+@given(st.sampled_from(["me", "other", "", None]), st.none() | st.floats(0, 100))
+def test_a_holder_that_may_be_alive_keeps_its_node(holder: str | None, silent_s: float | None) -> None:
+    verdict = lease.judge(held(holder), "me", holder_silent_s=silent_s, ttl_s=TTL)
+    if holder == "other" and silent_s is not None and silent_s < TTL:
+        assert verdict is Verdict.WAIT
+    elif holder == "me":
+        assert verdict is Verdict.MINE
+    else:
+        assert verdict is Verdict.TAKE
+
+
+def test_a_change_is_seen_by_its_version_only() -> None:
+    first = lease.observe(None, held("other", version="7"), 100.0)
+    assert first == Seen("7", 100.0)
+    assert lease.observe(first, held("me", version="7"), 110.0) == first, "the same version is no change"
+    assert lease.observe(first, held("other", version="8"), 110.0) == Seen("8", 110.0)
+
+
+def test_the_fence_falls_on_time() -> None:
+    assert not lease.fenced(100.0, 107.9, 8.0)
+    assert lease.fenced(100.0, 108.0, 8.0)
+
+
+times = st.floats(0, 4e9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
+
+
+@given(st.lists(times, min_size=1, max_size=8))
+def test_the_renew_time_only_grows(clock: list[datetime]) -> None:
+    """A slow or jumping clock never flips a node."""
+    last: str | None = None
+    for now in clock:
+        text = lease.renew_time(last, now)
+        at = datetime.fromisoformat(text)
+        assert at >= now
+        assert last is None or at > datetime.fromisoformat(last)
+        assert text.endswith("Z")
+        assert len(text) == len("2026-01-01T00:00:00.000000Z")
+        last = text
+
+
+@given(st.text(max_size=30))
+@example("2026-01-01T00:00:00")
+@example("9999-12-31T23:59:59.999999Z")
+@example("")
+@example("2026-01-01T00:00:00.000000+23:59")
+def test_no_renew_time_of_somebody_else_stops_us(last: str) -> None:
+    assert datetime.fromisoformat(lease.renew_time(last, NOW)) >= NOW
+
+
+def test_a_renewal_changes_the_time_and_nothing_else() -> None:
+    made = body("me", held("me", renewed="2026-01-01T11:59:00.000000Z"))
+    assert made["metadata"]["resourceVersion"] == "7"
+    assert made["spec"] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 40,
+        "acquireTime": "t0",
+        "renewTime": "2026-01-01T12:00:00.000000Z",
+        "leaseTransitions": 3,
+    }
+
+
+def test_taking_raises_the_epoch() -> None:
+    """C05: the number that fences late writers."""
+    for old in (held("other"), held(None), held("")):
+        made = body("me", old)
+        assert (made["spec"]["leaseTransitions"], made["metadata"]["resourceVersion"]) == (4, "7")
+        assert made["spec"]["acquireTime"] == made["spec"]["renewTime"]
+    assert body("me", held("other", epoch=None))["spec"]["leaseTransitions"] == 1
+
+
+def test_a_new_lease_begins_without_a_precondition() -> None:
+    made = body("me", None)
+    assert made["spec"]["leaseTransitions"] == 0
+    assert "resourceVersion" not in made["metadata"]
+
+
+def test_a_release_keeps_the_epoch() -> None:
+    made = body("", held("me"))
+    assert (made["spec"]["holderIdentity"], made["spec"]["leaseTransitions"]) == (None, 3)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", ""]), st.integers(-100, 100)), min_size=1, max_size=12))
+def test_the_epoch_never_falls_and_names_one_holder(story: list[tuple[str, int]]) -> None:
+    """R004-032: under one epoch one replica acts."""
+    current: Lease | None = None
+    owners: dict[int, str] = {}
+    for holder, seconds in story:
+        before = (current.spec.lease_transitions or 0) if current else 0
+        current = written(holder, current, NOW + timedelta(seconds=seconds))
+        epoch = current.spec.lease_transitions
+        assert epoch is not None
+        assert epoch >= before
+        if holder:
+            assert owners.setdefault(epoch, holder) == holder

@@ -1,0 +1,343 @@
+"""A CMLWorker as a Node: what is ours is repaired, what is others' is kept, and what is right is not written."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.domain.builders import apply_merge
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.objects import Node
+from vkprovider.domain import node as nodes
+from vkprovider.domain.node import Stats, View
+from vkprovider.domain.podstatus import iso
+from vkprovider.domain.resources import Resources
+
+UNIX = 1_800_000_000
+RANGE = (10000, 20000)
+FOREIGN_CONDITION = {"type": "KernelDeadlock", "status": "False", "reason": "R", "message": "m"}
+FOREIGN_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def spec(**fields: Any) -> CMLWorkerSpec:
+    return parse_worker_spec(
+        {
+            "url": "https://cml-1.example.com",
+            "environment": "prod",
+            "capacity": {"cpu": "64", "memory": "1Ti", "labNodes": 300, "labs": 1000},
+            **fields,
+        }
+    )
+
+
+def view(**changes: Any) -> View:
+    worker = changes.pop("spec", spec())
+    capacity, allocatable = nodes.amounts(*nodes.capacity_of(worker, None, RANGE))
+    fields = {
+        "worker": "w1",
+        "uid": "worker-uid",
+        "installation": "inst",
+        "spec": worker,
+        "version": "2.9.1+build.7",
+        "ip": "198.51.100.1",
+        "dns": "cml-1.example.com",
+        "internal_ip": "10.0.0.9",
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "health": nodes.up("CML 2.9.1 answers"),
+        "taint_effect": "NoExecute",
+        "kubelet_version": "v1.36.3-vkprovider",
+    }
+    return View(**{**fields, **changes})
+
+
+def made(wanted: View) -> Node:
+    """The Node as the API server gives it back after its creation."""
+    return msgspec.convert(nodes.create(wanted, UNIX), Node)
+
+
+def patched(found: Node, patch: dict[str, Any] | None) -> Node:
+    return found if patch is None else msgspec.convert(apply_merge(msgspec.to_builtins(found), patch), Node)
+
+
+def with_metadata(found: Node, **fields: Any) -> Node:
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, **fields))
+
+
+def ready(found: Node) -> tuple[str, str, str | None]:
+    one = next(c for c in found.status.conditions if c.type == "Ready")
+    return one.status, one.reason, one.last_transition_time
+
+
+def test_labels_taints_and_names() -> None:
+    """R004-006 to R004-012, R004-015."""
+    found = made(view())
+    assert found.metadata.name == "vnode.w1"
+    labels = found.metadata.labels
+    assert labels[names.LABEL_COMPONENT] == "vnode"
+    assert labels[names.LABEL_STACK] == "cml"
+    assert labels[names.LABEL_ENV] == "prod"
+    assert labels[names.LABEL_WORKER] == "w1"
+    assert labels[names.LABEL_TUNNEL] == "direct"
+    assert labels[names.LABEL_CML_VERSION] == "2.9.1"
+    assert labels["type"] == "virtual-kubelet"
+    assert labels["kubernetes.io/hostname"] == "vnode.w1"
+    assert labels["node-role.kubernetes.io/cml-worker"] == ""
+    assert "kubernetes.io/os" not in labels, "else DaemonSets of the cluster land on it"
+    assert found.metadata.annotations[names.ANNOTATION_CML_BUILD] == "2.9.1+build.7"
+    assert [(t.key, t.value, t.effect) for t in found.spec.taints] == [
+        ("vkprovider.io/virtual-node", "true", "NoExecute"),
+        ("vkprovider.io/env", "prod", "NoExecute"),
+    ]
+    assert found.spec.provider_id == "vkprovider://w1"
+
+
+def test_addresses() -> None:
+    """R004-013."""
+    assert [(a.type, a.address) for a in made(view()).status.addresses] == [
+        ("InternalIP", "10.0.0.9"),
+        ("ExternalIP", "198.51.100.1"),
+        ("ExternalDNS", "cml-1.example.com"),
+        ("Hostname", "vnode.w1"),
+    ]
+    unknown = made(view(ip="", dns="", internal_ip=""))
+    assert [a.type for a in unknown.status.addresses] == ["Hostname"]
+
+
+def test_the_wide_table_reads_well() -> None:
+    info = made(view()).status.node_info
+    assert info["containerRuntimeVersion"] == "cml://2.9.1"
+    assert info["osImage"] == "Cisco Modeling Labs 2.9.1"
+    assert info["kubeletVersion"] == "v1.36.3-vkprovider"
+    assert made(view(version="")).status.node_info["containerRuntimeVersion"] == "cml://unknown"
+
+
+def test_capacity() -> None:
+    """R004-047; in the words in which the API server gives quantities back, or every turn would write them again."""
+    found = made(view(spec=spec(portRange={"start": 2000, "end": 7999})))
+    assert (
+        found.status.capacity
+        == found.status.allocatable
+        == {
+            "cpu": "64",
+            "memory": "1Ti",
+            "pods": "1k",
+            "vkprovider.io/lab-nodes": "300",
+            "vkprovider.io/ports": "6k",
+        }
+    )
+
+
+def test_capacity_is_asked_of_cml_where_the_worker_does_not_say() -> None:
+    worker = spec(capacity={"cpu": "8"}, stats="On")
+    stats = Stats(cpus=64, memory_bytes=2**38, lab_nodes=300, foreign=Resources(2000, 2**30, 5, 0))
+    total, labs, foreign = nodes.capacity_of(worker, stats, RANGE)
+    assert (total, labs) == (Resources(8000, 2**38, 300, 10001), nodes.LABS_DEFAULT)
+    capacity, allocatable = nodes.amounts(total, labs, foreign)
+    assert (capacity["cpu"], allocatable["cpu"]) == ("8", "6")
+    assert (capacity["memory"], allocatable["memory"]) == ("256Gi", "255Gi")
+    assert (capacity[names.RESOURCE_LAB_NODES], allocatable[names.RESOURCE_LAB_NODES]) == ("300", "295")
+    assert capacity["pods"] == allocatable["pods"] == "200"
+
+
+def test_allocatable_is_never_negative() -> None:
+    _, allocatable = nodes.amounts(Resources(1000, 10, 1, 1), 1, Resources(9000, 99, 9, 9))
+    assert set(allocatable.values()) == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "stats", "missing"),
+    [
+        ({}, None, "cpu, memory, labNodes"),
+        ({"cpu": "4", "memory": "8Gi"}, None, "labNodes"),
+        ({"cpu": "4", "labNodes": 5}, Stats(cpus=4), "memory"),
+    ],
+)
+def test_unknown_capacity_is_said(capacity: dict[str, Any], stats: Stats | None, missing: str) -> None:
+    with pytest.raises(InputError) as caught:
+        nodes.capacity_of(spec(capacity=capacity), stats, RANGE)
+    assert caught.value.reason == "CapacityUnknown"
+    assert f"spec.capacity lacks {missing};" in caught.value.message
+
+
+@pytest.mark.parametrize("version", ["2.8.0", "2.9.1+build.7", "2.10.0-dev0+build.1"])
+def test_supported_versions(version: str) -> None:
+    assert nodes.check_version(version) is None
+
+
+@pytest.mark.parametrize("version", ["2.7.9", "2.11.0", "3.0.0", "1.9.0", "", "x"])
+def test_unsupported_versions(version: str) -> None:
+    fault = nodes.check_version(version)
+    assert fault is not None
+    assert fault.reason == "UnsupportedVersion"
+    assert repr(version) in fault.message
+
+
+def test_what_is_right_is_not_written() -> None:
+    found = made(view())
+    assert nodes.metadata_patch(found, view()) is None
+    assert nodes.status_patch(found, view(), UNIX + 60) is None
+
+
+def test_a_node_of_somebody_else_is_known_as_such() -> None:
+    found = made(view())
+    assert nodes.ours(found, "inst")
+    assert not nodes.ours(found, "other")
+    assert not nodes.ours(with_metadata(found, annotations={}), "inst")
+
+
+keys = st.sampled_from([names.LABEL_ENV, names.LABEL_STACK, "kubernetes.io/hostname", "example.com/theirs", "zone"])
+values = st.sampled_from(["", "x", "prod"])
+taints = st.lists(
+    st.sampled_from(
+        [
+            FOREIGN_TAINT,
+            {"key": names.TAINT_ENV, "value": "other", "effect": "NoExecute"},
+            {"key": names.TAINT_ENV, "value": "prod", "effect": "NoSchedule"},
+            {"key": names.TAINT_VIRTUAL_NODE, "value": "true", "effect": "NoExecute"},
+            {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+        ]
+    ),
+    max_size=4,
+    unique_by=lambda t: (t["key"], t["effect"]),
+)
+
+
+@given(labels=st.dictionaries(keys, values), dropped=st.lists(keys), taints=taints, unschedulable=st.booleans())
+def test_labels_and_taints_are_repaired_and_foreign_ones_kept(
+    labels: dict[str, str], dropped: list[str], taints: list[dict[str, str]], *, unschedulable: bool
+) -> None:
+    """Issue 3 §4: cordon and taint do what they do on any node."""
+    wanted = view()
+    body = nodes.create(wanted, UNIX)
+    body["metadata"]["labels"] = {k: v for k, v in (body["metadata"]["labels"] | labels).items() if k not in dropped}
+    body["metadata"]["annotations"]["example.com/theirs"] = "a"
+    body["spec"] |= {"taints": taints, "unschedulable": unschedulable}
+    before = msgspec.convert(body, Node)
+    after = patched(before, nodes.metadata_patch(before, wanted))
+    assert nodes.metadata_patch(after, wanted) is None
+    assert wanted.labels.items() <= after.metadata.labels.items()
+    assert set(wanted.taints) <= set(after.spec.taints)
+    theirs = {k: v for k, v in before.metadata.labels.items() if k not in wanted.labels}
+    assert theirs.items() <= after.metadata.labels.items()
+    assert after.metadata.annotations["example.com/theirs"] == "a"
+    assert {t.key for t in after.spec.taints} >= {t["key"] for t in taints}
+    assert after.spec.unschedulable is unschedulable
+    assert len({(t.key, t.effect) for t in after.spec.taints}) == len(after.spec.taints)
+
+
+def test_a_patch_of_metadata_has_its_precondition() -> None:
+    found = with_metadata(made(view()), labels={}, resource_version="77")
+    patch = nodes.metadata_patch(found, view())
+    assert patch is not None
+    assert patch["metadata"]["resourceVersion"] == "77"
+    assert "spec" not in patch, "taints that are right are not written"
+
+
+def test_a_label_that_the_worker_no_longer_gives_goes() -> None:
+    zone = {"topology.kubernetes.io/zone": "z1", "rack": "r"}
+    before = made(view(spec=spec(nodeLabels=zone)))
+    assert before.metadata.labels["rack"] == "r"
+    wanted = view(spec=spec(nodeLabels={"rack": "r2"}))
+    after = patched(before, nodes.metadata_patch(before, wanted))
+    assert after.metadata.labels["rack"] == "r2"
+    assert "topology.kubernetes.io/zone" not in after.metadata.labels
+    assert nodes.metadata_patch(after, wanted) is None
+    bare = patched(after, nodes.metadata_patch(after, view()))
+    assert "rack" not in bare.metadata.labels
+    assert nodes.metadata_patch(bare, view()) is None
+
+
+def test_our_labels_win_over_the_workers() -> None:
+    wanted = view(spec=spec(nodeLabels={names.LABEL_ENV: "fake", names.LABEL_COMPONENT: "x"}))
+    assert (wanted.labels[names.LABEL_ENV], wanted.labels[names.LABEL_COMPONENT]) == ("prod", "vnode")
+
+
+def test_a_changed_taint_effect_replaces_the_old_taint() -> None:
+    before = made(view())
+    wanted = view(taint_effect="NoSchedule")
+    after = patched(before, nodes.metadata_patch(before, wanted))
+    assert [(t.key, t.effect) for t in after.spec.taints] == [
+        (names.TAINT_VIRTUAL_NODE, "NoSchedule"),
+        (names.TAINT_ENV, "NoSchedule"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"health": nodes.down("WorkerUnreachable", "worker w1 does not answer")},
+        {"ip": "198.51.100.2"},
+        {"ip": ""},
+        {"internal_ip": "10.0.0.10"},
+        {"version": "2.10.0"},
+        {"capacity": {"cpu": "1", "memory": "1", "pods": "1"}},
+        {"allocatable": {"cpu": "1", "memory": "1", "pods": "1"}},
+    ],
+)
+def test_what_changed_is_written_once(change: dict[str, Any]) -> None:
+    before = made(view())
+    wanted = view(**change)
+    patch = nodes.status_patch(before, wanted, UNIX + 60)
+    assert patch is not None
+    assert patch["metadata"]["resourceVersion"] == before.metadata.resource_version
+    after = patched(before, patch)
+    assert nodes.status_patch(after, wanted, UNIX + 90) is None
+
+
+def test_ready_follows_the_worker_with_the_time_of_the_change() -> None:
+    """R004-049, C07: the node stays, Ready says why it cannot be used."""
+    before = made(view())
+    assert ready(before) == ("True", "WorkerReady", iso(UNIX))
+    silent = view(health=nodes.down("WorkerUnreachable", "worker w1 does not answer"))
+    off = patched(before, nodes.status_patch(before, silent, UNIX + 60))
+    assert ready(off) == ("False", "WorkerUnreachable", iso(UNIX + 60))
+    other = view(health=nodes.down("CredentialsInvalid", "m"))
+    still = patched(off, nodes.status_patch(off, other, UNIX + 90))
+    assert ready(still) == ("False", "CredentialsInvalid", iso(UNIX + 60))
+    assert ready(patched(still, nodes.status_patch(still, view(), UNIX + 95)))[0] == "True"
+
+
+@pytest.mark.parametrize("type_", ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"])
+def test_unknown_by_the_stock_controller_is_written_again(type_: str) -> None:
+    """Design §4: a renewed Lease does not undo it."""
+    before = made(view())
+    conditions = [
+        msgspec.structs.replace(c, status="Unknown", reason="NodeStatusUnknown") if c.type == type_ else c
+        for c in before.status.conditions
+    ]
+    lost = msgspec.structs.replace(before, status=msgspec.structs.replace(before.status, conditions=conditions))
+    again = patched(lost, nodes.status_patch(lost, view(), UNIX + 60))
+    assert nodes.status_patch(again, view(), UNIX + 90) is None
+    assert {c.status for c in again.status.conditions} == {"True", "False"}
+
+
+def test_conditions_and_resources_of_others_are_kept() -> None:
+    body = nodes.create(view(), UNIX)
+    body["status"]["conditions"].append(FOREIGN_CONDITION)
+    body["status"]["capacity"] |= {"example.com/dongle": "4"}
+    body["status"]["allocatable"] |= {"example.com/dongle": "4"}
+    before = msgspec.convert(body, Node)
+    assert nodes.status_patch(before, view(), UNIX) is None, "and they are no reason to write"
+    after = patched(before, nodes.status_patch(before, view(ip="198.51.100.2"), UNIX + 60))
+    assert any(c.type == "KernelDeadlock" and c.status == "False" for c in after.status.conditions)
+    assert after.status.capacity["example.com/dongle"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("fields", "address", "is_ip"),
+    [
+        ({}, "cml-1.example.com", False),
+        ({"address": "198.51.100.7"}, "198.51.100.7", True),
+        ({"url": "https://198.51.100.8:8443/path"}, "198.51.100.8", True),
+        ({"url": "https://[2001:db8::1]:8443"}, "2001:db8::1", True),
+        ({"url": "nonsense"}, "", False),
+    ],
+)
+def test_what_learners_reach(fields: dict[str, Any], address: str, *, is_ip: bool) -> None:
+    assert nodes.address_of(spec(**fields)) == address
+    assert nodes.is_ip(address) is is_ip

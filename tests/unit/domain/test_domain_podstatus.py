@@ -1,0 +1,296 @@
+"""A report as a Pod's status: the patch makes it so, and nothing else changes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.domain.builders import claim, nodes, patched, pod
+from vkprovider.api import labs, names
+from vkprovider.api.labs import NodeFact
+from vkprovider.api.objects import Pod
+from vkprovider.domain import podstatus
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.facts import Report
+from vkprovider.domain.lifecycle import State
+
+UNIX = 1_800_000_000
+READY = Report(State.READY, phase="Running")
+WAITING = Report(State.INSTANTIATING, waiting=("ImportingLab", "lab x is being imported"))
+CLEANING = Report(State.STOPPING, phase="Running", waiting=("CleaningUp", "m"))
+SUCCEEDED = Report(State.TERMINATED, phase="Succeeded", terminal=("Completed", "ended on request"))
+FAILED = Report(State.FAILED, phase="Failed", terminal=("LabStartTimeout", "too late"))
+SILENT = Report(State.READY, phase="Running", silent="worker w1 does not answer")
+ROW = claim(lab_id="lab-1", started=UNIX - 60, ready_at=UNIX - 30)
+FOREIGN = {"type": "example.com/Gate", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": None}
+CONTAINERS = (("lab", "netlab:1.0"), ("r1", "netlab:1.0"), ("r2", "netlab:1.0"))
+DEVICES = {"r1": "r1", "r2": "r2"}
+
+words = st.text(alphabet="abcXYZ ", max_size=8)
+reports = st.builds(
+    Report,
+    state=st.sampled_from(State),
+    phase=st.sampled_from(["Pending", "Running"]),
+    waiting=st.none() | st.tuples(words.filter(bool), words),
+    nodes=st.lists(st.sampled_from([*sorted(labs.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(lambda s: nodes(*s)),
+    silent=st.sampled_from(["", "", "worker w1 does not answer"]),
+) | st.sampled_from([SUCCEEDED, FAILED])
+rows = st.none() | st.builds(
+    claim,
+    lab_id=st.sampled_from(["", "lab-1"]),
+    ready_at=st.sampled_from([0, UNIX]),
+    restarts=st.integers(0, 3),
+    outcome=st.sampled_from(["", "Failed", "Succeeded"]),
+    last_reason=st.sampled_from(["", "DeviceStopped"]),
+)
+ips = st.sampled_from(["", "198.51.100.1", "198.51.100.2"])
+
+
+def lablet(**known: Any) -> Pod:
+    return pod(containers=CONTAINERS, **known)
+
+
+def show(found: Pod, report: Report, row: Claim | None = ROW, ip: str = "198.51.100.1", at: int = UNIX) -> Pod:
+    wanted = podstatus.render(found, report, row, DEVICES, ip)
+    return patched(found, podstatus.patch(found, wanted, row, at))
+
+
+def condition(found: Pod, type_: str) -> tuple[str, str, str | None]:
+    one = next(c for c in found.status.conditions if c.type == type_)
+    return one.status, one.reason, one.last_transition_time
+
+
+@given(st.lists(st.tuples(reports, rows, ips), min_size=1, max_size=5), st.booleans())
+def test_a_patch_says_what_was_wanted_and_then_nothing_is_left(
+    story: list[tuple[Report, Claim | None, str]],
+    foreign: bool,  # noqa: FBT001 (given by Hypothesis)
+) -> None:
+    """Whatever the status was: after the patch it is equal, foreign conditions stay, and the phase never goes back."""
+    found = lablet(status={"conditions": [FOREIGN] if foreign else []})
+    order = ["Pending", "Running", "Succeeded", "Failed"]
+    for report, row, ip in story:
+        before = found
+        wanted = podstatus.render(found, report, row, DEVICES, ip)
+        found = patched(found, podstatus.patch(found, wanted, row, UNIX))
+        assert podstatus.found(found, wanted) == wanted
+        assert podstatus.render(found, report, row, DEVICES, ip) == wanted, "and it stays so"
+        if foreign:
+            assert condition(found, "example.com/Gate") == ("True", "R", None)
+        assert min(order.index(found.status.phase), 2) >= min(order.index(before.status.phase), 2)
+        assert len({c.type for c in found.status.conditions}) == len(found.status.conditions)
+        kinds = {kind for c in found.status.container_statuses for kind in c.state}
+        assert found.terminal or "terminated" not in kinds
+        if ip:
+            assert found.status.pod_ip == ip
+        if found.terminal:
+            return
+
+
+def test_a_patch_is_for_this_uid_only() -> None:
+    found = lablet()
+    body = podstatus.patch(found, podstatus.render(found, READY, ROW, {}, ""), ROW, UNIX)
+    assert body["metadata"]["uid"] == found.metadata.uid
+    assert body["status"]["observedGeneration"] == found.metadata.generation
+
+
+def test_a_ready_lablet() -> None:
+    """R004-014, R004-046: the worker's address is the Pod's, and every container runs."""
+    found = show(lablet(), msgspec.structs.replace(READY, nodes=nodes(labs.BOOTED, labs.BOOTED)))
+    assert (found.status.phase, found.status.pod_ip, found.status.host_ip) == (
+        "Running",
+        "198.51.100.1",
+        "198.51.100.1",
+    )
+    assert condition(found, "Ready")[0] == condition(found, "ContainersReady")[0] == "True"
+    assert (
+        condition(found, names.CONDITION_LAB_IMPORTED)[0]
+        == condition(found, names.CONDITION_LAB_CONVERGED)[0]
+        == "True"
+    )
+    assert [(c.name, c.ready, list(c.state)) for c in found.status.container_statuses] == [
+        ("lab", True, ["running"]),
+        ("r1", True, ["running"]),
+        ("r2", True, ["running"]),
+    ]
+    assert found.status.container_statuses[0].state["running"] == {"startedAt": podstatus.iso(ROW.ready_at)}
+    assert found.status.start_time == podstatus.iso(UNIX)
+    annotations = found.metadata.annotations
+    assert annotations[names.ANNOTATION_STATE] == "READY"
+    assert annotations[names.ANNOTATION_LAB_ID] == "lab-1"
+    assert annotations[names.ANNOTATION_CONTENT] == f"1.0@sha256:{ROW.digest}"
+
+
+def test_a_waiting_lablet_says_why() -> None:
+    found = show(lablet(), WAITING, None)
+    assert found.status.phase == "Pending"
+    assert condition(found, "Ready")[:2] == ("False", "ImportingLab")
+    assert condition(found, "Initialized")[0] == "True"
+    assert found.status.container_statuses[0].state == {
+        "waiting": {"reason": "ImportingLab", "message": "lab x is being imported"}
+    }
+
+
+def test_devices_that_booted_run_while_the_others_start() -> None:
+    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), nodes=nodes(labs.BOOTED, labs.STARTED))
+    found = show(lablet(), report, claim(lab_id="lab-1"))
+    assert [(c.name, c.ready, list(c.state)) for c in found.status.container_statuses] == [
+        ("lab", False, ["waiting"]),
+        ("r1", True, ["running"]),
+        ("r2", False, ["waiting"]),
+    ]
+    assert condition(found, "Ready")[0] == "False"
+
+
+@pytest.mark.parametrize("state", [labs.STOPPED, labs.DEFINED])
+def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
+    """Under restartPolicy Never the API server would refuse every later patch."""
+    report = Report(State.INSTANTIATING, phase="Running", waiting=("Recovering", "m"), nodes=nodes(state, labs.BOOTED))
+    found = show(lablet(restart="Never"), report)
+    by_name = {c.name: c.state for c in found.status.container_statuses}
+    assert by_name["r1"] == {"waiting": {"reason": "DeviceStopped", "message": "r1 is off"}}
+    assert by_name["lab"] == {"waiting": {"reason": "Recovering", "message": "m"}}
+
+
+def test_while_it_is_cleaned_up_nothing_runs() -> None:
+    found = show(lablet(phase="Running"), msgspec.structs.replace(CLEANING, nodes=nodes(labs.BOOTED, labs.BOOTED)))
+    assert {kind for c in found.status.container_statuses for kind in c.state} == {"waiting"}
+    assert found.status.phase == "Running"
+
+
+@pytest.mark.parametrize(
+    ("report", "phase", "reason", "code"), [(SUCCEEDED, "Succeeded", "", 0), (FAILED, "Failed", "LabStartTimeout", 1)]
+)
+def test_the_end(report: Report, phase: str, reason: str, code: int) -> None:
+    row = msgspec.structs.replace(ROW, outcome=phase, lab_id="", restarts=2, afresh=2)
+    found = show(show(lablet(), READY), report, row)
+    assert (found.status.phase, found.status.reason) == (phase, reason)
+    assert condition(found, "Ready")[0] == "False"
+    for status in found.status.container_statuses:
+        assert status.state["terminated"]["exitCode"] == code
+        assert status.restart_count == 2
+        assert not status.ready
+
+
+def test_the_end_of_a_pod_that_never_had_a_row() -> None:
+    found = show(lablet(), FAILED, None)
+    assert found.status.container_statuses[0].state["terminated"]["exitCode"] == 1
+    found = show(lablet(), SUCCEEDED, None)
+    assert found.status.container_statuses[0].state["terminated"]["exitCode"] == 0
+
+
+def test_a_silent_worker_turns_ready_false_and_leaves_the_containers() -> None:
+    """Issue 3 §4: coming back makes it Ready again."""
+    before = show(lablet(), READY)
+    found = show(before, SILENT, at=UNIX + 60)
+    assert condition(found, "Ready") == ("False", "WorkerUnreachable", podstatus.iso(UNIX + 60))
+    assert found.status.container_statuses == before.status.container_statuses
+    assert found.status.phase == "Running"
+    again = show(found, READY, at=UNIX + 90)
+    assert condition(again, "Ready") == ("True", "", podstatus.iso(UNIX + 90))
+
+
+def test_a_ready_that_somebody_else_wrote_is_written_again() -> None:
+    """After an outage of the API server the stock controller sets pods unready."""
+    before = show(lablet(), READY)
+    conditions = [
+        msgspec.structs.replace(c, status="False", reason="NodeNotReady") if c.type == "Ready" else c
+        for c in before.status.conditions
+    ]
+    changed = msgspec.structs.replace(before, status=msgspec.structs.replace(before.status, conditions=conditions))
+    wanted = podstatus.render(changed, READY, ROW, DEVICES, "198.51.100.1")
+    assert podstatus.found(changed, wanted) != wanted
+    assert condition(show(changed, READY), "Ready")[:2] == ("True", "")
+
+
+def test_the_transition_time_moves_with_the_status_only() -> None:
+    before = show(lablet(), WAITING, at=UNIX)
+    later = show(before, msgspec.structs.replace(WAITING, waiting=("StartingNodes", "m")), at=UNIX + 5)
+    assert condition(later, "Ready") == ("False", "StartingNodes", podstatus.iso(UNIX))
+    ready = show(later, READY, at=UNIX + 9)
+    assert condition(ready, "Ready")[2] == podstatus.iso(UNIX + 9)
+    assert condition(ready, "Initialized")[2] == podstatus.iso(UNIX)
+    assert ready.status.start_time == podstatus.iso(UNIX)
+
+
+def test_an_address_is_written_once_and_replaced_when_it_changes() -> None:
+    """`podIPs` merge by `ip`: without the replacement both would stand there."""
+    first = podstatus.patch(lablet(), podstatus.render(lablet(), READY, ROW, {}, "198.51.100.1"), ROW, UNIX)["status"]
+    assert first["podIPs"] == first["hostIPs"] == [{"ip": "198.51.100.1"}]
+    before = show(lablet(), READY)
+    same = podstatus.patch(before, podstatus.render(before, READY, ROW, {}, "198.51.100.1"), ROW, UNIX)["status"]
+    assert not same.keys() & {"podIP", "podIPs", "hostIP", "hostIPs"}
+    moved = podstatus.patch(before, podstatus.render(before, READY, ROW, {}, "198.51.100.2"), ROW, UNIX)["status"]
+    assert moved["podIPs"] == moved["hostIPs"] == [{"$patch": "replace"}, {"ip": "198.51.100.2"}]
+
+
+def test_an_address_that_is_known_late_is_written_then() -> None:
+    before = show(lablet(), READY, ip="")
+    wanted = podstatus.render(before, READY, ROW, DEVICES, "198.51.100.1")
+    assert podstatus.found(before, wanted) != wanted
+
+
+def test_an_address_that_is_unknown_for_a_while_is_no_change() -> None:
+    before = show(lablet(), READY)
+    wanted = podstatus.render(before, READY, ROW, DEVICES, "")
+    assert podstatus.found(before, wanted) == wanted
+    assert show(before, READY, ip="").status.pod_ip == "198.51.100.1"
+
+
+def test_a_reason_of_somebody_else_is_not_fought_over() -> None:
+    """The stock node controller writes NodeLost."""
+    before = show(lablet(status={"reason": "NodeLost"}), READY)
+    wanted = podstatus.render(before, READY, ROW, DEVICES, "198.51.100.1")
+    assert podstatus.found(before, wanted) == wanted
+
+
+def test_only_the_device_that_was_started_again_counts_it() -> None:
+    row = msgspec.structs.replace(
+        ROW, restarts=3, afresh=1, device_restarts={"r1": 2}, last_reason="DeviceStopped", last_devices=("r1",)
+    )
+    body = podstatus.patch(lablet(), podstatus.render(lablet(), READY, row, DEVICES, ""), row, UNIX, DEVICES)
+    told = {c["name"]: (c["restartCount"], "lastState" in c) for c in body["status"]["containerStatuses"]}
+    assert told == {"lab": (3, True), "r1": (3, True), "r2": (1, False)}
+
+
+def test_a_restart_is_told_as_by_a_kubelet() -> None:
+    row = msgspec.structs.replace(
+        ROW, restarts=2, last_reason="DeviceStopped", last_message="m", last_at=UNIX - 10, last_started=UNIX - 60
+    )
+    body = podstatus.patch(lablet(), podstatus.render(lablet(), READY, row, {}, ""), row, UNIX)
+    (lab, _, _) = body["status"]["containerStatuses"]
+    assert lab["restartCount"] == 2
+    assert lab["lastState"]["terminated"] == {
+        "exitCode": 1,
+        "reason": "DeviceStopped",
+        "message": "m",
+        "startedAt": podstatus.iso(UNIX - 60),
+        "finishedAt": podstatus.iso(UNIX - 10),
+    }
+    assert lab["containerID"] == "cml://lab-1"
+    assert lab["image"] == "netlab:1.0"
+    assert lab["imageID"] == f"netlab@sha256:{row.digest}"
+
+
+def test_what_is_progress_and_what_somebody_waits_for() -> None:
+    def status(report: Report) -> podstatus.Status:
+        return podstatus.render(lablet(), report, ROW, DEVICES, "")
+
+    assert status(WAITING).is_progress
+    assert status(CLEANING).is_progress
+    assert not status(READY).is_progress
+    assert not status(Report(State.INSTANTIATING, waiting=("NeedsAttention", "m"))).is_progress
+    assert status(READY).headline == ("Running", "True", "")
+    assert status(WAITING).headline == ("Pending", "False", "ImportingLab")
+
+
+def test_a_label_of_another_device_is_not_mistaken() -> None:
+    facts = (NodeFact("n0", "r1", "iosv", labs.BOOTED),)
+    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), nodes=facts)
+    found = show(lablet(), report, claim(lab_id="lab-1"))
+    assert [c.ready for c in found.status.container_statuses] == [False, True, False]
+
+
+def test_times_are_written_as_kubernetes_does() -> None:
+    assert podstatus.iso(0) == "1970-01-01T00:00:00Z"

@@ -1,0 +1,74 @@
+"""Back-off, and the table of states."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.lifecycle import ALLOWED, State, allowed
+
+
+@given(st.integers(-5, 10_000), st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(0, 1))
+def test_a_delay_is_never_longer_than_its_cap(failures: int, first_s: float, cap_s: float, dice: float) -> None:
+    delay = delay_s(failures, first_s=first_s, cap_s=cap_s, dice=dice)
+    whole = delay_s(failures, first_s=first_s, cap_s=cap_s)
+    assert 0 <= whole / 2 <= delay <= whole <= cap_s
+    assert (delay == 0) == (failures <= 0)
+    assert whole <= delay_s(failures + 1, first_s=first_s, cap_s=cap_s)
+
+
+@pytest.mark.parametrize(("failures", "delay"), [(0, 0), (1, 10), (2, 20), (3, 40), (5, 160), (6, 300), (99, 300)])
+def test_delays_double(failures: int, delay: float) -> None:
+    """R000-021, C16."""
+    assert delay_s(failures, first_s=10, cap_s=300) == delay
+
+
+def test_every_state_is_in_the_table() -> None:
+    """R000-023, C57."""
+    assert set(ALLOWED) == set(State)
+    assert {s.value for s in State} >= {
+        *("INSTANTIATING", "READY", "RUNNING", "COLLECTING", "GRADING", "STOPPED", "TERMINATED", "FAILED"),
+    }
+
+
+def test_the_end_is_the_end() -> None:
+    for last in (State.TERMINATED, State.FAILED):
+        assert not ALLOWED[last]
+        assert not allowed(last, State.READY)
+
+
+def test_any_state_may_be_met_first_and_repeated() -> None:
+    for state in State:
+        assert allowed(None, state)
+        assert allowed(state, state)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "may"),
+    [
+        (State.INSTANTIATING, State.READY, True),
+        (State.READY, State.RUNNING, True),
+        (State.READY, State.INSTANTIATING, True),
+        (State.RUNNING, State.COLLECTING, True),
+        (State.COLLECTING, State.GRADING, True),
+        (State.STOPPING, State.TERMINATED, True),
+        (State.READY, State.TERMINATED, False),
+        (State.INSTANTIATING, State.RUNNING, False),
+        (State.PENDING, State.READY, False),
+        (State.STOPPING, State.READY, False),
+        (State.GRADING, State.COLLECTING, False),
+    ],
+)
+def test_what_may_follow_what(old: State, new: State, *, may: bool) -> None:
+    """R000-014 to R000-018."""
+    assert allowed(old, new) is may
+
+
+def test_from_everywhere_there_is_a_way_to_an_end() -> None:
+    for state in State:
+        reached, todo = {state}, [state]
+        while todo:
+            for following in ALLOWED[todo.pop()] - reached:
+                reached.add(following)
+                todo.append(following)
+        assert reached & {State.TERMINATED, State.FAILED}

@@ -1,0 +1,111 @@
+"""Leases: who owns a node, judged without comparing clocks.
+
+A holder is alive while its Lease *changes*; the observer notes on its own monotonic clock when it last saw a change.
+Wall-clock times in a Lease are written for people and for the stock node controller, never compared with our clock.
+`leaseTransitions` is the epoch: it grows with every change of the holder.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import Any
+
+from vkprovider.api.objects import Lease
+
+NODE_LEASE_SECONDS = 40
+"""`leaseDurationSeconds` of a node, as a kubelet sets it."""
+
+
+class Verdict(Enum):
+    """What to do about a node's Lease."""
+
+    CREATE = auto()
+    MINE = auto()  # held by this replica: renew when due
+    TAKE = auto()  # free, or its holder is gone
+    WAIT = auto()  # held by another one that may be alive
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """When a Lease was last observed to change, on the observer's clock."""
+
+    resource_version: str
+    at: float
+
+
+def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
+    """Note a Lease; its time moves only when its resourceVersion does."""
+    version = lease.metadata.resource_version
+    return seen if seen is not None and seen.resource_version == version else Seen(version, now)
+
+
+def judge(lease: Lease | None, me: str, *, holder_silent_s: float | None, ttl_s: float) -> Verdict:
+    """Decide about a node's Lease.
+
+    Args:
+        lease: The node's Lease, or None if there is none.
+        me: This replica.
+        holder_silent_s: For how long the holder's membership has been observed not to change; None if it has none.
+        ttl_s: From that silence on a holder counts as gone.
+    """
+    if lease is None:
+        return Verdict.CREATE
+    holder = lease.spec.holder_identity
+    if holder == me:
+        return Verdict.MINE
+    if not holder or holder_silent_s is None or holder_silent_s >= ttl_s:
+        return Verdict.TAKE
+    return Verdict.WAIT
+
+
+def fenced(renew_began_at: float, now: float, fence_s: float) -> bool:
+    """Tell whether this replica must stop acting: its last successful renewal began too long ago."""
+    return now - renew_began_at >= fence_s
+
+
+def renew_time(last: str | None, now: datetime) -> str:
+    """Give the renewTime to write: never earlier than what was seen, so that a slow clock never flips a node.
+
+    >>> renew_time("2026-01-01T00:00:05.000000Z", datetime(2026, 1, 1, tzinfo=UTC))
+    '2026-01-01T00:00:05.000001Z'
+    """
+    if last is not None:
+        with contextlib.suppress(ValueError, TypeError, OverflowError):  # no time, no zone, the end of time
+            now = max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def body(
+    *, name: str, namespace: str, holder: str, old: Lease | None, now: datetime, seconds: int, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """Make a Lease held by `holder`; the epoch grows when the holder changes.
+
+    Args:
+        name: The Lease's name.
+        namespace: Its namespace.
+        holder: Who holds it; "" releases it.
+        old: What is replaced; its resourceVersion becomes the precondition. None creates.
+        now: The wall clock.
+        seconds: `leaseDurationSeconds`.
+        metadata: Labels, annotations and owners.
+    """
+    spec = old.spec if old is not None else None
+    same = spec is not None and spec.holder_identity == holder
+    transitions = (spec.lease_transitions or 0) if spec is not None else 0
+    renewed = renew_time(spec.renew_time if spec is not None else None, now)
+    meta = {"name": name, "namespace": namespace, **metadata}
+    if old is not None:
+        meta["resourceVersion"] = old.metadata.resource_version
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": meta,
+        "spec": {
+            "holderIdentity": holder or None,
+            "leaseDurationSeconds": seconds,
+            "acquireTime": spec.acquire_time if same and spec is not None else renewed,
+            "renewTime": renewed,
+            "leaseTransitions": transitions if same or spec is None or not holder else transitions + 1,
+        },
+    }
