@@ -1,0 +1,394 @@
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+from aiohttp import web
+
+from tests.component.kube.apiserver import PODS, ApiServer, pod, refuse
+from tests.component.kube.conftest import until
+from vkprovider.api import errors
+from vkprovider.kube import pool as pool_module
+from vkprovider.kube.client import KubeClient
+
+POD = "/api/v1/namespaces/default/pods/a"
+
+
+async def test_what_is_sent(server: ApiServer, client: KubeClient) -> None:
+    await client.get(PODS, {"labelSelector": "a in (b,c)"})
+    await client.create(PODS, b'{"a":1}')
+    await client.replace(POD, b'{"a":2}')
+    await client.merge_patch(POD, b'{"a":3}')
+    await client.strategic_patch(f"{POD}/status", b'{"a":4}', params={"dryRun": "All"})
+    await client.apply(POD, b'{"a":5}', manager="me", force=True)
+    sent = [(s.method, s.path, s.query, s.headers.get("Content-Type"), s.body) for s in server.seen]
+    assert sent == [
+        ("GET", PODS, {"labelSelector": "a in (b,c)"}, None, b""),
+        ("POST", PODS, {}, "application/json", b'{"a":1}'),
+        ("PUT", POD, {}, "application/json", b'{"a":2}'),
+        ("PATCH", POD, {}, "application/merge-patch+json", b'{"a":3}'),
+        ("PATCH", f"{POD}/status", {"dryRun": "All"}, "application/strategic-merge-patch+json", b'{"a":4}'),
+        ("PATCH", POD, {"fieldManager": "me", "force": "true"}, "application/apply-patch+yaml", b'{"a":5}'),
+    ]
+    for seen in server.seen:
+        assert seen.headers["Authorization"] == "Bearer abc"
+        assert seen.headers["User-Agent"].startswith("vkprovider/")
+        assert seen.headers["Accept"] == "application/json"
+        assert seen.headers["Accept-Encoding"] == "identity"
+
+
+async def test_deletion_options(server: ApiServer, client: KubeClient) -> None:
+    await client.delete(POD)
+    await client.delete(POD, uid="u1", grace_s=0, propagation="Background", resource_version="7")
+    kind = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    assert [s.json for s in server.seen] == [
+        kind,
+        {
+            **kind,
+            "gracePeriodSeconds": 0,
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": "u1", "resourceVersion": "7"},
+        },
+    ]
+
+
+async def test_version_and_namespace(server: ApiServer, client: KubeClient) -> None:
+    assert await client.version() == "v1.36.3"
+    assert client.namespace == "labs"
+    assert client.server == server.url
+    assert client.context == "test"
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, errors.Invalid),
+        (401, errors.Unauthorized),
+        (403, errors.Forbidden),
+        (404, errors.NotFound),
+        (409, errors.Conflict),
+        (410, errors.Gone),
+        (413, errors.Invalid),
+        (422, errors.Invalid),
+        (429, errors.Throttled),
+        (500, errors.Unavailable),
+        (503, errors.Unavailable),
+        (504, errors.Unavailable),
+    ],
+)
+async def test_refusals_become_our_errors_with_the_servers_words(
+    server: ApiServer, client: KubeClient, status: int, error: type[errors.OutsideError]
+) -> None:
+    server.next(refuse(status, 'pods "a" said no'), times=2)
+    with pytest.raises(error) as caught:
+        await client.get(POD)
+    assert type(caught.value) is error
+    assert (caught.value.message, caught.value.status) == ('pods "a" said no', status)
+    assert client.errors_total == 1
+
+
+@pytest.mark.parametrize(("header", "after_s"), [("7", 7), ("0", 0), ("soon", 1), ("-5", 0), ("9999999", 300)])
+async def test_retry_after_is_told(server: ApiServer, client: KubeClient, header: str, after_s: float) -> None:
+    server.next(refuse(429, "busy", Retry_After=header))
+    with pytest.raises(errors.Throttled) as caught:
+        await client.get(POD)
+    assert caught.value.after_s == after_s
+
+
+@pytest.mark.parametrize("body", [b"<html>Bad Gateway</html>", b"", b"\xff\x00", b'{"message": 7}', b"[]"])
+async def test_a_refusal_that_is_no_status_names_the_request(
+    server: ApiServer, client: KubeClient, body: bytes
+) -> None:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(status=502, body=body)
+
+    server.next(page)
+    with pytest.raises(errors.Unavailable, match=f"GET {POD}: HTTP 502"):
+        await client.get(POD)
+
+
+async def hang(_: web.Request) -> web.Response:
+    await asyncio.sleep(3600)
+    return web.Response()
+
+
+async def reset(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def half_a_body(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"kind":')
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def moved(_: web.Request) -> web.Response:
+    return web.Response(status=302, headers={"Location": "http://198.51.100.1/"}, body=b"elsewhere")
+
+
+async def test_no_answer_in_time(server: ApiServer, client: KubeClient) -> None:
+    server.next(hang)
+    with pytest.raises(errors.DeadlineExceeded, match=r"within 0\.05 s"):
+        await client.request("PATCH", POD, body=b"{}", timeout_s=0.05)
+    await client.get(POD)
+
+
+async def test_half_a_body_is_no_answer_in_time(server: ApiServer, client: KubeClient) -> None:
+    async def slow_body(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"kind":')
+        await asyncio.sleep(3600)
+        return response
+
+    server.next(slow_body)
+    with pytest.raises(errors.DeadlineExceeded):
+        await client.request("GET", POD, timeout_s=0.05)
+
+
+@pytest.mark.parametrize("fault", [reset, half_a_body])
+async def test_a_broken_connection_is_unavailable(
+    server: ApiServer, client: KubeClient, fault: Callable[[web.Request], Awaitable[web.Response]]
+) -> None:
+    server.next(fault)
+    with pytest.raises(errors.Unavailable, match=f"PATCH {POD}: .*is the API server at http://127"):
+        await client.merge_patch(POD, b"{}")
+    await client.merge_patch(POD, b"{}")
+
+
+async def test_nobody_listens(client: KubeClient, server: ApiServer) -> None:
+    await server.stop()
+    with pytest.raises(errors.Unavailable, match="up and reachable"):
+        await client.get(POD)
+
+
+async def test_a_redirect_is_not_followed(server: ApiServer, client: KubeClient) -> None:
+    server.next(moved)
+    assert await client.get(POD) == b"elsewhere"
+    assert len(server.seen) == 1
+
+
+async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: ApiServer, kubeconfig: str) -> None:
+    client = await KubeClient.connect(kubeconfig=kubeconfig, in_flight_max=3)
+    held, free = 0, asyncio.Event()
+
+    async def hold(_: web.Request) -> web.Response:
+        nonlocal held
+        held += 1
+        await free.wait()
+        return web.Response(body=b"{}")
+
+    server.next(hold, times=6, when="PATCH")
+    tasks = [asyncio.create_task(client.merge_patch(POD, b"{}")) for _ in range(5)]
+    await until(lambda: held == 3)
+    await asyncio.wait_for(client.request("PUT", POD, body=b"{}", urgent=True), 5)
+    assert held == 3
+    free.set()
+    await asyncio.gather(*tasks)
+    assert held == 5
+    await client.close()
+
+
+async def test_requests_are_paced(kubeconfig: str, server: ApiServer) -> None:
+    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=50, burst=5)
+    began_s = asyncio.get_running_loop().time()
+    await asyncio.gather(*(client.get(POD) for _ in range(15)))
+    assert asyncio.get_running_loop().time() - began_s >= 0.19
+    await client.request("GET", POD, urgent=True, timeout_s=5)
+    assert len(server.seen) == 16
+    await client.close()
+
+
+async def test_waiting_for_a_turn_counts_towards_the_deadline(kubeconfig: str, server: ApiServer) -> None:
+    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=0.1, burst=1)
+    await client.get(POD)
+    with pytest.raises(errors.DeadlineExceeded):
+        await client.request("GET", POD, timeout_s=0.05)
+    assert len(server.seen) == 1
+    await client.close()
+
+
+async def test_the_guard_is_asked_after_the_wait_for_a_turn(server: ApiServer, kubeconfig: str) -> None:
+    client = await KubeClient.connect(kubeconfig=kubeconfig, in_flight_max=1)
+    fenced = False
+
+    def guard() -> None:
+        if fenced:
+            raise errors.Fenced("not ours any more")
+
+    server.next(hang)
+    first = asyncio.create_task(client.merge_patch(POD, b"{}", guard=guard))
+    await until(lambda: len(server.seen) == 1)
+    second = asyncio.create_task(client.merge_patch(POD, b"{}", guard=guard))
+    await asyncio.sleep(0)
+    fenced = True
+    first.cancel()
+    with pytest.raises(errors.Fenced):
+        await second
+    assert len(server.seen) == 1
+    await client.close()
+
+
+async def test_connections_are_used_again(server: ApiServer, client: KubeClient) -> None:
+    ports: set[object] = set()
+
+    async def note(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        ports.add(request.transport.get_extra_info("peername"))
+        return web.Response(body=b"{}")
+
+    server.next(note, times=20)
+    for _ in range(20):
+        await client.merge_patch(POD, b"{}")
+    assert len(ports) == 1
+
+
+async def test_dead_peers_are_noticed(client: KubeClient) -> None:
+    await client.get(POD)
+    (connection,) = client._transport._pool._idle
+    assert connection._transport is not None
+    sock = connection._transport.get_extra_info("socket")
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_a_stream_gives_whole_lines(server: ApiServer, client: KubeClient) -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in (b"on", b"e\ntwo\nth", b"r", b"ee\n", b"\n", b"unfinished"):
+            await response.write(piece)
+            await asyncio.sleep(0.01)
+        return response
+
+    server.next(drip)
+    async with client.stream("/log") as batches:
+        lines = [line async for batch in batches for line in batch]
+    assert lines == [b"one", b"two", b"three", b""]
+
+
+async def test_a_stream_that_is_refused(server: ApiServer, client: KubeClient) -> None:
+    server.next(refuse(410, "too old"))
+    async with client.stream("/log") as batches:
+        with pytest.raises(errors.Gone, match="too old"):
+            await anext(batches)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_silent_stream_is_given_up(server: ApiServer, client: KubeClient, *, answers: bool) -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        if answers:
+            await response.prepare(request)
+        await asyncio.sleep(3600)
+        return response
+
+    server.next(silent)
+    async with client.stream("/log", inactivity_s=0.05) as batches:
+        with pytest.raises(errors.DeadlineExceeded, match="nothing heard"):
+            await anext(batches)
+
+
+async def test_a_stream_left_early_is_closed(server: ApiServer, client: KubeClient) -> None:
+    await server.put(pod("a"))
+    async with client.stream(PODS, {"watch": "1", "resourceVersion": "100"}) as batches:
+        (line,) = await anext(batches)
+        assert json.loads(line)["type"] == "ADDED"
+        assert server.watching == 1
+    await until(lambda: server.watching == 0)
+
+
+async def test_large_bodies_pass(server: ApiServer, client: KubeClient) -> None:
+    body = b'{"data":"' + b"x" * 3_000_000 + b'"}'
+    assert await client.replace(POD, body) == body
+    assert server.seen[0].body == body
+
+
+async def test_a_stream_that_nobody_reads_is_held_back(server: ApiServer, client: KubeClient) -> None:
+    sent = 0
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(64):
+            await response.write(b"x" * (1 << 20) + b"\n")
+            sent += 1
+        return response
+
+    server.next(flood)
+    async with client.stream("/log") as batches:
+        lines = len(await anext(batches))
+        still = -1
+        while still != sent:
+            still = sent
+            await asyncio.sleep(0.1)
+        assert sent < 40
+        lines += sum([len(batch) async for batch in batches])
+    assert lines == 64
+
+
+async def test_a_connection_closed_while_idle_is_not_used_again(server: ApiServer, client: KubeClient) -> None:
+    async def closing(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        asyncio.get_running_loop().call_later(0.01, request.transport.close)
+        return web.Response(body=b"{}")
+
+    for _ in range(3):
+        server.next(closing)
+        await client.merge_patch(POD, b"{}")
+        await until(lambda: all(connection.closed for connection in client._transport._pool._idle))
+    await client.merge_patch(POD, b"{}")
+    assert client.errors_total == 0
+
+
+@pytest.mark.parametrize(("method", "repeated"), [("GET", True), ("PUT", True), ("PATCH", False), ("POST", False)])
+async def test_a_connection_closed_just_as_it_is_used(
+    server: ApiServer, client: KubeClient, method: str, *, repeated: bool
+) -> None:
+    await client.get(POD)
+    server.next(reset)
+    if repeated:
+        await client.request(method, POD)
+        assert len(server.seen) == 3
+    else:
+        with pytest.raises(errors.Unavailable):
+            await client.request(method, POD)
+        assert len(server.seen) == 2
+
+
+async def test_idle_connections_are_closed(
+    server: ApiServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "_IDLE_S_MAX", 0.1)
+    await asyncio.gather(*(client.get(POD) for _ in range(5)))
+    pool = client._transport._pool
+    assert len(pool._all) == 5
+    await until(lambda: not pool._all)
+    await client.get(POD)
+    assert server.seen
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pods?a=b c", "/api/v1/pods\r\nX-Evil: 1", "/api/v1/p\u00f6ds"])
+async def test_a_path_cannot_smuggle_a_header(server: ApiServer, client: KubeClient, path: str) -> None:
+    with pytest.raises(errors.Invalid, match="is no path"):
+        await client.get(path)
+    assert not server.seen
+
+
+async def test_a_closed_client_sends_nothing(server: ApiServer, client: KubeClient) -> None:
+    server.next(hang)
+    running = asyncio.create_task(client.get(POD))
+    await until(lambda: server.seen)
+    await client.close()
+    with pytest.raises(errors.Unavailable):
+        await running
+    with pytest.raises(errors.Unavailable, match="has been closed"):
+        await client.get(POD)
+    assert len(server.seen) == 1

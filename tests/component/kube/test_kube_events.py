@@ -1,0 +1,295 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.component.kube.apiserver import ApiServer, refuse
+from tests.component.kube.conftest import until
+from vkprovider.kube import events as events_module
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder, ObjectRef
+
+POD = ObjectRef("v1", "Pod", "default", "a", "uid-a")
+NODE = ObjectRef("v1", "Node", "", "vnode.w1", "uid-n")
+
+
+class Clock:
+    def __init__(self, now_s: float) -> None:
+        self.now_s = now_s
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(1000.0)
+
+
+@pytest.fixture
+def recorder(client: KubeClient, clock: Clock) -> EventRecorder:
+    return EventRecorder(
+        client, component="vkprovider", instance="r1", now=clock, wall=lambda: 1_700_000_000 + clock.now_s
+    )
+
+
+@pytest.fixture
+async def running(recorder: EventRecorder) -> AsyncIterator[EventRecorder]:
+    task = asyncio.create_task(recorder.run())
+    yield recorder
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def written(server: ApiServer) -> list[tuple[str, str]]:
+    return [(s.method, s.json.get("reason", s.json.get("count"))) for s in server.seen]
+
+
+async def test_what_describe_shows_is_written(server: ApiServer, running: EventRecorder) -> None:
+    running.emit(POD, "Normal", "Pulled", "content is here", action="Starting")
+    await until(lambda: running.written_total == 1)
+    (seen,) = server.seen
+    assert (seen.method, seen.path) == ("POST", "/api/v1/namespaces/default/events")
+    event = seen.json
+    assert event.pop("metadata")["name"].startswith("a.")
+    assert event == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "a", "uid": "uid-a"},
+        "type": "Normal",
+        "reason": "Pulled",
+        "message": "content is here",
+        "action": "Starting",
+        "count": 1,
+        "firstTimestamp": "2023-11-14T22:30:00Z",
+        "lastTimestamp": "2023-11-14T22:30:00Z",
+        "source": {"component": "vkprovider", "host": "r1"},
+        "reportingComponent": "vkprovider",
+        "reportingInstance": "r1",
+    }
+
+
+async def test_events_of_cluster_scoped_objects_go_to_default(server: ApiServer, running: EventRecorder) -> None:
+    running.emit(NODE, "Warning", "WorkerUnreachable", "no answer")
+    await until(lambda: running.written_total == 1)
+    assert server.seen[0].path == "/api/v1/namespaces/default/events"
+    assert server.seen[0].json["metadata"]["namespace"] == "default"
+    assert server.seen[0].json["involvedObject"]["namespace"] == ""
+
+
+async def test_names_differ_and_are_short_enough(server: ApiServer, running: EventRecorder) -> None:
+    long = ObjectRef("v1", "Pod", "default", "x" * 253, "u")
+    for n in range(20):
+        running.emit(long, "Normal", "Pulled", f"note {n}")
+    await until(lambda: running.written_total == 20)
+    names = {s.json["metadata"]["name"] for s in server.seen}
+    assert len(names) == 20
+    assert max(map(len, names)) <= 253
+
+
+async def test_long_notes_are_shortened(server: ApiServer, running: EventRecorder) -> None:
+    running.emit(POD, "Normal", "Pulled", "x" * 5000)
+    await until(lambda: running.written_total == 1)
+    assert len(server.seen[0].json["message"]) == 1024
+
+
+async def test_the_same_words_are_counted_once_a_minute(
+    server: ApiServer, running: EventRecorder, clock: Clock
+) -> None:
+    running.emit(POD, "Warning", "BackOff", "again")
+    await until(lambda: running.written_total == 1)
+    name = server.seen[0].json["metadata"]["name"]
+    for _ in range(5):
+        clock.now_s += 1
+        running.emit(POD, "Warning", "BackOff", "again")
+    clock.now_s += 54
+    running.emit(POD, "Warning", "BackOff", "another")  # wakes the loop, which looks at its clock
+    await until(lambda: running.written_total == 2)
+    assert written(server)[1] == ("POST", "BackOff")
+    clock.now_s += 1
+    running.emit(POD, "Warning", "BackOff", "a third")
+    await until(lambda: running.written_total == 4)
+    patch = next(s for s in server.seen if s.method == "PATCH")
+    assert patch.path == f"/api/v1/namespaces/default/events/{name}"
+    assert patch.json == {"count": 6, "lastTimestamp": "2023-11-14T22:30:05Z"}
+
+
+async def test_the_same_words_before_they_are_written_are_one_event(server: ApiServer, recorder: EventRecorder) -> None:
+    for _ in range(7):
+        recorder.emit(POD, "Warning", "BackOff", "again")
+    assert recorder.depth == 1
+    assert await recorder.flush(5)
+    assert [(s.method, s.json["count"]) for s in server.seen] == [("POST", 7)]
+
+
+async def test_after_ten_minutes_it_is_another_event(server: ApiServer, recorder: EventRecorder, clock: Clock) -> None:
+    for pause_s in (0, 599, 601):
+        clock.now_s += pause_s
+        recorder.emit(POD, "Warning", "BackOff", "again")
+        assert await recorder.flush(5)
+    assert [s.method for s in server.seen] == ["POST", "PATCH", "POST"]
+
+
+async def test_other_words_other_event(server: ApiServer, recorder: EventRecorder) -> None:
+    recorder.emit(POD, "Normal", "Pulled", "x")
+    recorder.emit(POD, "Warning", "Pulled", "x")
+    recorder.emit(POD, "Normal", "Pulling", "x")
+    recorder.emit(POD, "Normal", "Pulled", "y")
+    recorder.emit(NODE, "Normal", "Pulled", "x")
+    assert await recorder.flush(5)
+    assert [s.method for s in server.seen] == ["POST"] * 5
+
+
+async def test_an_event_that_expired_is_made_again(server: ApiServer, recorder: EventRecorder) -> None:
+    for _ in range(2):
+        recorder.emit(POD, "Warning", "BackOff", "again")
+        server.next(refuse(404, "events not found"), when="PATCH")
+        assert await recorder.flush(5)
+    assert [s.method for s in server.seen] == ["POST", "PATCH", "POST"]
+    assert server.seen[-1].json["count"] == 2
+
+
+async def test_warnings_go_first(server: ApiServer, recorder: EventRecorder) -> None:
+    recorder.emit(POD, "Normal", "One", "")
+    recorder.emit(POD, "Normal", "Two", "")
+    recorder.emit(POD, "Warning", "Bad", "")
+    recorder.emit(POD, "Warning", "Worse", "")
+    assert await recorder.flush(5)
+    assert [reason for _, reason in written(server)] == ["Bad", "Worse", "One", "Two"]
+
+
+async def test_a_full_queue_drops_the_oldest_normal(
+    server: ApiServer, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "_QUEUED_MAX", 4)
+    recorder.emit(POD, "Warning", "Bad", "")
+    for n in range(6):
+        recorder.emit(POD, "Normal", f"N{n}", "")
+    assert (recorder.depth, recorder.dropped_total) == (4, 3)
+    for n in range(5):
+        recorder.emit(POD, "Warning", f"W{n}", "")
+    assert (recorder.depth, recorder.dropped_total) == (4, 8)
+    recorder.emit(POD, "Normal", "N0", "")  # dropped before, so it is no repetition
+    assert await recorder.flush(5)
+    assert [reason for _, reason in written(server)] == ["W1", "W2", "W3", "W4", "N0"]
+
+
+async def test_what_is_said_again_after_it_was_dropped_is_written(
+    server: ApiServer, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "_QUEUED_MAX", 1)
+    recorder.emit(POD, "Normal", "One", "")
+    recorder.emit(POD, "Normal", "Two", "")
+    assert recorder.dropped_total == 1
+    assert await recorder.flush(5)
+    recorder.emit(POD, "Normal", "One", "")
+    assert await recorder.flush(5)
+    assert [(s.json["reason"], s.json["count"]) for s in server.seen] == [("Two", 1), ("One", 2)]
+
+
+async def test_normal_events_of_a_vanished_object_are_dropped(server: ApiServer, recorder: EventRecorder) -> None:
+    recorder.emit(POD, "Normal", "Killing", "")
+    recorder.emit(POD, "Warning", "Bad", "")
+    recorder.emit(NODE, "Normal", "Other", "")
+    recorder.forget("uid-a")
+    recorder.forget("never heard of")
+    assert recorder.forgotten_total == 1
+    assert await recorder.flush(5)
+    assert [reason for _, reason in written(server)] == ["Bad", "Other"]
+
+
+async def test_a_failed_write_is_tried_again(
+    server: ApiServer, running: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "backoff", lambda *_: 0.0)
+    server.next(refuse(503, "starting"), when="POST")
+    server.next(refuse(429, "busy", Retry_After="0"), when="POST")
+    running.emit(POD, "Normal", "Pulled", "")
+    await until(lambda: running.written_total == 1)
+    assert len(server.seen) == 3
+    assert len({s.json["metadata"]["name"] for s in server.seen}) == 1
+    assert running.dropped_total == 0
+
+
+async def test_a_try_that_got_through_unheard_counts_as_written(server: ApiServer, running: EventRecorder) -> None:
+    server.next(refuse(409, 'events "a.1" already exists'))
+    running.emit(POD, "Normal", "Pulled", "")
+    await until(lambda: running.written_total == 1)
+
+
+async def test_after_a_few_tries_it_is_given_up(
+    server: ApiServer, running: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "backoff", lambda *_: 0.0)
+    server.next(refuse(503, "starting"), times=4)
+    running.emit(POD, "Normal", "Pulled", "")
+    running.emit(POD, "Normal", "Started", "")
+    await until(lambda: running.written_total == 1)
+    assert running.dropped_total == 1
+    assert written(server)[-1] == ("POST", "Started")
+
+
+@pytest.mark.parametrize("status", [403, 404, 422])
+async def test_a_refused_event_is_not_insisted_on(
+    server: ApiServer, running: EventRecorder, logs: list[dict[str, Any]], status: int
+) -> None:
+    server.next(refuse(status, "namespace is being terminated"))
+    running.emit(POD, "Normal", "Pulled", "")
+    await until(lambda: running.dropped_total == 1)
+    assert len(server.seen) == 1
+    assert [entry["error"] for entry in logs] == ["namespace is being terminated"]
+
+
+async def test_writes_are_paced(server: ApiServer, client: KubeClient) -> None:
+    recorder = EventRecorder(client, component="c", instance="i", rate_per_s=1, burst=3)
+    task = asyncio.create_task(recorder.run())
+    for n in range(10):
+        recorder.emit(POD, "Normal", f"N{n}", "")
+    await until(lambda: recorder.written_total == 3)
+    recorder.emit(POD, "Warning", "Bad", "")
+    await until(lambda: recorder.written_total == 4)
+    assert written(server)[-1] == ("POST", "Bad")  # it came last, and went before the seven that wait
+    task.cancel()
+    assert await recorder.flush(5)
+    assert recorder.written_total == 11
+
+
+async def test_flush_finds_what_was_in_hand_when_the_loop_was_cancelled(
+    server: ApiServer, recorder: EventRecorder
+) -> None:
+    entered = asyncio.Event()
+
+    async def hang(_: Any) -> Any:
+        entered.set()
+        await asyncio.sleep(3600)
+
+    server.next(hang)
+    task = asyncio.create_task(recorder.run())
+    recorder.emit(POD, "Normal", "Pulled", "")
+    await asyncio.wait_for(entered.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await recorder.flush(5)
+    assert recorder.written_total == 1
+    first, second = (json.loads(s.body)["metadata"]["name"] for s in server.seen)
+    assert first == second
+
+
+async def test_flush_has_a_deadline(server: ApiServer, recorder: EventRecorder) -> None:
+    async def hang(_: Any) -> Any:
+        await asyncio.sleep(3600)
+
+    server.next(hang)
+    recorder.emit(POD, "Normal", "Pulled", "")
+    assert not await recorder.flush(0.05)
+
+
+async def test_memory_is_bounded(recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "_REMEMBERED_MAX", 10)
+    for n in range(100):
+        recorder.emit(POD, "Normal", f"N{n}", "")
+    assert len(recorder._known) == 10

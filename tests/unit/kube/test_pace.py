@@ -1,0 +1,54 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkprovider.kube.pace import TokenBucket, backoff
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
+    bucket = TokenBucket(10, 3, now=Clock())
+    assert [bucket.reserve() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+def test_tokens_come_back_but_never_more_than_the_burst() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, 2, now=clock)
+    for _ in range(4):
+        bucket.reserve()
+    clock.now_s += 0.2
+    assert bucket.reserve() == pytest.approx(0.1)
+    clock.now_s += 1000
+    assert [bucket.reserve() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+
+
+@given(st.lists(st.floats(0, 0.5), max_size=60), st.integers(1, 5))
+def test_the_rate_is_kept_whenever_callers_come(pauses_s: list[float], burst: int) -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, burst, now=clock)
+    used: list[float] = []
+    for pause_s in pauses_s:
+        clock.now_s += pause_s
+        used.append(clock.now_s + bucket.reserve())
+    assert used == sorted(used)
+    for first, start_s in enumerate(used):
+        inside = sum(1 for at_s in used[first:] if at_s < start_s + 1)
+        assert inside <= 10 + burst + 1
+
+
+def test_the_bound_doubles_up_to_its_cap() -> None:
+    assert [backoff(n, 0.2, 3, lambda: 1.0) for n in range(1, 7)] == pytest.approx([0.2, 0.4, 0.8, 1.6, 3, 3])
+    assert backoff(10_000, 0.2, 30, lambda: 1.0) == 30
+
+
+def test_the_jitter_is_full_unless_a_floor_is_given() -> None:
+    assert backoff(3, 1, 30, lambda: 0.0) == 0
+    assert backoff(3, 1, 30, lambda: 0.5) == 2
+    assert backoff(3, 1, 30, lambda: 0.0, floor=0.25) == 1

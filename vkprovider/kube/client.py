@@ -1,0 +1,239 @@
+"""The Kubernetes API as verbs over raw JSON bytes.
+
+Bytes, because decoding into a client library's models costs fifty times what msgspec costs, and because most answers
+are only looked at for one field. Every refusal and every broken connection becomes an error of `vkprovider.api.errors`
+whose message is what the API server said.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any, Final, Self
+
+import msgspec
+
+from vkprovider import __version__
+from vkprovider.api.errors import DeadlineExceeded
+from vkprovider.kube import auth
+from vkprovider.kube.pace import TokenBucket
+from vkprovider.kube.transport import Transport
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
+
+USER_AGENT: Final = f"vkprovider/{__version__}"
+"""The part before the slash becomes the field manager of plain writes."""
+
+
+class KubeClient:
+    """One connection pool to one API server; raw JSON bytes in and out.
+
+    All calls take a `path` such as `/api/v1/namespaces/default/pods/a`, give the answer's body, and raise what
+    `vkprovider.api.errors` draws. None repeats a refused request: whoever called knows better when.
+
+    Attributes:
+        server: The API server's URL.
+        namespace: Of the kubeconfig's context, or of the ServiceAccount.
+        context: The kubeconfig's; empty in a cluster.
+    """
+
+    def __init__(
+        self,
+        access: auth.Access,
+        reload: Callable[[], Awaitable[auth.Access]],
+        *,
+        qps: float = 1000,
+        burst: int = 2000,
+        in_flight_max: int = 32,
+        user_agent: str = USER_AGENT,
+        timeout_s: float = 15,
+    ) -> None:
+        self.server = access.server
+        self.namespace = access.namespace
+        self.context = access.context
+        self._timeout_s = timeout_s
+        self._bucket = TokenBucket(qps, burst)
+        self._in_flight = asyncio.Semaphore(in_flight_max)
+        self._transport = Transport(access, reload, user_agent=user_agent)
+
+    @classmethod
+    async def connect(
+        cls,
+        *,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        qps: float = 1000,
+        burst: int = 2000,
+        in_flight_max: int = 32,
+        user_agent: str = USER_AGENT,
+        timeout_s: float = 15,
+    ) -> Self:
+        """Read the credentials; nothing is sent yet, so this works while the API server is down.
+
+        Args:
+            kubeconfig: One path, or several separated by `:`; see `auth.load` for what happens without.
+            context: One of its contexts; the current one if None.
+            qps: Requests a second on average; watches and urgent requests do not count.
+            burst: Requests that may go at once.
+            in_flight_max: Requests awaiting an answer; watches and urgent requests do not count.
+            user_agent: What audit logs call us.
+            timeout_s: From the call to the last byte of the answer, waiting for a turn included.
+
+        Raises:
+            InputError: The kubeconfig is missing, wrong, or asks for what we do not support.
+            Unauthorized: A login plugin refused.
+        """
+        access = await auth.load(kubeconfig, context)
+        return cls(
+            access,
+            partial(auth.load, kubeconfig, access.context or context),  # whatever becomes the current context
+            qps=qps,
+            burst=burst,
+            in_flight_max=in_flight_max,
+            user_agent=user_agent,
+            timeout_s=timeout_s,
+        )
+
+    @property
+    def requests_total(self) -> int:
+        """Requests sent, watches included."""
+        return self._transport.requests_total
+
+    @property
+    def errors_total(self) -> int:
+        """Requests that were refused or got no answer."""
+        return self._transport.errors_total
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_s: float | None = None,
+        guard: Callable[[], None] | None = None,
+        urgent: bool = False,
+    ) -> bytes:
+        """Send one request and give the answer's body.
+
+        Args:
+            method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+            path: Already percent-encoded; may carry a query.
+            params: The rest of the query; escaped here.
+            body: The request's body.
+            content_type: Of the body.
+            timeout_s: Deadline of this call, if not the client's.
+            guard: Called in the loop step that sends, after any wait for a turn; raises `Fenced` to stop the request.
+            urgent: Do not wait for a turn behind ordinary requests. For Leases.
+
+        Raises:
+            OutsideError: Any of its kinds.
+        """
+        timeout_s = timeout_s or self._timeout_s
+        exchange = self._transport.exchange
+        try:
+            async with asyncio.timeout(timeout_s):
+                if not urgent and (wait_s := self._bucket.reserve()):
+                    await asyncio.sleep(wait_s)
+                async with nullcontext() if urgent else self._in_flight:
+                    return await exchange(
+                        method, path, params=params, body=body, content_type=content_type, guard=guard
+                    )
+        except TimeoutError:
+            self._transport.errors_total += 1
+            raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> bytes:
+        """Read an object, or one page of a collection; `how` goes to `request`, here and below."""
+        return await self.request("GET", path, params=params, **how)
+
+    async def create(self, path: str, body: bytes, **how: Any) -> bytes:
+        """POST `body` to a collection. `Conflict` means that the name is taken."""
+        return await self.request("POST", path, body=body, **how)
+
+    async def replace(self, path: str, body: bytes, **how: Any) -> bytes:
+        """PUT an object; with a resourceVersion in it, `Conflict` means that somebody else wrote first."""
+        return await self.request("PUT", path, body=body, **how)
+
+    async def merge_patch(self, path: str, body: bytes, **how: Any) -> bytes:
+        """PATCH by RFC 7386: mappings are merged, lists replaced, null deletes. Fits custom resources too."""
+        return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH, **how)
+
+    async def strategic_patch(self, path: str, body: bytes, **how: Any) -> bytes:
+        """PATCH a built-in kind: lists such as `conditions` are merged by their key; `podIPs` only ever grow by it."""
+        return await self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH, **how)
+
+    async def apply(self, path: str, body: bytes, *, manager: str, force: bool = False, **how: Any) -> bytes:
+        """Server-side apply: own the fields in `body`. The dearest write there is; not for hot paths."""
+        params = {"fieldManager": manager, "force": "true" if force else "false", **how.pop("params", {})}
+        return await self.request("PATCH", path, params=params, body=body, content_type=APPLY_PATCH, **how)
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        grace_s: int | None = None,
+        propagation: str | None = None,
+        resource_version: str | None = None,
+        **how: Any,
+    ) -> bytes:
+        """Delete an object; `Conflict` means that the name now belongs to another uid or version.
+
+        Args:
+            path: Of the object.
+            uid: Only if it is still this object.
+            grace_s: `gracePeriodSeconds`; 0 ends a Pod that its kubelet has stopped.
+            propagation: `Foreground`, `Background` or `Orphan`.
+            resource_version: Only if nobody wrote since.
+            **how: For `request`.
+        """
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        held = {"uid": uid, "resourceVersion": resource_version}
+        if given := {name: value for name, value in held.items() if value is not None}:
+            options["preconditions"] = given
+        return await self.request("DELETE", path, body=msgspec.json.encode(options), **how)
+
+    async def version(self) -> str:
+        """Give the server's version, such as `v1.36.3`."""
+        return str(msgspec.json.decode(await self.get("/version"))["gitVersion"])
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        *,
+        inactivity_s: float = 120.0,
+        opened: Callable[[], None] = lambda: None,
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        """Open a stream of lines, such as a watch; it counts towards no limit.
+
+        Args:
+            path: Already percent-encoded.
+            params: The query.
+            inactivity_s: Raise `DeadlineExceeded` after so long without a byte; also the deadline of the first answer.
+            opened: Called once the server has answered.
+
+        Yields:
+            An iterator over batches of whole lines, one batch per arrival of data, of whatever length. The request is
+            sent with its first step. It ends when the stream ends, be it cut; an unfinished last line is dropped.
+
+        Raises:
+            OutsideError: Any of its kinds, while iterating.
+        """
+        async with aclosing(self._transport.lines(path, params, inactivity_s=inactivity_s, opened=opened)) as lines:
+            yield lines
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()

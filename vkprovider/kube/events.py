@@ -1,0 +1,300 @@
+"""Events for people, written beside the real work and never in its way.
+
+`emit` only notes; one loop writes, at a bounded rate, Warnings first. It writes core/v1 Events, because these are what
+`kubectl describe` shows. The same words about the same object within ten minutes become one Event with a count, which
+is patched at most once a minute.
+"""
+
+import asyncio
+import heapq
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import msgspec
+import structlog
+
+from vkprovider.api.errors import Conflict, NotFound, OutsideError, Throttled, Unavailable, shorten
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.pace import TokenBucket, backoff
+
+EventType = Literal["Normal", "Warning"]
+
+_log: Final = structlog.get_logger(__name__)
+
+_NOTE_CHARS_MAX: Final = 1024  # the API's own limit
+_NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
+_QUEUED_MAX: Final = 1024
+_REMEMBERED_MAX: Final = 1024
+_SAME_S: Final = 600.0
+_REPEAT_S: Final = 60.0
+_TRIES_MAX: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """The object that an Event is about; no namespace for what is cluster-scoped."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(slots=True, eq=False)
+class _Event:
+    """Words about an object, and what became of them."""
+
+    regarding: ObjectRef
+    type_: EventType
+    reason: str
+    note: str
+    action: str
+    stamp_ns: int  # makes its name
+    first_s: float
+    last_s: float
+    heard_s: float  # on the monotonic clock, as the next one
+    written_s: float | None = None
+    count: int = 1
+    sent: int = 0  # the count as last sent
+    due: bool = True  # queued, or waiting for its minute
+
+    @property
+    def path(self) -> str:
+        """The collection that the Event belongs into."""
+        return f"/api/v1/namespaces/{self.regarding.namespace or 'default'}/events"
+
+    @property
+    def name(self) -> str:
+        """As every client of Kubernetes names Events: `<object>.<time in hexadecimal>`."""
+        return f"{self.regarding.name[:_NAME_CHARS_MAX]}.{self.stamp_ns:x}"
+
+
+class EventRecorder:
+    """Note Events and write them when there is time.
+
+    Attributes:
+        written_total: Events created or counted up.
+        dropped_total: Events never written: queue full, or refused, or the API server was away for too long.
+        forgotten_total: Normal Events never written because their object has gone.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        component: str,
+        instance: str,
+        rate_per_s: float = 50,
+        burst: int = 100,
+        now: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Say who speaks: `component` (`vkprovider`) and `instance` (which replica of it). `run` and `flush` write.
+
+        `rate_per_s` and `burst` bound the writes; `now` is a monotonic clock, `wall` the time of day.
+        """
+        self.written_total = 0
+        self.dropped_total = 0
+        self.forgotten_total = 0
+        self._client = client
+        self._component = component
+        self._instance = instance
+        self._now = now
+        self._wall = wall
+        self._bucket = TokenBucket(rate_per_s, burst, now=now)
+        self._warnings: OrderedDict[int, _Event] = OrderedDict()
+        self._normals: OrderedDict[int, _Event] = OrderedDict()
+        self._normals_of: dict[str, list[int]] = {}
+        self._repeats: list[tuple[float, int, _Event]] = []
+        self._known: OrderedDict[tuple[str, str, str, str], _Event] = OrderedDict()
+        self._serial = 0
+        self._stamp_ns = 0
+        self._work = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    @property
+    def depth(self) -> int:
+        """Events that wait to be written."""
+        return len(self._warnings) + len(self._normals)
+
+    def emit(self, regarding: ObjectRef, type_: EventType, reason: str, note: str, *, action: str = "") -> None:
+        """Note an Event. Never waits, never raises.
+
+        Args:
+            regarding: What it is about.
+            type_: `Warning` is for what somebody should look at.
+            reason: One CamelCase word; Kubernetes' own where it has one: `Pulling`, `FailedMount`, `Killing`.
+            note: A sentence, without secrets; shortened to 1024 characters.
+            action: What was being done, in CamelCase, if that is not the reason itself.
+        """
+        now_s, wall_s = self._now(), self._wall()
+        key = (regarding.uid, type_, reason, note)
+        event = self._known.get(key)
+        if event is not None and now_s - event.heard_s < _SAME_S:
+            event.count += 1
+            event.last_s, event.heard_s = wall_s, now_s
+            self._known.move_to_end(key)
+            if not event.due:
+                self._repeat(event)
+            return
+        self._stamp_ns = max(int(wall_s * 1e9), self._stamp_ns + 1)  # no two names are the same
+        note = shorten(note, _NOTE_CHARS_MAX)
+        event = _Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s)
+        self._known.pop(key, None)
+        self._known[key] = event
+        if len(self._known) > _REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        self._enqueue(event)
+
+    def forget(self, uid: str) -> None:
+        """Drop the Normal Events about an object that has gone; nobody can look them up beside it any more."""
+        for serial in self._normals_of.pop(uid, ()):
+            self._normals.pop(serial).due = False
+            self.forgotten_total += 1
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            self._work.clear()
+            if not self._waiting():
+                first_s = self._repeats[0][0] if self._repeats else None
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if first_s is None else max(0.0, first_s - self._now())):
+                        await self._work.wait()
+                continue
+            await asyncio.sleep(self._bucket.reserve())
+            event = self._next()
+            if event is not None:
+                await self._write(event)
+
+    async def flush(self, timeout_s: float) -> bool:
+        """Write what is queued and all counts, without regard to the rate; False if `timeout_s` was too short."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (event := self._next(hurry=True)) is not None:
+                    await self._write(event)
+                async with self._writing:  # what `run` has in hand
+                    return True
+        except TimeoutError:
+            return False
+
+    def _waiting(self, *, hurry: bool = False) -> bool:
+        return bool(self.depth or (self._repeats and (hurry or self._repeats[0][0] <= self._now())))
+
+    def _repeat(self, event: _Event) -> None:
+        """Have a count written when the Event's minute is over; at once if the Event itself never was."""
+        event.due = True
+        self._serial += 1
+        due_s = self._now() if event.written_s is None else event.written_s + _REPEAT_S
+        heapq.heappush(self._repeats, (due_s, self._serial, event))
+        self._work.set()
+
+    def _enqueue(self, event: _Event) -> None:
+        self._serial += 1
+        if event.type_ == "Warning":
+            self._warnings[self._serial] = event
+        else:
+            self._normals[self._serial] = event
+            self._normals_of.setdefault(event.regarding.uid, []).append(self._serial)
+        if self.depth > _QUEUED_MAX:
+            dropped = self._pop_normal() or self._warnings.popitem(last=False)[1]
+            dropped.due = False
+            self.dropped_total += 1
+        self._work.set()
+
+    def _next(self, *, hurry: bool = False) -> _Event | None:
+        """Take what is to be written next: Warnings, Normals, then counts whose minute is over."""
+        if self._warnings:
+            return self._warnings.popitem(last=False)[1]
+        if self._normals:
+            return self._pop_normal()
+        return heapq.heappop(self._repeats)[2] if self._waiting(hurry=hurry) else None
+
+    def _pop_normal(self) -> _Event | None:
+        if not self._normals:
+            return None
+        serial, event = self._normals.popitem(last=False)
+        serials = self._normals_of[event.regarding.uid]
+        serials.remove(serial)
+        if not serials:
+            del self._normals_of[event.regarding.uid]
+        return event
+
+    async def _write(self, event: _Event) -> None:
+        """Write one Event, trying again a few times if the API server is away; then give it up."""
+        try:
+            async with self._writing:
+                for attempt in range(1, _TRIES_MAX + 1):
+                    try:
+                        await self._send(event)
+                    except Unavailable as error:
+                        if attempt == _TRIES_MAX:
+                            raise
+                        after_s = error.after_s if isinstance(error, Throttled) else 0.0
+                        await asyncio.sleep(after_s + backoff(attempt, 0.5, 8.0))
+                    else:
+                        break
+        except asyncio.CancelledError:
+            self._repeat(event)  # `flush` still finds it
+            raise
+        except OutsideError as error:  # the namespace is going, or rights are missing: no use in insisting
+            self.dropped_total += 1
+            if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
+                _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
+        else:
+            event.written_s = self._now()
+            self.written_total += 1
+        event.due = False
+        if event.count > event.sent:
+            self._repeat(event)  # said again while it was being written
+
+    async def _send(self, event: _Event) -> None:
+        """Create the Event, or count it up if it has been written before.
+
+        Raises:
+            OutsideError: Any of its kinds but `NotFound` of an Event that has expired, which is made again, and but
+                `Conflict`, which means that an earlier try got through.
+        """
+        event.sent = event.count
+        if event.written_s is not None:
+            body = msgspec.json.encode({"count": event.count, "lastTimestamp": _rfc3339(event.last_s)})
+            with suppress(NotFound):
+                await self._client.merge_patch(f"{event.path}/{event.name}", body)
+                return
+        with suppress(Conflict):
+            await self._client.create(event.path, msgspec.json.encode(self._body(event)))
+
+    def _body(self, event: _Event) -> dict[str, Any]:
+        about = event.regarding
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": event.name, "namespace": about.namespace or "default"},
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+            "type": event.type_,
+            "reason": event.reason,
+            "message": event.note,
+            "action": event.action,
+            "count": event.count,
+            "firstTimestamp": _rfc3339(event.first_s),
+            "lastTimestamp": _rfc3339(event.last_s),
+            "source": {"component": self._component, "host": self._instance},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+
+
+def _rfc3339(wall_s: float) -> str:
+    return datetime.fromtimestamp(wall_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

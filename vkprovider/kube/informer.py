@@ -1,0 +1,275 @@
+"""A typed copy of one collection that follows the API server.
+
+List, then watch from the list's resourceVersion, for ever:
+
+    list ──ok──▶ watch ──ends, is cut, falls silent──▶ watch again at once, from the last resourceVersion
+     ▲             │
+     │             ├──cannot be opened──▶ back off, watch again from the last resourceVersion
+     │             │
+     └──410, ERROR, silent twice──┘
+
+Under load an API server cuts watchers several times a minute, so an end is normal and costs neither a wait nor a list.
+A list that fails changes nothing: "could not list" is never "empty".
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Generic
+
+import msgspec
+import structlog
+
+from vkprovider.api.errors import Gone, OutsideError, Throttled, Unavailable
+from vkprovider.kube import answers, watch
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.pace import backoff
+from vkprovider.kube.store import Handler, Store, key_of
+from vkprovider.kube.watch import Decoder, HasMetadata, Head, Named, T
+
+__all__ = ["HasMetadata", "Head", "Informer"]
+
+_log: Final = structlog.get_logger(__name__)
+
+_BACKOFF_FIRST_S: Final = 0.8
+_BACKOFF_CAP_S: Final = 30.0
+_OUTAGE_CAP_S: Final = 5.0  # asking a server that is away costs it nothing, and news wait behind this
+_BACKOFF_FLOOR: Final = 0.1  # a wait of nothing is no back-off
+_LIST_S_MAX: Final = 60.0
+_WATCH_S: Final = (240, 300)  # random, so that not all watches of all clients end together
+_BRIEF_S: Final = 1.0
+_ODD_MAX: Final = 3
+_ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is refused like this for ever
+
+
+class Informer(Generic[T]):
+    """A typed copy of one collection that follows the API server.
+
+    Attributes:
+        items: The copy, by `namespace/name`, or by `name` for what has no namespace. Read only.
+        synced: Set once the first list is complete.
+        relists_total: Complete lists after the first.
+        restarts_total: Watches begun after the first.
+        decode_errors_total: Objects and lines skipped because they could not be decoded.
+        last_event_monotonic_s: When something was last heard, bookmarks included; 0 if never.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        path: str,
+        type_: type[T],
+        *,
+        name: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        keep: Callable[[Head], bool] | None = None,
+        sign: bytes | None = None,
+        page_size: int = 500,
+        inactivity_s: float = 120.0,
+    ) -> None:
+        """Describe what to follow; nothing happens before `run`.
+
+        Args:
+            client: Where from.
+            path: The collection: `/api/v1/pods`.
+            type_: A slim struct; what it does not name is never decoded.
+            name: For logs.
+            label_selector: Applied by the server.
+            field_selector: Applied by the server.
+            keep: Looks at the head of every object; what it rejects is not decoded and not in `items`.
+            sign: What only the bytes of an object that `keep` accepts hold; spares looking at its head.
+            page_size: Objects per page of a list.
+            inactivity_s: Open the watch again after so long without a byte; bookmarks come every minute.
+        """
+        self.name = name
+        self.synced = asyncio.Event()
+        self.relists_total = 0
+        self.restarts_total = 0
+        self.decode_errors_total = 0
+        self.last_event_monotonic_s = 0.0
+        self._log = _log.bind(informer=name)
+        self._store: Store[T] = Store(self._log)
+        self.items: Mapping[str, T] = self._store.items
+        self._client = client
+        self._path = path
+        self._decoder = Decoder(type_, keep, sign)
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._selectors = {field: value for field, value in selectors.items() if value}
+        self._page_size = page_size
+        self._inactivity_s = inactivity_s
+        self._version = ""  # where the watch goes on; empty: list first
+        self._failures = 0  # in a row
+        self._odd = 0  # watches in a row that were refused, or over at once with nothing said
+        self._silences = 0  # watches in a row that were open and said nothing
+
+    @property
+    def events_total(self) -> int:
+        """Changes told to handlers."""
+        return self._store.events_total
+
+    @property
+    def handler_errors_total(self) -> int:
+        """Exceptions out of handlers."""
+        return self._store.handler_errors_total
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Call `handler(old, new)` for every change, and at once for every object already known.
+
+        `(None, new)` is an addition, `(old, new)` a change, `(old, None)` a deletion, with `old` as last seen.
+        It is called in the event loop after `items` has changed, and must not block. What it raises is logged.
+        """
+        self._store.add_handler(handler)
+
+    async def run(self) -> None:
+        """Follow the collection until cancelled."""
+        lists = watches = 0
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                    self.relists_total = lists
+                    lists += 1
+                self.restarts_total = watches
+                watches += 1
+                wait_s = await self._watch()
+            except OutsideError as error:
+                wait_s = self._after(error)
+            except Exception as error:  # noqa: BLE001 (a fault of ours is no reason to stay blind)
+                self._log.exception("informer failed; lists again")
+                self._version = ""
+                wait_s = self._after(Unavailable(repr(error)))
+            await asyncio.sleep(wait_s)
+
+    def _after(self, error: OutsideError) -> float:
+        """Decide where to go on after an error, and after how many seconds."""
+        self._failures += 1
+        cap_s = _OUTAGE_CAP_S if isinstance(error, Unavailable) else _BACKOFF_CAP_S
+        wait_s = backoff(self._failures, _BACKOFF_FIRST_S, cap_s, floor=_BACKOFF_FLOOR)
+        if isinstance(error, Gone):
+            self._version = ""
+            self._log.info("history is gone; lists again", error=str(error))
+            return 0.0 if self._failures == 1 else wait_s
+        if isinstance(error, Throttled):
+            wait_s += error.after_s
+        if error.status in _ODD_ANSWERS and self._version:
+            self._count_odd()
+        self._log.warning("cannot follow; tries again", error=str(error), failures=self._failures, wait_s=wait_s)
+        return wait_s
+
+    def _count_odd(self) -> bool:
+        """Count a watch that told nothing; after a few of them list again."""
+        self._odd += 1
+        if self._odd < _ODD_MAX:
+            return False
+        self._version, self._odd = "", 0
+        return True
+
+    async def _list(self) -> None:
+        """List everything, then make the copy equal to it.
+
+        Raises:
+            OutsideError: Any of its kinds; the copy is as before.
+        """
+        fresh: dict[str, T] = {}
+        unread: set[str] = set()
+        params = {**self._selectors, "limit": str(self._page_size)}
+        while True:
+            body = await self._client.get(self._path, params, timeout_s=_LIST_S_MAX)
+            try:
+                page = watch.page(body)
+            except watch.UNDECODABLE as error:
+                raise Unavailable(f"GET {self._path}: the answer is no list: {error}") from error
+            for raw in page.items or ():
+                self._read_item(raw, fresh, unread)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+        self._store.replace(fresh, unread)
+        self._version = page.metadata.resource_version
+        self.last_event_monotonic_s = time.monotonic()
+        self.synced.set()
+
+    def _read_item(self, raw: msgspec.Raw, fresh: dict[str, T], unread: set[str]) -> None:
+        try:
+            item = self._decoder.item(raw)
+        except watch.UNDECODABLE as error:
+            unread.add(self._skip(watch.head_in(raw).metadata, error))
+            return
+        if item is not None:
+            fresh[key_of(item.metadata)] = item
+
+    async def _watch(self) -> float:
+        """Follow one watch to its end; give the seconds to wait before the next.
+
+        Raises:
+            OutsideError: The watch could not be opened, or reported an error.
+        """
+        params = {
+            **self._selectors,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(random.randint(*_WATCH_S)),
+        }
+        opened = asyncio.Event()
+        began_s, heard_s = time.monotonic(), self.last_event_monotonic_s
+        try:
+            async with self._client.stream(
+                self._path, params, inactivity_s=self._inactivity_s, opened=opened.set
+            ) as batches:
+                async for lines in batches:
+                    self.last_event_monotonic_s = time.monotonic()
+                    for line in lines:
+                        if line:
+                            self._read_line(line)
+                    self._failures = self._odd = self._silences = 0
+        except Unavailable as error:
+            if error.status or not opened.is_set():
+                raise
+            # Bookmarks come every minute. A second silence in a row may mean that our version is of the future, as
+            # after a restore of etcd: an API server then says nothing for as long as its numbers take to catch up.
+            self._silences += 1
+            if self._silences > 1:
+                self._version, self._silences = "", 0
+            self._log.info("the watch fell silent", error=str(error), lists_again=not self._version)
+        if self.last_event_monotonic_s != heard_s or time.monotonic() - began_s >= _BRIEF_S:
+            return 0.0
+        # Some servers tell only like this that they have forgotten our version (kubernetes #137089).
+        return backoff(1, _BACKOFF_FIRST_S, _BACKOFF_CAP_S, floor=_BACKOFF_FLOOR) if self._count_odd() else 0.0
+
+    def _read_line(self, line: bytes) -> None:
+        """Take in one watch line.
+
+        Raises:
+            OutsideError: It is an ERROR event.
+        """
+        metadata: Named
+        try:
+            kind = watch.kind_of(line)
+            if kind in {"ADDED", "MODIFIED"}:
+                found = self._decoder.event(line)
+                metadata = found.metadata
+                if isinstance(found, Head):
+                    self._store.remove(metadata)
+                else:
+                    self._store.put(found)
+            elif kind == "ERROR":
+                self._version = ""
+                raise answers.error_event(watch.object_in(line), f"GET {self._path}")
+            else:
+                metadata = watch.head_of(line).metadata
+                if kind == "DELETED":
+                    self._store.remove(metadata, metadata.uid)
+        except watch.UNDECODABLE as error:
+            metadata = watch.head_in(watch.object_in(line)).metadata
+            self._skip(metadata, error)
+        self._version = metadata.resource_version or self._version
+
+    def _skip(self, metadata: Named, error: Exception) -> str:
+        """Count and log an object that cannot be decoded; give its key."""
+        self.decode_errors_total += 1
+        key = key_of(metadata)
+        self._log.warning("an object cannot be decoded; it is left as it was", key=key, error=str(error))
+        return key

@@ -1,0 +1,115 @@
+"""Connections to one host, opened as needed and used again."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+from vkprovider.kube.auth import Access
+from vkprovider.kube.http import Connection
+
+_CONNECT_S_MAX: Final = 5.0
+_IDLE_S_MAX: Final = 60.0  # below the API server's own limit of 90 s, so that it is not the one to close
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+_UNACKNOWLEDGED_MS_MAX: Final = 30_000
+
+
+class Pool:
+    """Connections to one host.
+
+    It knows no limit: watches hold connections for minutes, so it is the callers who are bounded.
+    """
+
+    def __init__(self) -> None:
+        self._host = ""
+        self._port = 0
+        self._tls: ssl.SSLContext | None = None
+        self._tls_server_name: str | None = None
+        self._generation = 0
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def use(self, access: Access) -> None:
+        """Make connections like this from now on; those there are serve the request they have, and no other."""
+        url = urlsplit(access.server)
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if access.tls else 80)
+        self._tls = access.tls
+        self._tls_server_name = (access.tls_server_name or self._host) if access.tls else None
+        self._generation += 1
+        while self._idle:
+            self._drop(self._idle.pop())
+
+    async def acquire(self, *, fresh: bool = False) -> Connection:
+        """Give a connection for one request, if not `fresh` the one used last.
+
+        Raises:
+            OSError: It cannot be made; TimeoutError and the errors of `ssl` are among these.
+        """
+        if self._closed:
+            raise ConnectionResetError("this client has been closed")
+        while self._idle and not fresh:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+            self._drop(connection)
+        generation = self._generation
+        async with asyncio.timeout(_CONNECT_S_MAX):
+            transport, connection = await asyncio.get_running_loop().create_connection(
+                Connection, self._host, self._port, ssl=self._tls, server_hostname=self._tls_server_name
+            )
+        connection.generation = generation
+        self._all.add(connection)
+        with suppress(OSError):  # lost already: the request will tell
+            _notice_dead_peers(transport.get_extra_info("socket"))
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; it is closed unless its answer has come to a good end."""
+        if not connection.usable or self._closed or connection.generation != self._generation:
+            self._drop(connection)
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since_s = loop.time()
+        self._idle.append(connection)
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(_IDLE_S_MAX, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long; the list is in order, for the one used last is used next."""
+        loop = asyncio.get_running_loop()
+        old_s = loop.time() - _IDLE_S_MAX
+        while self._idle and (self._idle[0].closed or self._idle[0].idle_since_s <= old_s):
+            self._drop(self._idle.pop(0))
+        self._sweeper = loop.call_later(_IDLE_S_MAX / 4, self._sweep) if self._idle else None
+
+    def _drop(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        connection.close()
+
+    async def close(self) -> None:
+        """Close every connection, those in use included; there will be no others."""
+        self._closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for connection in list(self._all):
+            self._drop(connection)
+        self._idle.clear()
+        await asyncio.sleep(0)  # the loop closes an aborted socket one step later
+
+
+def _notice_dead_peers(sock: socket.socket | None) -> None:
+    """Have the kernel notice within half a minute that the other end is gone without a word."""
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if option := getattr(socket, name, None):  # macOS has only some
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+    if option := getattr(socket, "TCP_USER_TIMEOUT", None):  # Linux
+        sock.setsockopt(socket.IPPROTO_TCP, option, _UNACKNOWLEDGED_MS_MAX)

@@ -1,0 +1,289 @@
+"""Run a reconciler per key: serial for one key, parallel across keys, with delays and back-off.
+
+A key is in one of these places; `add` moves it, and an earlier time wins over a later one:
+
+    later (a heap, one timer for all) ──due──▶ ready (in order) ──a worker is free──▶ running
+      ▲                                                                                │
+      └── failed: back-off · Result(after_s) · added while running ◀───────────────────┘
+
+No task and no timer belongs to a key: 10,000 waiting keys cost memory, not wake-ups.
+"""
+
+import asyncio
+import heapq
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar
+
+import structlog
+
+from vkprovider.api.errors import Fenced, Throttled, VkproviderError
+from vkprovider.kube.pace import backoff
+
+K = TypeVar("K", bound=Hashable)
+
+Outcome = Literal["ok", "error", "fenced"]
+
+_log: Final = structlog.get_logger(__name__)
+
+_NEVER_S: Final = float("inf")
+_STALE_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a reconciler wants next for its key.
+
+    Attributes:
+        after_s: Run the key again after so long; None: not before somebody adds it.
+    """
+
+    after_s: float | None = None
+
+
+DONE: Final = Result()
+
+
+@dataclass(slots=True)
+class _Run:
+    """A key in work.
+
+    Attributes:
+        again_s: When to run it once more, if it was added meanwhile.
+        forgotten: Whether its result no longer matters.
+    """
+
+    again_s: float = _NEVER_S
+    forgotten: bool = False
+
+
+class KeyedQueue(Generic[K]):
+    """Run `reconcile` for every key added: serial for one key, parallel across keys.
+
+    Attributes:
+        failures_total: Runs that raised.
+        runs_total: Runs that ended, however.
+    """
+
+    def __init__(
+        self,
+        reconcile: Callable[[K], Awaitable[Result]],
+        *,
+        name: str,
+        workers: int,
+        backoff_s: tuple[float, float] = (0.2, 30.0),
+        now: Callable[[], float] = time.monotonic,
+        rand: Callable[[], float] = random.random,
+        on_result: Callable[[Outcome, float, float], None] | None = None,
+    ) -> None:
+        """Describe the work; nothing runs before `run`, but `add` already counts.
+
+        Args:
+            reconcile: Brings the world nearer to what the key's object asks for. What it raises is logged, and the key
+                runs again after a back-off; `Fenced` alone means: not here any more.
+            name: For logs.
+            workers: Keys in work at once, at most.
+            backoff_s: First and greatest bound of the back-off.
+            now: A monotonic clock.
+            rand: Evenly between 0 and 1.
+            on_result: Called with the outcome, the seconds waited since due, and the seconds run.
+        """
+        self.failures_total = 0
+        self.runs_total = 0
+        self._reconcile = reconcile
+        self._workers_max = workers
+        self._backoff_s = backoff_s
+        self._now = now
+        self._rand = rand
+        self._on_result = on_result
+        self._ready: OrderedDict[K, float] = OrderedDict()  # since when each is due
+        self._later: dict[K, float] = {}  # when each is due
+        self._heap: list[tuple[float, int, K]] = []  # of `_later`, and of entries that are no longer true
+        self._pushes = 0  # breaks ties in the heap, so that keys need no order
+        self._running: dict[K, _Run] = {}
+        self._failures: dict[K, int] = {}
+        self._workers: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = _NEVER_S
+        self._started = False
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._name = name
+        self._log = _log.bind(queue=name)
+
+    @property
+    def depth(self) -> int:
+        """Keys that are due and wait for a worker."""
+        return len(self._ready)
+
+    @property
+    def oldest_age_s(self) -> float:
+        """For how long the first of them has been due."""
+        return max(0.0, self._now() - next(iter(self._ready.values()))) if self._ready else 0.0
+
+    def add(self, key: K, *, after_s: float = 0.0) -> None:
+        """Have `key` run once, in `after_s` seconds at the latest, and not while it is running already."""
+        now_s = self._now()
+        run = self._running.get(key)
+        if run is None:
+            self._schedule(key, now_s + after_s, now_s)
+        else:
+            run.again_s = min(run.again_s, now_s + after_s)
+
+    def forget(self, key: K) -> None:
+        """Drop `key` with its delays and failures; if it is running, its result is ignored."""
+        self._ready.pop(key, None)
+        self._later.pop(key, None)
+        self._failures.pop(key, None)
+        run = self._running.get(key)
+        if run is not None:
+            run.again_s, run.forgotten = _NEVER_S, True
+        self._settle()
+
+    async def run(self) -> None:
+        """Work until cancelled; then cancel what is in work and wait for it."""
+        self._started = True
+        try:
+            self._wake()
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._started = False
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer, self._timer_s = None, _NEVER_S
+            workers = list(self._workers)
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait until nothing is due or in work; False if `timeout_s` was too short. Delayed keys do not count."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._quiet.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _schedule(self, key: K, due_s: float, now_s: float) -> None:
+        """Put a key that is not running where it belongs, unless it is there for an earlier time."""
+        if key in self._ready or self._later.get(key, _NEVER_S) <= due_s:
+            return
+        if due_s <= now_s:
+            self._later.pop(key, None)
+            self._ready[key] = due_s
+            self._quiet.clear()
+            self._staff()
+            return
+        self._later[key] = due_s
+        self._pushes += 1
+        heapq.heappush(self._heap, (due_s, self._pushes, key))
+        if len(self._heap) > 2 * len(self._later) + _STALE_MAX:
+            self._heap = [entry for entry in self._heap if self._later.get(entry[2]) == entry[0]]
+            heapq.heapify(self._heap)
+        if self._started and due_s < self._timer_s:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Make ready what has become due, and set the one timer for what comes next."""
+        now_s = self._now()
+        next_s = _NEVER_S
+        while self._heap:
+            due_s, _, key = self._heap[0]
+            if self._later.get(key) == due_s:
+                if due_s > now_s:
+                    next_s = due_s
+                    break
+                del self._later[key]
+                self._ready[key] = due_s
+                self._quiet.clear()
+            heapq.heappop(self._heap)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_s = next_s
+        if next_s != _NEVER_S:
+            self._timer = asyncio.get_running_loop().call_later(next_s - now_s, self._wake)
+        self._staff()
+
+    def _staff(self) -> None:
+        """Start workers for what is ready: as many as have nothing yet, within the limit."""
+        if self._started:
+            free = len(self._workers) - len(self._running)
+            for _ in range(min(len(self._ready) - free, self._workers_max - len(self._workers))):
+                self._workers.add(asyncio.create_task(self._work(), name=f"{self._name}-worker"))
+
+    async def _work(self) -> None:
+        """Be one worker, until nothing is ready."""
+        try:
+            while self._ready:
+                await self._run_one(*self._ready.popitem(last=False))
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._workers.discard(task)
+            self._staff()
+            self._settle()
+
+    async def _run_one(self, key: K, due_s: float) -> None:
+        run = self._running[key] = _Run()
+        began_s = self._now()
+        outcome: Outcome = "ok"
+        wait_s: float | None = None
+        try:
+            wait_s = (await self._reconcile(key)).after_s
+            self._failures.pop(key, None)
+        except Fenced as error:
+            outcome = "fenced"
+            self._failures.pop(key, None)
+            self._log.debug("fenced", key=key, error=str(error))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                self._ready[key] = due_s  # not done: whoever calls `run` again finds it
+                raise
+            outcome, wait_s = "error", self._failed(key, run, error)  # somebody cancelled what the reconciler awaited
+        except Exception as error:  # noqa: BLE001 (whatever it is, this key is tried again and the others go on)
+            outcome, wait_s = "error", self._failed(key, run, error)
+        finally:
+            del self._running[key]
+        ended_s = self._now()
+        self.runs_total += 1
+        if run.again_s != _NEVER_S and (outcome != "error" or run.forgotten):
+            self._schedule(key, run.again_s, ended_s)
+        if wait_s is not None and not run.forgotten:
+            self._schedule(key, ended_s + wait_s, ended_s)
+        if self._on_result is not None:
+            self._on_result(outcome, max(0.0, began_s - due_s), ended_s - began_s)
+
+    def _failed(self, key: K, run: _Run, error: BaseException) -> float:
+        """Count and log a failure; give the seconds to wait.
+
+        A key added while it failed waits as long: its own writes may have caused that, and it would run without pause.
+        """
+        self.failures_total += 1
+        if run.forgotten:
+            return 0.0
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        wait_s = backoff(count, *self._backoff_s, self._rand)
+        if isinstance(error, Throttled):
+            wait_s += error.after_s
+        if count & (count - 1) == 0:  # the first time and each doubling
+            expected = isinstance(error, VkproviderError)
+            self._log.warning(
+                "reconcile failed; tries again",
+                key=key,
+                failures=count,
+                wait_s=round(wait_s, 3),
+                error=str(error) if expected else repr(error),
+                exc_info=None if expected else error,
+            )
+        return wait_s
+
+    def _settle(self) -> None:
+        """Tell `drain` when nothing is due or in work."""
+        if not self._running and not self._ready:
+            self._quiet.set()

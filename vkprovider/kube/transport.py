@@ -1,0 +1,237 @@
+"""Requests to one API server: our credentials on each, once more after a 401, and streams cut into lines."""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
+from vkprovider.kube import answers, auth
+from vkprovider.kube.http import Connection, ProtocolError
+from vkprovider.kube.pool import Pool
+
+_REFUSED: Final = 400
+_UNAUTHORIZED: Final = 401
+_REPEATABLE: Final = {"GET", "PUT", "DELETE"}
+_UNFIT: Final = re.compile(r"[^\x21-\x7e]")  # in a request's first line
+_CONTROL: Final = re.compile(r"[^\x20-\x7e]")  # in a header
+
+
+class _Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    connection: Connection  # only a stream's is still ours
+
+
+class Transport:
+    """Requests to one API server.
+
+    Attributes:
+        requests_total: Requests sent, repetitions included.
+        errors_total: Requests that were refused or got no answer.
+    """
+
+    def __init__(self, access: auth.Access, reload: Callable[[], Awaitable[auth.Access]], *, user_agent: str) -> None:
+        self.requests_total = 0
+        self.errors_total = 0
+        self._user_agent = user_agent
+        self._reload = reload
+        self._reloading = asyncio.Lock()
+        self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
+        self._pool = Pool()
+        self._use(access)
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        guard: Callable[[], None] | None = None,
+    ) -> bytes:
+        """Send a request and give the body of a good answer.
+
+        Raises:
+            OutsideError: Any of its kinds.
+        """
+        what = f"{method} {path}"
+        target = self._target(path, params)
+        content = None if body is None else (content_type, body)
+        try:
+            return (await self._answered(method, target, what, content, guard)).body
+        except (OSError, ProtocolError) as error:
+            raise self._broken(error, what) from error
+
+    async def lines(
+        self, path: str, params: Mapping[str, str] | None, *, inactivity_s: float, opened: Callable[[], None]
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Open a stream and cut what arrives into lines; see `KubeClient.stream`."""
+        what = f"GET {path}"
+        target = self._target(path, params)
+        deadline = asyncio.timeout(inactivity_s)
+        try:
+            async with deadline:
+                connection = (await self._answered("GET", target, what, streaming=True)).connection
+        except (OSError, ProtocolError) as error:
+            if deadline.expired():
+                raise self._silent(what, inactivity_s) from None
+            raise self._broken(error, what) from error
+        rest: list[bytes] = []
+        try:
+            opened()
+            while True:
+                async with asyncio.timeout(inactivity_s) as deadline:
+                    data = await connection.piece()
+                if not data:
+                    return
+                if b"\n" not in data:
+                    rest.append(data)
+                    continue
+                if rest:
+                    data = b"".join((*rest, data))
+                    rest.clear()
+                lines = data.split(b"\n")
+                if tail := lines.pop():
+                    rest.append(tail)
+                yield lines
+        except (OSError, ProtocolError):
+            if deadline.expired():
+                raise self._silent(what, inactivity_s) from None
+            return  # a stream that was open and is cut has ended, however it was cut
+        finally:
+            self._pool.release(connection)
+
+    async def _answered(
+        self,
+        method: str,
+        target: str,
+        what: str,
+        content: tuple[str, bytes] | None = None,
+        guard: Callable[[], None] | None = None,
+        *,
+        streaming: bool = False,
+    ) -> _Answer:
+        """Send a request, once more after a new login if the answer is 401, and give a good answer.
+
+        Raises:
+            OutsideError: It was refused.
+            OSError: There was no answer.
+            ProtocolError: What came is none.
+        """
+        repeated = False
+        while True:
+            access = await self._current()
+            kind, body = content or ("", b"")
+            extent = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if content else ""
+            request = f"{method} {target} HTTP/1.1\r\n{self._headers}{extent}\r\n".encode() + body
+            answer = await self._once(request, guard, repeatable=method in _REPEATABLE, streaming=streaming)
+            if answer.status < _REFUSED:
+                return answer
+            if answer.status != _UNAUTHORIZED or repeated:
+                self.errors_total += 1
+                raise answers.refusal(answer.status, answer.body, answer.headers, what)
+            repeated = True
+            await self._log_in_again(access)
+
+    async def _once(
+        self, request: bytes, guard: Callable[[], None] | None, *, repeatable: bool, streaming: bool
+    ) -> _Answer:
+        """Send a request and wait for its answer; for no more than the head of a good one if `streaming`.
+
+        Raises:
+            OSError: There was none.
+            ProtocolError: What came is none.
+        """
+        fresh = False
+        while True:
+            connection = await self._pool.acquire(fresh=fresh)
+            held = False
+            try:
+                if guard is not None:
+                    guard()
+                self.requests_total += 1
+                connection.send(request)
+                held = streaming and await connection.head() < _REFUSED
+                body = b"" if held else await connection.body()
+                return _Answer(connection.status, connection.headers, body, connection)
+            except OSError:
+                # A server that closes an idle connection may do so just as we use it (RFC 9112, 9.3.1).
+                if fresh or not repeatable or connection.uses == 1 or connection.heard:
+                    raise
+                fresh = True
+            finally:
+                if not held:
+                    self._pool.release(connection)
+
+    def _target(self, path: str, params: Mapping[str, str] | None) -> str:
+        """Build what stands behind the method.
+
+        Raises:
+            Invalid: The path is not percent-encoded.
+        """
+        target = self._prefix + path
+        if params:
+            target = f"{target}{'&' if '?' in target else '?'}{urlencode(params)}"
+        if _UNFIT.search(target):
+            raise Invalid(f"{path!r} is no path")
+        return target
+
+    def _broken(self, error: Exception, what: str) -> Exception:
+        self.errors_total += 1
+        return answers.broken(error, what, self._access.server)
+
+    def _silent(self, what: str, inactivity_s: float) -> DeadlineExceeded:
+        self.errors_total += 1
+        return DeadlineExceeded(f"{what}: nothing heard from {self._access.server} for {inactivity_s:g} s")
+
+    async def _current(self) -> auth.Access:
+        """Give our credentials, reading a token that rotates again once a minute."""
+        access = self._access
+        if access.renew is not None and time.monotonic() >= self._renew_at_s:
+            self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
+            # What we have may still do; if not, a 401 will say so.
+            with contextlib.suppress(InputError, Unauthorized):
+                self._authorize(await access.renew())
+        return access
+
+    async def _log_in_again(self, refused: auth.Access) -> None:
+        """Read everything again after a 401, unless another request has done so meanwhile."""
+        async with self._reloading:
+            if self._access is not refused:
+                return
+            try:
+                access = await self._reload()
+                if access.server == refused.server:
+                    self._use(access)
+            except InputError as error:
+                raise Unauthorized(f"{refused.server} refused us, and: {error.message}") from error
+            if access.server != refused.server:  # all that we know is of the one we began with
+                raise Unauthorized(
+                    f"{refused.server} refused us, and our kubeconfig now names {access.server}; restart"
+                )
+
+    def _use(self, access: auth.Access) -> None:
+        url = urlsplit(access.server)
+        self._prefix, self._host = url.path, url.netloc.rpartition("@")[2]
+        self._authorize(access.authorization)
+        self._access = access
+        self._pool.use(access)
+
+    def _authorize(self, authorization: str) -> None:
+        if _CONTROL.search(authorization):
+            raise InputError("TokenInvalid", f"the token for {self._host} holds what no header may hold")
+        credentials = f"Authorization: {authorization}\r\n" if authorization else ""
+        self._headers = (
+            f"Host: {self._host}\r\nUser-Agent: {self._user_agent}\r\n"
+            f"Accept: application/json\r\nAccept-Encoding: identity\r\n{credentials}"
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
