@@ -1,0 +1,44 @@
+"""R000-044: the lab paths alone; the system's are for the statistics, read-only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import vkprovider.cml
+from vkprovider.cml.allow import LABS_API, STATS_API
+
+SYSTEM = (
+    "system_stats", "system_health", "system/compute_hosts", "system/maintenance_mode", "licensing",
+    "diagnostics/licensing", "users", "groups", "resource_pools", "node_definitions", "image_definitions",
+    "telemetry", "web_session_timeout", "logout", "images/upload", "populate_lab_tiles",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SYSTEM)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_no_system_path_is_a_lab_path(method: str, path: str) -> None:
+    assert not LABS_API.allows(method, f"/api/v0/{path}")
+    assert not LABS_API.allows(method, f"/api/v0/{path}/x")
+
+
+def test_every_entry_is_about_labs_or_the_login() -> None:
+    roots = {pattern.removeprefix("/api/v0/").partition("/")[0] for _, pattern in LABS_API.entries}
+    assert roots == {"authenticate", "system_information", "import", "labs", "nodes"}
+
+
+def test_statistics_only_read() -> None:
+    assert {entry for entry in STATS_API.entries if entry[0] != "GET"} == {("POST", "/api/v0/authenticate")}
+
+
+def test_only_wiring_may_import_the_statistics() -> None:
+    package = Path(vkprovider.cml.__file__).parent.parent
+    importers = set()
+    for path in package.rglob("*.py"):
+        for statement in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
+            if isinstance(statement, ast.ImportFrom):
+                names = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            if any(f"{name}.".startswith("vkprovider.cml.stats.") for name in names):
+                importers.add(path.relative_to(package).parts[0])
+    assert importers <= {"app", "controllers", "cli"}

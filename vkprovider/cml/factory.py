@@ -1,0 +1,113 @@
+"""Opens a worker by its URL: `https://` and `http://` a CML controller, `null://name` the null backend."""
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from tunnels.allowlist import AllowList
+from tunnels.direct import DirectTransport
+from tunnels.errors import CertificateInvalid
+from vkprovider.api.errors import InputError
+from vkprovider.cml.allow import LABS_API
+from vkprovider.cml.null import NullLabs, NullWorker
+from vkprovider.cml.session import CmlSession
+from vkprovider.cml.spi import CredentialsReader, Labs
+from vkprovider.cml.worker import CmlLabs
+
+Guard = Callable[[], None]
+"""Called right before a request is written; raises to stop it."""
+
+CONNECTIONS_MAX: Final = 8
+"""Per worker. A burst opens as many as it may, and a TLS handshake costs both sides more than a request."""
+
+_SCHEMES: Final = frozenset({"https", "http", "null"})
+_NULL_WORKERS: Final[dict[str, NullWorker]] = {}
+"""Null workers of this process by name: a worker opened again finds its labs."""
+
+
+def open_labs(
+    url: str,
+    credentials: CredentialsReader,
+    *,
+    verify: bool = True,
+    ca_bundle: str | None = None,
+    guard: Guard | None = None,
+) -> Labs:
+    """Open a worker; nothing is sent before the first call.
+
+    Args:
+        url: `https://cml1.example.net`, `http://127.0.0.2:8080`, `null://w1`.
+        credentials: Read before every login.
+        verify: Whether to verify the certificate.
+        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        guard: Called right before a request is written, in the same step of the event loop; what it raises passes
+            through.
+
+    Raises:
+        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
+    """
+    parts = parse_worker_url(url)
+    if parts.scheme == "null":
+        name = parts.netloc
+        return NullLabs(_NULL_WORKERS.setdefault(name, NullWorker(name)), guard)
+    return CmlLabs(open_session(url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard))
+
+
+def open_session(
+    url: str,
+    credentials: CredentialsReader,
+    *,
+    verify: bool = True,
+    ca_bundle: str | None = None,
+    allow: AllowList = LABS_API,
+    guard: Guard | None = None,
+) -> CmlSession:
+    """Open a session with a CML controller over the direct transport; for the arguments see `open_labs`.
+
+    Raises:
+        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
+    """
+    parts = parse_worker_url(url)
+    if parts.scheme == "null":
+        raise InputError("WorkerUrlInvalid", f"{url!r}: the null backend has no sessions")
+    address = f"{parts.scheme}://{parts.netloc}"
+    try:
+        transport = DirectTransport(
+            address,
+            verify=verify,
+            ca_bundle=ca_bundle or None,
+            allow=allow,
+            guard=guard,
+            connections_max=CONNECTIONS_MAX,
+        )
+    except CertificateInvalid as error:
+        raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
+    return CmlSession(transport, credentials, address=address)
+
+
+def parse_worker_url(url: str) -> SplitResult:
+    """Check a worker's URL: scheme, host, port, nothing else.
+
+    Raises:
+        InputError: `WorkerUrlInvalid`, with what is wrong and an example.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _url_invalid(url, str(error)) from error
+    if parts.scheme not in _SCHEMES:
+        raise _url_invalid(url, "the scheme is not https or http")
+    if "@" in parts.netloc:
+        raise _url_invalid(f"{parts.scheme}://…", "user and password belong into the credentials Secret")
+    if not parts.hostname or any(char.isspace() for char in url):
+        raise _url_invalid(url, "there is no host")
+    if port == 0:
+        raise _url_invalid(url, "port 0 cannot be dialled")
+    if parts.path not in {"", "/"} or "?" in url or "#" in url:
+        raise _url_invalid(url, "a path or query is not wanted")
+    return parts
+
+
+def _url_invalid(url: str, why: str) -> InputError:
+    return InputError("WorkerUrlInvalid", f"{url!r}: {why}; write for instance https://cml1.example.net")

@@ -1,0 +1,191 @@
+"""The null backend: labs in a dict, every operation done when it returns. For measuring the bridge itself.
+
+A null worker is a name within this process; its labs outlive the handles opened on it.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from vkprovider.api.errors import NotFound
+from vkprovider.cml.spi import NodeFact
+from vkprovider.cml.wire import CmlLabDetail
+
+VERSION: Final = "2.9.1+build.7"
+DEFAULT_NODES: Final = (("n0", "alpine"),)
+"""(label, node definition) of each node of a lab."""
+
+_NODE_STATE: Final = {"DEFINED_ON_CORE": "DEFINED_ON_CORE", "STARTED": "BOOTED", "STOPPED": "STOPPED"}
+
+
+class _NullLab(msgspec.Struct, gc=False):
+    title: str
+    topology_yaml: str
+    state: str = "DEFINED_ON_CORE"
+
+
+class NullWorker:
+    """The labs of one null worker.
+
+    Args:
+        name: For the lab ids.
+        nodes: (label, node definition) of the nodes that every lab has, whatever its topology says.
+    """
+
+    def __init__(self, name: str, nodes: tuple[tuple[str, str], ...] = DEFAULT_NODES) -> None:
+        self.name: Final = name
+        self.labs: dict[str, _NullLab] = {}
+        self.facts: Final = {
+            lab_state: tuple(NodeFact(label, label, definition, state) for label, definition in nodes)
+            for lab_state, state in _NODE_STATE.items()
+        }
+        self._numbers = itertools.count(1)
+
+    def lab(self, lab_id: str) -> _NullLab:
+        """Get a lab.
+
+        Raises:
+            NotFound: There is none.
+        """
+        try:
+            return self.labs[lab_id]
+        except KeyError:
+            raise NotFound(f"Lab not found: {lab_id}", status=404) from None
+
+    def add(self, title: str, topology_yaml: str) -> str:
+        """Add a lab and return its id."""
+        lab_id = f"{self.name}-{next(self._numbers)}"
+        self.labs[lab_id] = _NullLab(title, topology_yaml)
+        return lab_id
+
+
+class NullLabs:
+    """`Labs` of a null worker.
+
+    Args:
+        worker: Holds the labs.
+        guard: Called before every operation; raises to stop it.
+    """
+
+    def __init__(self, worker: NullWorker, guard: Callable[[], None] | None = None) -> None:
+        self._worker = worker
+        self._guard = guard
+
+    @property
+    def immediate(self) -> bool:
+        """Everything has happened when a call returns."""
+        return True
+
+    async def version(self) -> str:
+        """Pretend a version."""
+        self._check()
+        return VERSION
+
+    async def list_labs(self) -> list[str]:
+        """List the lab ids."""
+        self._check()
+        return list(self._worker.labs)
+
+    async def list_all_nodes(self) -> dict[str, tuple[NodeFact, ...]]:
+        """List all nodes by lab id."""
+        self._check()
+        facts = self._worker.facts
+        return {lab_id: facts[lab.state] for lab_id, lab in self._worker.labs.items()}
+
+    async def get_lab(self, lab_id: str) -> CmlLabDetail:
+        """Get one lab; its notes are read from the topology here, so that an import costs nothing.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        lab = self._worker.lab(lab_id)
+        return CmlLabDetail(
+            id=lab_id,
+            lab_title=lab.title,
+            lab_notes=_notes(lab.topology_yaml),
+            state=lab.state,
+            node_count=len(self._worker.facts[lab.state]),
+        )
+
+    async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
+        """Get the nodes of one lab.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        return self._worker.facts[self._worker.lab(lab_id).state]
+
+    async def import_lab(self, topology_yaml: str, title: str) -> str:
+        """Add a lab."""
+        self._check()
+        return self._worker.add(title, topology_yaml)
+
+    async def start_lab(self, lab_id: str) -> None:
+        """Boot all nodes.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._move(lab_id, "STARTED")
+
+    async def stop_lab(self, lab_id: str) -> None:
+        """Stop all nodes.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        if self._worker.lab(lab_id).state == "STARTED":
+            self._move(lab_id, "STOPPED")
+
+    async def wipe_lab(self, lab_id: str) -> None:
+        """Reset the lab.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._move(lab_id, "DEFINED_ON_CORE")
+
+    async def delete_lab(self, lab_id: str) -> None:
+        """Forget the lab.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        self._worker.lab(lab_id)
+        del self._worker.labs[lab_id]
+
+    async def start_node(self, lab_id: str, node_id: str) -> None:  # noqa: ARG002 (nodes have no state of their own)
+        """Boot the lab.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._move(lab_id, "STARTED")
+
+    async def close(self) -> None:
+        """Do nothing: the labs belong to the worker."""
+
+    def _check(self) -> None:
+        if self._guard is not None:
+            self._guard()
+
+    def _move(self, lab_id: str, state: str) -> None:
+        self._check()
+        self._worker.lab(lab_id).state = state
+
+
+def _notes(topology_yaml: str) -> str:
+    try:
+        topology: Any = yaml.load(topology_yaml, Loader=_LOADER)  # noqa: S506 (both are safe loaders)
+        return str(topology["lab"]["notes"])
+    except (yaml.YAMLError, TypeError, KeyError):
+        return ""
+
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

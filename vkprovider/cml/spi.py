@@ -1,0 +1,88 @@
+"""The seam between the controllers and a CML worker."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+from vkprovider.api.labs import NodeFact
+from vkprovider.cml.wire import CmlLabDetail
+
+__all__ = ["Credentials", "CredentialsReader", "Labs", "NodeFact"]
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """A CML user; the password never shows in a repr."""
+
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials(username={self.username!r}, password=…)"
+
+
+CredentialsReader = Callable[[], Awaitable[Credentials]]
+"""Reads the worker's Secret; called before every login, so that a changed password needs no restart."""
+
+
+class Labs(Protocol):
+    """The labs of one worker.
+
+    Every method may raise what an outside call may raise: `Unavailable` (with `Throttled`, `DeadlineExceeded`),
+    `Unauthorized`, `Forbidden`, `TlsFailed`, `Invalid`; and what the guard raises. `NotFound` is raised only when CML
+    itself said that the object does not exist: a 404 by a proxy or a login is `Unavailable`. An incomplete or
+    unreadable list is an error, never a shorter list.
+    """
+
+    @property
+    def immediate(self) -> bool:
+        """Tell whether what a call asked for has happened when it returns."""
+        ...
+
+    async def version(self) -> str:
+        """Ask for CML's version, `2.9.1+build.7`; needs no login."""
+        ...
+
+    async def list_labs(self) -> list[str]:
+        """List the ids of all labs, also other users'; short deadline, fit for a probe."""
+        ...
+
+    async def list_all_nodes(self) -> dict[str, tuple[NodeFact, ...]]:
+        """Observe all nodes of the worker in one request, by lab id; a lab without nodes is not in it."""
+        ...
+
+    async def get_lab(self, lab_id: str) -> CmlLabDetail:
+        """Get one lab."""
+        ...
+
+    async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
+        """Get the nodes of one lab."""
+        ...
+
+    async def import_lab(self, topology_yaml: str, title: str) -> str:
+        """Import a topology under a title and return the lab id; without an answer the lab may exist."""
+        ...
+
+    async def start_lab(self, lab_id: str) -> None:
+        """Ask for all nodes to be started; those that run stay as they are."""
+        ...
+
+    async def stop_lab(self, lab_id: str) -> None:
+        """Ask for all nodes to be stopped."""
+        ...
+
+    async def wipe_lab(self, lab_id: str) -> None:
+        """Ask for the disks of a stopped lab to be wiped."""
+        ...
+
+    async def delete_lab(self, lab_id: str) -> None:
+        """Delete a wiped lab."""
+        ...
+
+    async def start_node(self, lab_id: str, node_id: str) -> None:
+        """Ask for one node to be started."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

@@ -1,0 +1,146 @@
+"""Load and licences of a worker: the only place that asks CML's system API. Off unless a worker says `stats: On`."""
+
+from typing import Protocol
+
+import msgspec
+
+from vkprovider.cml.allow import STATS_API
+from vkprovider.cml.factory import open_session, parse_worker_url
+from vkprovider.cml.session import CmlSession
+from vkprovider.cml.spi import CredentialsReader
+
+
+class WorkerUsage(msgspec.Struct, frozen=True, gc=False):
+    """What a worker has and uses; None where CML does not say.
+
+    Attributes:
+        cpus: Cores, over all compute hosts.
+        cpus_allocated: Cores given to nodes, whoever owns them.
+        memory_bytes: Memory, over all compute hosts.
+        memory_used_bytes: Memory in use.
+        memory_allocated_bytes: Memory given to nodes, whoever owns them.
+        licences: Licensed nodes that may run at once.
+        licences_started: Licensed nodes that run.
+    """
+
+    cpus: int | None = None
+    cpus_allocated: int | None = None
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_allocated_bytes: int | None = None
+    licences: int | None = None
+    licences_started: int | None = None
+
+
+class WorkerStats(Protocol):
+    """Load and licences of one worker."""
+
+    async def usage(self) -> WorkerUsage:
+        """Ask for load and licences.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class _Cpu(msgspec.Struct, frozen=True, gc=False):
+    count: int | None = None
+
+
+class _Memory(msgspec.Struct, frozen=True, gc=False):
+    total: float | None = None
+    used: float | None = None
+
+
+class _Dominfo(msgspec.Struct, frozen=True, gc=False):
+    allocated_cpus: int | None = None
+    allocated_memory: int | None = None  # KiB
+
+
+class _Stats(msgspec.Struct, frozen=True, gc=False):
+    cpu: _Cpu = _Cpu()
+    memory: _Memory = _Memory()
+    dominfo: _Dominfo = _Dominfo()
+
+
+class _Compute(msgspec.Struct, frozen=True, gc=False):
+    stats: _Stats = _Stats()
+
+
+class _SystemStats(msgspec.Struct, frozen=True, gc=False):
+    """`GET /system_stats`: `{"computes": {"<id>": {"stats": {…}}}, "all": {"cpu": …, "memory": …}}`."""
+
+    computes: dict[str, _Compute] = {}
+    all: _Stats = _Stats()
+
+
+class _Licensing(msgspec.Struct, frozen=True, gc=False):
+    """`GET /diagnostics/licensing`: `{"quota": 20, "started": 3, …}`."""
+
+    quota: int | None = None
+    started: int | None = None
+
+
+class CmlWorkerStats:
+    """`WorkerStats` of a CML controller, over a session whose transport allows `STATS_API` only."""
+
+    def __init__(self, session: CmlSession) -> None:
+        self._session = session
+
+    async def usage(self) -> WorkerUsage:
+        """Ask for load and licences, two requests.
+
+        Raises:
+            OutsideError: As every request.
+        """
+        stats = await self._session.fetch("read", "/system_stats", _SystemStats)
+        licensing = await self._session.fetch("read", "/diagnostics/licensing", _Licensing)
+        hosts = [compute.stats.dominfo for compute in stats.computes.values()]
+        cpus = [host.allocated_cpus for host in hosts if host.allocated_cpus is not None]
+        kib = [host.allocated_memory for host in hosts if host.allocated_memory is not None]
+        return WorkerUsage(
+            cpus=stats.all.cpu.count,
+            cpus_allocated=sum(cpus) if cpus else None,
+            memory_bytes=_whole(stats.all.memory.total),
+            memory_used_bytes=_whole(stats.all.memory.used),
+            memory_allocated_bytes=1024 * sum(kib) if kib else None,
+            licences=licensing.quota,
+            licences_started=licensing.started,
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+class NoStats:
+    """`WorkerStats` of a null worker: nothing is known."""
+
+    async def usage(self) -> WorkerUsage:
+        """Know nothing."""
+        return WorkerUsage()
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def open_worker_stats(
+    url: str, credentials: CredentialsReader, *, verify: bool = True, ca_bundle: str | None = None
+) -> WorkerStats:
+    """Open a worker's statistics; for the arguments see `factory.open_labs`.
+
+    Raises:
+        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
+    """
+    if parse_worker_url(url).scheme == "null":
+        return NoStats()
+    return CmlWorkerStats(open_session(url, credentials, verify=verify, ca_bundle=ca_bundle, allow=STATS_API))
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

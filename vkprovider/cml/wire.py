@@ -1,0 +1,107 @@
+"""CML's answers as slim frozen structs: the fields we use, everything else is skipped while decoding.
+
+A tolerant reader: only what identifies an object is required; a field that a version lacks has its default. Shapes
+are of CML 2.9's OpenAPI document. States are CML's own words, passed through verbatim, unknown ones too.
+"""
+
+import msgspec
+
+
+class CmlSystemInformation(msgspec.Struct, frozen=True, gc=False):
+    """`GET /system_information`: `{"version": "2.9.1+build.7", "ready": true, …}`."""
+
+    version: str
+    ready: bool = True
+
+
+class CmlLabInfo(msgspec.Struct, frozen=True, gc=False):
+    """A lab in short."""
+
+    id: str
+    lab_title: str = ""
+    state: str = ""
+    node_count: int = 0
+    owner_username: str | None = None
+
+
+class CmlLabDetail(msgspec.Struct, frozen=True, gc=False):
+    """A lab, `GET /labs/{lab}`: `{"id": "…", "lab_title": "netlab-…", "state": "STARTED", "lab_notes": "…", …}`.
+
+    Attributes:
+        created: ISO 8601 with offset, `2025-12-06T11:11:28+00:00`.
+        owner: The user's id.
+    """
+
+    id: str
+    lab_title: str = ""
+    lab_notes: str = ""
+    lab_description: str = ""
+    state: str = ""
+    created: str | None = None
+    owner: str | None = None
+    owner_username: str | None = None
+    node_count: int = 0
+
+
+class CmlNode(msgspec.Struct, frozen=True, gc=False):
+    """A node, `GET /labs/{lab}/nodes?data=true`: `{"id": "…", "label": "r1", "state": "BOOTED", …}`."""
+
+    id: str
+    lab_id: str = ""
+    label: str = ""
+    node_definition: str = ""
+    state: str = ""
+    boot_progress: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class CmlNodeRow(msgspec.Struct, frozen=True, gc=False):
+    """A node as the bulk observation `GET /nodes` needs it; `lab_id` is required there."""
+
+    id: str
+    lab_id: str
+    label: str
+    node_definition: str
+    state: str
+
+
+class CmlNodeState(msgspec.Struct, frozen=True, gc=False):
+    """`GET …/nodes/{node}/state`: `{"state": "BOOTED", "progress": "Booted"}`."""
+
+    state: str
+    progress: str | None = None
+
+
+class CmlConfigurationFile(msgspec.Struct, frozen=True, gc=False):
+    """One named file of a node's configuration."""
+
+    name: str
+    content: str | None = None
+
+
+class CmlNodeConfiguration(msgspec.Struct, frozen=True, gc=False):
+    """The configuration of `GET …/nodes/{node}?exclude_configurations=false`: a text or named files."""
+
+    configuration: str | tuple[CmlConfigurationFile, ...] | None = None
+
+    def text(self) -> str:
+        """Give one text; several files each follow a line `### name`."""
+        if self.configuration is None or isinstance(self.configuration, str):
+            return self.configuration or ""
+        if len(self.configuration) == 1:
+            return self.configuration[0].content or ""
+        return "".join(f"### {file.name}\n{(file.content or '').rstrip()}\n" for file in self.configuration)
+
+
+class CmlImport(msgspec.Struct, frozen=True, gc=False):
+    """`POST /import`: `{"id": "<lab id>", "warnings": ["…"]}`."""
+
+    id: str
+    warnings: tuple[str, ...] | None = None
+
+
+class CmlError(msgspec.Struct, frozen=True, gc=False):
+    """Every error of CML: `{"code": 404, "description": "Lab not found: <id>"}`."""
+
+    code: int
+    description: str
