@@ -1,0 +1,153 @@
+"""The direct transport itself: what its contract promises beyond what a session shows."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+from aiohttp import web
+
+from tests.component.cml.conftest import MiniCml, reply
+from tunnels import direct
+from tunnels.allowlist import AllowList
+from tunnels.base import Transport
+from tunnels.direct import DirectTransport
+from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
+
+ALLOW = AllowList([(method, "/x") for method in ("GET", "POST", "PUT")])
+
+
+class LostError(Exception):
+    """What a guard raises here."""
+
+
+@pytest.fixture
+async def transport(mini: MiniCml) -> AsyncIterator[Transport]:
+    mini.replies["/x"] = reply(200, '"x"', Retry_After="3", X_Other="y")
+    opened = DirectTransport(mini.url, allow=ALLOW, connections_max=2)
+    yield opened
+    await opened.close()
+
+
+async def test_few_headers_come_back_in_lower_case(transport: Transport) -> None:
+    response = await transport.request("GET", "/x", deadline_s=5)
+    assert (response.status, response.body, response.headers["retry-after"]) == (200, b'"x"', "3")
+    assert set(response.headers) == {"retry-after", "content-type"}
+
+
+async def test_query_body_and_headers_arrive(transport: Transport, mini: MiniCml) -> None:
+    arrived: list[tuple[Mapping[str, str], bytes, str | None, str | None]] = []
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        arrived.append(
+            (request.query, await request.read(), request.headers.get("X-Y"), request.headers.get("Content-Type"))
+        )
+        return web.Response()
+
+    mini.replies["/x"] = note
+    await transport.request("POST", "/x", params={"a": "ä &"}, body="ü".encode(), headers={"X-Y": "z"}, deadline_s=5)
+    assert arrived == [({"a": "ä &"}, "ü".encode(), "z", None)]
+
+
+async def test_redirects_are_not_followed(transport: Transport, mini: MiniCml) -> None:
+    mini.replies["/x"] = reply(302, Location="/y")
+    response = await transport.request("GET", "/x", deadline_s=5)
+    assert (response.status, response.headers["location"]) == (302, "/y")
+    assert mini.seen == ["GET /x"]
+
+
+async def test_what_is_not_allowed_opens_no_connection(unused_tcp_port: int) -> None:
+    transport = DirectTransport(f"http://127.0.0.1:{unused_tcp_port}", allow=ALLOW)
+    with pytest.raises(RequestRefused):
+        await transport.request("GET", "/y", deadline_s=5)
+    with pytest.raises(ConnectFailed):
+        await transport.request("GET", "/x", deadline_s=5)
+    await transport.close()
+
+
+async def test_an_unknown_host(mini: MiniCml) -> None:
+    transport = DirectTransport(mini.url.replace("127.0.0.1", "nowhere.invalid"), allow=ALLOW)
+    with pytest.raises(ConnectFailed, match=r"nowhere\.invalid"):
+        await transport.request("GET", "/x", deadline_s=5)
+    await transport.close()
+
+
+async def test_the_deadline_covers_waiting_for_a_connection(transport: Transport, mini: MiniCml) -> None:
+    mini.replies["/x"] = mini.hang
+    found = await asyncio.gather(
+        *(transport.request("GET", "/x", deadline_s=0.2) for _ in range(5)), return_exceptions=True
+    )
+    assert {type(each) for each in found} == {DeadlineExceeded}
+    assert mini.count("GET /x") == 2
+
+
+async def test_an_endless_answer_ends(transport: Transport, mini: MiniCml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "BODY_BYTES_MAX", 1000)
+    mini.replies["/x"] = reply(200, "x" * 2000)
+    with pytest.raises(ConnectionLost, match="longer than"):
+        await transport.request("GET", "/x", deadline_s=5)
+
+
+async def test_a_cut_answer_is_no_answer(transport: Transport, mini: MiniCml) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    mini.replies["/x"] = cut
+    with pytest.raises(ConnectionLost):
+        await transport.request("GET", "/x", deadline_s=5)
+
+
+async def test_a_closed_transport_says_so(transport: Transport) -> None:
+    await transport.close()
+    with pytest.raises(ConnectFailed, match="closed"):
+        await transport.request("GET", "/x", deadline_s=5)
+
+
+@pytest.mark.parametrize("body", [None, b"body"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+async def test_ownership_lost_while_connecting_stops_the_request(
+    mini: MiniCml, method: str, body: bytes | None
+) -> None:
+    mini.replies["/x"] = reply(200)
+    lost = asyncio.Event()
+
+    def guard() -> None:
+        if lost.is_set():
+            raise LostError
+
+    transport = DirectTransport(mini.url, allow=ALLOW, guard=guard)
+    request = asyncio.create_task(transport.request(method, "/x", body=body, deadline_s=5))
+    asyncio.get_running_loop().call_soon(lost.set)  # after the first step of the request, which begins to connect
+    with pytest.raises(LostError):
+        await request
+    assert mini.seen == []
+    lost.clear()
+    assert (await transport.request(method, "/x", body=body, deadline_s=5)).status == 200
+    lost.set()
+    with pytest.raises(LostError):
+        await transport.request(method, "/x", body=body, deadline_s=5)
+    assert len(mini.seen) == 1
+    await transport.close()
+
+
+async def test_a_body_is_guarded_when_it_is_written(mini: MiniCml) -> None:
+    """A body may leave a step later than the request was begun: it is asked about again."""
+    mini.replies["/x"] = reply(200)
+    calls = 0
+
+    def guard() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise LostError
+
+    transport = DirectTransport(mini.url, allow=ALLOW, guard=guard)
+    with pytest.raises(LostError):
+        await transport.request("POST", "/x", body=b"body", deadline_s=5)
+    assert mini.seen == []
+    assert (await transport.request("POST", "/x", body=b"body", deadline_s=5)).status == 200
+    await transport.close()

@@ -1,0 +1,325 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from tests.component.cml.conftest import MiniCml, Reply, Secret, drop, reply
+from vkprovider.api.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Fenced,
+    Forbidden,
+    InputError,
+    Invalid,
+    NotFound,
+    OutsideError,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+)
+from vkprovider.cml import session as session_module
+from vkprovider.cml.factory import open_session
+from vkprovider.cml.session import CmlSession
+from vkprovider.cml.spi import Credentials
+from vkprovider.cml.worker import CmlLabs
+
+
+@pytest.fixture
+def secret() -> Secret:
+    return Secret()
+
+
+@pytest.fixture
+async def session(mini: MiniCml, secret: Secret) -> AsyncIterator[CmlSession]:
+    opened = open_session(mini.url, secret.read)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def labs(session: CmlSession) -> CmlLabs:
+    return CmlLabs(session)
+
+
+@pytest.fixture
+def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "DEADLINE_S", dict.fromkeys(session_module.DEADLINE_S, 0.2))
+
+
+async def test_the_handshake_needs_no_login(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
+    assert await labs.version() == "2.9.1+build.7"
+    assert (mini.logins, secret.reads) == (0, 0)
+
+
+async def test_many_requests_share_one_login(labs: CmlLabs, mini: MiniCml) -> None:
+    mini.login_delay_s = 0.05
+    assert await asyncio.gather(*(labs.list_labs() for _ in range(20))) == [["lab-1"]] * 20
+    assert mini.logins == 1
+
+
+async def test_a_lost_token_is_renewed_once(labs: CmlLabs, mini: MiniCml) -> None:
+    await labs.list_labs()
+    mini.token = "revoked"
+    mini.login_delay_s = 0.05
+    assert await asyncio.gather(*(labs.list_labs() for _ in range(20))) == [["lab-1"]] * 20
+    assert mini.logins == 2
+
+
+async def test_a_late_401_does_not_renew_again(labs: CmlLabs, mini: MiniCml) -> None:
+    await labs.list_labs()
+    held = asyncio.Event()
+
+    async def late(_: web.Request) -> web.StreamResponse:
+        await held.wait()
+        del mini.replies["/labs/slow"]
+        return web.json_response({"code": 401, "description": "late"}, status=401)
+
+    mini.replies["/labs/slow"] = late
+    slow = asyncio.create_task(labs.get_lab("slow"))
+    await mini.wait_for("GET /labs/slow")
+    mini.token = "revoked"
+    await labs.list_labs()
+    held.set()
+    with pytest.raises(NotFound):
+        await slow
+    assert mini.logins == 2
+
+
+async def test_a_changed_password_needs_no_restart(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
+    await labs.list_labs()
+    mini.password = "new"
+    mini.token = "revoked"
+    secret.password = "new"
+    assert await labs.list_labs() == ["lab-1"]
+
+
+async def test_a_refused_login_waits_until_the_credentials_change(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
+    secret.password = "hush-hush"
+    for _ in range(5):
+        with pytest.raises(Unauthorized, match=r"'admin'.*Secret") as caught:
+            await labs.list_labs()
+        assert "hush-hush" not in str(caught.value)
+    assert mini.logins == 1
+    secret.password = "right"
+    assert await labs.list_labs() == ["lab-1"]
+
+
+async def test_a_refused_login_is_shared(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
+    secret.password = "wrong"
+    mini.login_delay_s = 0.05
+    found = await asyncio.gather(*(labs.list_labs() for _ in range(10)), return_exceptions=True)
+    assert {type(each) for each in found} == {Unauthorized}
+    assert mini.logins == 1
+
+
+async def test_a_refused_login_is_tried_again_after_a_while(
+    labs: CmlLabs, mini: MiniCml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "REFUSED_HOLD_S", 0.0)
+    mini.password = "other"
+    with pytest.raises(Unauthorized):
+        await labs.list_labs()
+    mini.password = "right"
+    assert await labs.list_labs() == ["lab-1"]
+
+
+async def test_a_token_refused_at_once_does_not_hammer_the_login(labs: CmlLabs, mini: MiniCml) -> None:
+    mini.replies["/labs"] = reply(401, '{"code": 401, "description": "no"}')
+    for _ in range(5):
+        with pytest.raises(Unauthorized):
+            await labs.list_labs()
+    assert mini.logins == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (reply(429, "<html>slow down</html>", "text/html", Retry_After="7"), Throttled),
+        (reply(502, "<html>bad gateway</html>", "text/html"), Unavailable),
+        (reply(404, "<html>nginx</html>", "text/html"), Unavailable),
+        (reply(404, '{"code": 404, "description": "Lab not found: x"}'), Unavailable),
+        (reply(301, "", Location="https://other"), Invalid),
+        (reply(200, "<html>welcome</html>", "text/html"), Unavailable),
+        (reply(200, "{}"), Unavailable),
+    ],
+)
+async def test_a_failing_login_is_never_a_missing_lab(
+    labs: CmlLabs, mini: MiniCml, answer: Reply, error: type[OutsideError]
+) -> None:
+    mini.replies["/authenticate"] = answer
+    for _ in range(3):
+        with pytest.raises(OutsideError) as caught:
+            await labs.delete_lab("lab-1")
+        assert type(caught.value) is error
+        assert getattr(caught.value, "after_s", 7.0) == 7.0
+    assert mini.count("POST /authenticate") == 1
+
+
+async def test_missing_credentials_pass_through(mini: MiniCml) -> None:
+    async def read() -> Credentials:
+        raise InputError("CredentialsMissing", "Secret w1 has no key password")
+
+    session = open_session(mini.url, read)
+    with pytest.raises(InputError, match="CredentialsMissing"):
+        await CmlLabs(session).list_labs()
+    await session.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (reply(404, '{"code": 404, "description": "Lab not found: lab-1"}'), NotFound, "Lab not found"),
+        (reply(404, "<html>404</html>", "text/html"), Unavailable, "something other than CML"),
+        (reply(404, "{}"), Unavailable, "something other than CML"),
+        (reply(404, '{"code": 404, "description": "URL not found on the server"}'), Unavailable, "not about this"),
+        (reply(400, '{"code": 400, "description": "Cannot start lab"}'), Invalid, "Cannot start lab"),
+        (reply(403, '{"code": 403, "description": "maintenance"}'), Forbidden, "maintenance"),
+        (reply(409, '{"code": 409, "description": "busy"}'), Conflict, "busy"),
+        (reply(413, "<html>too large</html>", "text/html"), Invalid, "20 MB"),
+        (reply(429, "", Retry_After="3"), Throttled, "429"),
+        (reply(500, "<html>" + "x" * 5000, "text/html"), Unavailable, "500"),
+        (reply(503, '{"code": 503, "description": "soon"}'), Unavailable, "soon"),
+        (reply(200, "<html>welcome</html>", "text/html"), Unavailable, "something other than CML"),
+        (reply(308, "", Location="https://other/api"), Invalid, "https://other/api"),
+        (drop, Unavailable, "connection"),
+    ],
+)
+async def test_answers_become_our_errors(
+    labs: CmlLabs, mini: MiniCml, answer: Reply, error: type[OutsideError], words: str
+) -> None:
+    mini.replies["/labs/lab-1/start"] = answer
+    with pytest.raises(OutsideError, match=words) as caught:
+        await labs.start_lab("lab-1")
+    assert type(caught.value) is error
+    assert len(str(caught.value)) <= 256
+
+
+@pytest.mark.parametrize("body", ["", "null", "[1]", '{"labs": []}', '["a"', "<html>"])
+async def test_an_unreadable_list_is_never_empty(labs: CmlLabs, mini: MiniCml, body: str) -> None:
+    mini.replies["/labs"] = reply(200, body)
+    with pytest.raises(Unavailable, match="not CML's"):
+        await labs.list_labs()
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_silence_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+    mini.replies["/labs"] = mini.hang
+    with pytest.raises(DeadlineExceeded, match="GET /labs"):
+        await labs.list_labs()
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_silent_login_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+    mini.replies["/authenticate"] = mini.hang
+    with pytest.raises(DeadlineExceeded):
+        await labs.list_labs()
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_trickling_answer_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while not mini.silent.is_set():
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+        return response
+
+    mini.replies["/labs"] = trickle
+    with pytest.raises(DeadlineExceeded):
+        await labs.list_labs()
+
+
+async def test_a_refused_connection_is_unavailable(secret: Secret, unused_tcp_port: int) -> None:
+    session = open_session(f"http://127.0.0.1:{unused_tcp_port}", secret.read)
+    with pytest.raises(Unavailable, match=str(unused_tcp_port)):
+        await CmlLabs(session).version()
+    await session.close()
+
+
+async def test_an_import_is_sent_once(labs: CmlLabs, mini: MiniCml) -> None:
+    await labs.list_labs()
+    mini.replies["/import"] = drop
+    with pytest.raises(Unavailable):
+        await labs.import_lab("lab: {}", "t")
+    assert mini.count("POST /import") == 1
+    del mini.replies["/import"]
+    assert await labs.import_lab("lab: {}", "t") == "lab-2"
+
+
+async def test_no_more_than_eight_imports_at_once(labs: CmlLabs, mini: MiniCml) -> None:
+    await labs.list_labs()
+    now = most = 0
+
+    async def count(_: web.Request) -> web.StreamResponse:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return web.json_response({"id": "x", "warnings": []})
+
+    mini.replies["/import"] = count
+    await asyncio.gather(*(labs.import_lab("lab: {}", "t") for _ in range(30)))
+    assert most == 8
+
+
+async def test_a_cancelled_caller_leaves_the_login_to_others(labs: CmlLabs, mini: MiniCml) -> None:
+    mini.login_delay_s = 0.05
+    first = asyncio.create_task(labs.list_labs())
+    second = asyncio.create_task(labs.list_labs())
+    await mini.wait_for("POST /authenticate")
+    first.cancel()
+    assert await second == ["lab-1"]
+    assert mini.logins == 1
+
+
+async def test_closing_ends_a_login_without_cancelling_its_waiters(
+    labs: CmlLabs, session: CmlSession, mini: MiniCml
+) -> None:
+    mini.replies["/authenticate"] = mini.hang
+    waiting = asyncio.create_task(labs.list_labs())
+    await mini.wait_for("POST /authenticate")
+    await session.close()
+    with pytest.raises(Unavailable, match="closed"):
+        await waiting
+    with pytest.raises(Unavailable, match="closed"):
+        await labs.version()
+
+
+async def test_r000_044_no_other_path_leaves(session: CmlSession, mini: MiniCml) -> None:
+    await CmlLabs(session).list_labs()
+    before = list(mini.seen)
+    for method, path in [
+        ("GET", "/system_stats"),
+        ("GET", "/users"),
+        ("GET", "/labs/../users"),
+        ("DELETE", "/labs"),
+        ("PUT", "/labs/x/y"),
+        ("PUT", "/licensing/product_license"),
+    ]:
+        with pytest.raises(Invalid, match="allow-list"):
+            await session.request("read", method, path)
+    assert mini.seen == before
+
+
+async def test_a_fenced_replica_sends_nothing(mini: MiniCml, secret: Secret) -> None:
+    fenced = False
+
+    def guard() -> None:
+        if fenced:
+            raise Fenced("ownership lost")
+
+    session = open_session(mini.url, secret.read, guard=guard)
+    labs = CmlLabs(session)
+    await labs.list_labs()
+    before = list(mini.seen)
+    fenced = True
+    for call in (labs.list_labs(), labs.delete_lab("x"), labs.import_lab("lab: {}", "t")):
+        with pytest.raises(Fenced):
+            await call
+    assert mini.seen == before
+    fenced = False
+    assert await labs.list_labs() == ["lab-1"]
+    await session.close()

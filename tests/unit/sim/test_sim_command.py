@@ -1,0 +1,41 @@
+"""The command `vkprovider sim cml`: what it refuses, and how."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from vkprovider.cli.main import main
+
+PASSWORD = ("--password", "a-secret")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["sim", "cml", *arguments], env={"VKPROVIDER_SIM_PASSWORD": ""})
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--password"),
+        ((*PASSWORD, "--listen", "8443"), "expected HOST:PORT"),
+        ((*PASSWORD, "--port-range", "5000"), "expected FIRST-LAST"),
+        ((*PASSWORD, "--port-range", "5000-2000"), "expected FIRST-LAST"),
+        ((*PASSWORD, "--port-range", "2000-70000"), "expected FIRST-LAST"),
+        ((*PASSWORD, "--boot-seconds", "20-5"), "no range of seconds"),
+        ((*PASSWORD, "--boot", "alpine"), "could not convert"),
+        ((*PASSWORD, "--version", "latest"), "no CML version"),
+        ((*PASSWORD, "--cert", __file__), "belong together"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+    code, output = run(*arguments)
+    assert (code != 0, said in output, "Traceback" in output) == (True, True, False), output
+
+
+def test_a_plan_that_is_no_list_of_faults_is_told(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('[{"kind": "nonsense"}]')
+    code, output = run(*PASSWORD, "--faults", str(plan))
+    assert (code, "Invalid enum value 'nonsense'" in output) == (1, True)

@@ -1,0 +1,34 @@
+"""How long nodes take to boot."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class BootTimes:
+    """A range of seconds, drawn by seed, with exceptions by node definition."""
+
+    low_s: float = 1.0
+    high_s: float = 1.0
+    seed: int = 0
+    by_definition: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def draw(self, definition: str, launch: int) -> float:
+        """Give the boot time of the `launch`-th launch; the same seed gives the same times in every run."""
+        low, high = self.by_definition.get(definition, (self.low_s, self.high_s))
+        return low if low == high else random.Random(f"{self.seed}/{launch}").uniform(low, high)
+
+
+def parse_range(text: str) -> tuple[float, float]:
+    """Read `5` or `5-20` as a range of seconds.
+
+    Raises:
+        ValueError: It is neither, or the range is empty or negative.
+    """
+    low_text, dash, high_text = text.partition("-")
+    low = float(low_text)
+    high = float(high_text) if dash else low
+    if not 0 <= low <= high:
+        raise ValueError(f"{text!r} is no range of seconds such as 5 or 5-20")
+    return low, high
