@@ -1,0 +1,89 @@
+"""The wheel holds what the checkout has: built, installed into an environment of its own, used from elsewhere."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from vkprovider import __version__
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("vkprovider", "tunnels", "manifests", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=100)  # noqa: S603 (ourselves)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("source")
+    for name in SOURCES:
+        origin = ROOT / name
+        if origin.is_dir():
+            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin, source)
+    target = tmp_path_factory.mktemp("dist")
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", f"--wheel-dir={target}")
+    run(sys.executable, "-m", "pip", "wheel", *options, source, cwd=target)
+    [built] = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment with the wheel; what it depends on is borrowed from this one."""
+    home = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
+    options = (f"--python={home}", "install", "--quiet", "--no-deps", "--no-index")
+    run(sys.executable, "-m", "pip", *options, wheel, cwd=home)
+    packages = Path(
+        run(home / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
+    )
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return home / "bin"
+
+
+def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
+    shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
+    shipped |= {"vkprovider/sandbox/controlplane/go.mod", "vkprovider/sandbox/controlplane/go.sum"}
+    shipped |= {"vkprovider/py.typed", "tunnels/py.typed"}
+    assert shipped <= names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"vkprovider", "tunnels"}
+
+
+def test_commands_run_from_elsewhere(installed: Path, tmp_path: Path) -> None:
+    assert run(installed / "vkprovider", "--version", cwd=tmp_path) == f"vkprovider, version {__version__}\n"
+    text = run(installed / "vkprovider", "crds", cwd=tmp_path)
+    assert text.count("kind: CustomResourceDefinition") == 2
+    assert "demo" in run(installed / "vkprovider", "--help", cwd=tmp_path)
+
+
+def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) -> None:
+    script = """
+import json, vkprovider
+from vkprovider.cli.demo_story import find_examples
+from vkprovider.sandbox.build import kubernetes_version, module_files
+from vkprovider.sandbox.content import find_manifests
+version = kubernetes_version(module_files()[0])
+print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples()), version]))
+"""
+    package, manifests, examples, version = json.loads(run(installed / "python", "-c", script, cwd=tmp_path))
+    home = installed.parent
+    assert Path(package).is_relative_to(home)
+    assert Path(manifests).is_relative_to(home)
+    assert Path(examples, "affinity.yaml").is_relative_to(home)
+    assert version.startswith("v1.36.")

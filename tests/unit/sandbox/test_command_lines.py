@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography import x509
+
+from vkprovider.sandbox import components, content, programs
+from vkprovider.sandbox.errors import SandboxError
+from vkprovider.sandbox.kubeconfig import read_cluster
+from vkprovider.sandbox.paths import Layout
+from vkprovider.sandbox.pki import CLIENTS, SERVER_NAMES, write_pki
+from vkprovider.sandbox.process import Restart
+
+PORTS = components.Ports(api=1, etcd=2, etcd_peer=3, scheduler=4, controller_manager=5)
+BIN = Path("/bin")
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path)
+
+
+def test_api_server_has_rbac_and_only_loopback(layout: Layout) -> None:
+    argv = components.apiserver(layout, BIN, PORTS, audit=False).argv
+    assert "--authorization-mode=Node,RBAC" in argv
+    assert "--bind-address=127.0.0.1" in argv
+    assert "--secure-port=1" in argv
+    assert not any(flag.startswith(("--enable-admission", "--disable-admission", "--feature-gates")) for flag in argv)
+    assert not any("audit" in flag for flag in argv)
+
+
+def test_audit_is_asked_for(layout: Layout) -> None:
+    argv = components.apiserver(layout, BIN, PORTS, audit=True).argv
+    assert f"--audit-log-path={layout.audit_log}" in argv
+    policy = yaml.safe_load(components.AUDIT_POLICY)
+    assert policy["rules"] == [{"level": "Metadata"}]
+    assert "RequestReceived" in policy["omitStages"]
+
+
+def test_scheduler_and_controllers_keep_their_defaults(layout: Layout) -> None:
+    for spec in (
+        components.scheduler(layout, BIN, PORTS),
+        components.controller_manager(layout, BIN, PORTS),
+    ):
+        assert "--kube-api-qps=5000" in spec.argv
+        assert f"--kubeconfig={layout.component_kubeconfig(spec.name)}" in spec.argv
+        assert not any(flag.startswith(("--leader-elect", "--controllers", "--node-monitor")) for flag in spec.argv)
+        assert spec.restart is Restart.ALWAYS
+
+
+def test_certificates_name_users_and_servers(layout: Layout) -> None:
+    write_pki(layout.pki)
+    for client, (user, group) in CLIENTS.items():
+        subject = x509.load_pem_x509_certificate((layout.pki / f"{client}.crt").read_bytes()).subject
+        names = {str(attribute.value) for attribute in subject}
+        assert names == {user, group} - {""}
+    server = x509.load_pem_x509_certificate((layout.pki / "server.crt").read_bytes())
+    alternatives = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {str(name.value) for name in alternatives} == set(SERVER_NAMES)
+    for client in CLIENTS:
+        certificate = x509.load_pem_x509_certificate((layout.pki / f"{client}.crt").read_bytes())
+        authority = "front-proxy-ca" if client == "front-proxy-client" else "client-ca"
+        certificate.verify_directly_issued_by(
+            x509.load_pem_x509_certificate((layout.pki / f"{authority}.crt").read_bytes())
+        )
+    assert all(path.stat().st_mode & 0o077 == 0 for path in layout.pki.iterdir())
+
+
+def test_kubeconfigs_name_one_cluster(layout: Layout) -> None:
+    write_pki(layout.pki)
+    components.write_kubeconfigs(layout, "https://127.0.0.1:1", "here")
+    assert read_cluster(layout.kubeconfig)["server"] == "https://127.0.0.1:1"
+    assert yaml.safe_load(layout.kubeconfig.read_text())["current-context"] == "here"
+
+
+def test_workers_of_the_null_backend_listen_nowhere(layout: Layout) -> None:
+    [first, second] = programs.plan_workers(layout, 2, "null")
+    assert (first.url, first.port, first.access_log) == ("null://worker-1", 0, "")
+    assert (second.name, second.node, second.process) == ("worker-2", "vnode.worker-2", "cml-worker-2")
+
+
+def test_simulated_worker_listens_where_its_url_points(layout: Layout) -> None:
+    [worker] = programs.plan_workers(layout, 1, "cml")
+    spec = programs.worker_process(layout, worker, ["--latency=0.05"])
+    assert f"--listen={worker.url.removeprefix('https://')}" in spec.argv
+    assert spec.argv[-1] == "--latency=0.05"
+    assert spec.restart is Restart.UNLESS_KILLED
+
+
+def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
+    spec = programs.provider_process(layout.provider_kubeconfig, 1, {"LOG_LEVEL": "DEBUG"})
+    assert spec.env["KUBECONFIG"] == str(layout.provider_kubeconfig)
+    assert spec.env["LABLET_CONTROLLER_INSTANCE_ID"] is None
+    assert spec.env["LOG_LEVEL"] == "DEBUG"
+    assert spec.url.endswith(f":{spec.env['VKPROVIDER_HTTP_PORT']}")
+
+
+def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:
+    [worker] = programs.plan_workers(layout, 1, "null")
+    [secret, custom] = content.worker_objects(worker, 1, "mine", {"stats": "On", "capacity": {"labs": 3}})
+    assert secret["metadata"]["labels"] == {"vkprovider.io/credentials": "true", "vkprovider.io/sandbox": "mine"}
+    assert secret["stringData"] == {"username": worker.username, "password": worker.password}
+    assert custom["spec"]["credentialsSecretName"] == secret["metadata"]["name"] == "cml-worker-1"
+    assert custom["spec"]["capacity"] == {"labs": 3}
+    assert custom["spec"]["stats"] == "On"
+    assert custom["spec"]["nodeLabels"] == {"topology.kubernetes.io/zone": "zone-a"}
+
+
+def test_missing_manifests_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkprovider.__file__", str(tmp_path / "vkprovider" / "__init__.py"))
+    with pytest.raises(SandboxError, match=r"no manifests .*--workers 0 --no-provider"):
+        content.find_manifests()

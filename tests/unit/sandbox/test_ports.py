@@ -1,0 +1,51 @@
+import ipaddress
+import socket
+
+import pytest
+
+from vkprovider.sandbox import SandboxError
+from vkprovider.sandbox.ports import (
+    candidate_ports,
+    free_ports,
+    worker_listen_address,
+    worker_public_address,
+)
+
+
+def test_ports_are_different_and_free() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    for port in ports:
+        with socket.create_server(("127.0.0.1", port)):
+            pass
+
+
+def test_taken_ports_are_passed_over() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        [free] = free_ports(1)
+        assert free_ports(1, candidates=[taken.getsockname()[1], free, free + 1]) == [free]
+
+
+def test_too_few_ports_are_an_error() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(SandboxError, match=r"127.0.0.1 has fewer than 1 free ports"),
+    ):
+        free_ports(1, candidates=[taken.getsockname()[1]])
+
+
+@pytest.mark.parametrize("first_outgoing", [32768, 49152, 1024])
+def test_listeners_keep_clear_of_outgoing_ports(first_outgoing: int) -> None:
+    ports = candidate_ports(first_outgoing)
+    assert len(ports) >= 1000
+    if first_outgoing > 12000:
+        assert ports[-1] < first_outgoing
+
+
+def test_workers_have_addresses_of_their_own() -> None:
+    assert worker_listen_address(1) == "127.0.0.11"
+    assert worker_public_address(1) == "198.51.100.1"
+    numbers = range(1, 501)
+    assert len({worker_listen_address(n) for n in numbers}) == 500
+    assert len({worker_public_address(n) for n in numbers}) == 500
+    assert all(ipaddress.ip_address(worker_listen_address(n)).is_loopback for n in numbers)

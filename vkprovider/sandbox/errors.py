@@ -1,0 +1,22 @@
+"""What can go wrong with a sandbox."""
+
+from pathlib import Path
+
+from vkprovider.api.errors import VkproviderError
+
+LOG_LINES = 12
+"""Lines of a process's log that an error carries."""
+
+
+class SandboxError(VkproviderError):
+    """A sandbox could not do what was asked; the message names the process and what to do."""
+
+
+def log_tail(log: Path, lines: int = LOG_LINES) -> str:
+    """Return the last lines of a log, indented, headed by its path; a sentence if there are none."""
+    try:
+        text = log.read_text(errors="replace")
+    except OSError as error:
+        return f"  (no log: {error})"
+    last = text.splitlines()[-lines:]
+    return "\n".join([f"  last lines of {log}:", *(f"  | {line}" for line in last)]) if last else f"  ({log} is empty)"

@@ -1,0 +1,132 @@
+"""Where a sandbox keeps its files, and where built programs are cached (XDG base directories)."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def cache_home() -> Path:
+    """Return the directory of this program's caches."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vkprovider"
+
+
+def state_home() -> Path:
+    """Return the directory of this program's state."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "vkprovider"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files below a sandbox's directory; `ENTRIES` is all that `down` removes there."""
+
+    directory: Path
+
+    ENTRIES = (
+        "audit-policy.yaml",
+        "audit.log",
+        "control.sock",
+        "etcd",
+        "flexvolume",
+        "kubeconfig",
+        "kubectl-cache",
+        "kubeconfigs",
+        "lock",
+        "logs",
+        "pki",
+        "processes.json",
+        "processes.json.new",
+        "provider.kubeconfig",
+        "sandbox.json",
+        "sandbox.json.new",
+        "supervisor.json",
+        "supervisor.json.new",
+        "workers",
+    )
+
+    @property
+    def record(self) -> Path:
+        """What `up` decided: the mark of a sandbox's directory (`record.Record`)."""
+        return self.directory / "sandbox.json"
+
+    @property
+    def plan(self) -> Path:
+        """The processes the supervisor starts first (a list of `process.ProcessSpec`)."""
+        return self.directory / "supervisor.json"
+
+    @property
+    def processes(self) -> Path:
+        """The process table, kept by the supervisor (a list of `process.ProcessStatus`)."""
+        return self.directory / "processes.json"
+
+    @property
+    def lock(self) -> Path:
+        """Locked for as long as the supervisor lives."""
+        return self.directory / "lock"
+
+    @property
+    def socket(self) -> Path:
+        """The supervisor's control socket."""
+        return self.directory / "control.sock"
+
+    @property
+    def logs(self) -> Path:
+        """One log per process."""
+        return self.directory / "logs"
+
+    def log(self, process: str) -> Path:
+        """Return the log of one process."""
+        return self.logs / f"{process}.log"
+
+    @property
+    def pki(self) -> Path:
+        """Keys and certificates."""
+        return self.directory / "pki"
+
+    @property
+    def etcd(self) -> Path:
+        """The data of etcd."""
+        return self.directory / "etcd"
+
+    @property
+    def flexvolume(self) -> Path:
+        """Where the controller-manager looks for volume drivers: nowhere."""
+        return self.directory / "flexvolume"
+
+    @property
+    def workers(self) -> Path:
+        """State files and access logs of the simulated workers."""
+        return self.directory / "workers"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's kubeconfig."""
+        return self.directory / "kubeconfig"
+
+    @property
+    def provider_kubeconfig(self) -> Path:
+        """The provider's kubeconfig: its ServiceAccount, never the admin."""
+        return self.directory / "provider.kubeconfig"
+
+    def component_kubeconfig(self, component: str) -> Path:
+        """Return the kubeconfig of a control-plane component."""
+        return self.directory / "kubeconfigs" / component
+
+    @property
+    def kubectl_cache(self) -> Path:
+        """The discovery cache of kubectl, so that ports used again never meet an old one."""
+        return self.directory / "kubectl-cache"
+
+    @property
+    def audit_policy(self) -> Path:
+        """What the API server writes to its audit log."""
+        return self.directory / "audit-policy.yaml"
+
+    @property
+    def audit_log(self) -> Path:
+        """The audit log, JSON lines."""
+        return self.directory / "audit.log"
+
+
+def layout_of(name: str, directory: Path | None) -> Layout:
+    """Return the files of a sandbox: in a directory, or where those without one go by name."""
+    return Layout((directory or state_home() / "sandboxes" / name).absolute().resolve())
