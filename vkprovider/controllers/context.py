@@ -1,0 +1,107 @@
+"""What every reconciler needs: the API server, the clock, the settings, who we are."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.facts import Limits
+from vkprovider.domain.resources import SHIPPED, NodeDefinition
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+PODS = "/api/v1/namespaces/{}/pods/{}"
+
+
+def monotonic() -> float:
+    """Seconds on a clock that goes on while the machine sleeps, so that a fence holds after a suspend."""
+    return time.clock_gettime(_BOOTTIME)
+
+
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Times of the controllers, all in seconds."""
+
+    lease_ttl_s: float = 15.0
+    probe_s: float = 5.0
+    probe_timeout_s: float = 3.0
+    probe_failures_max: int = 3
+    refresh_s: float = 10.0
+    transition_s: float = 1.0
+    reconcile_s: float = 30.0
+    progress_after_s: float = 2.0
+    progress_every_s: float = 15.0
+    retry_first_s: float = 1.0
+    retry_cap_s: float = 30.0
+    port_range: tuple[int, int] = (10000, 20000)
+    taint_effect: str = "NoExecute"
+    internal_ip: str = ""
+    kubelet_version: str = "v1.36.3-vkprovider"
+
+
+@dataclass(slots=True)
+class Counters:
+    """What is counted for /metrics; plain numbers, so that counting costs nothing."""
+
+    steps: dict[str, int] = field(default_factory=dict)
+    step_failures: dict[str, int] = field(default_factory=dict)
+    transitions: dict[tuple[str, str], int] = field(default_factory=dict)
+    transitions_refused: int = 0
+    status_writes: int = 0
+    claim_writes: int = 0
+    fenced: int = 0
+    takeovers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Shared by all reconcilers of one replica.
+
+    Attributes:
+        installation: UID of the namespace kube-system; in every lab's notes.
+        replica: This process, unique.
+        namespace: Where claims, content, Secrets and membership Leases live.
+        environment: Node definitions beyond the shipped ones are merged into `node_definitions`.
+    """
+
+    kube: KubeClient
+    events: EventRecorder
+    installation: str
+    replica: str
+    namespace: str
+    limits: Limits = field(default_factory=Limits)
+    tuning: Tuning = field(default_factory=Tuning)
+    node_definitions: Mapping[str, NodeDefinition] = field(default_factory=lambda: SHIPPED)
+    counters: Counters = field(default_factory=Counters)
+    now: Callable[[], float] = monotonic
+    wall: Callable[[], float] = time.time
+    dice: Callable[[], float] = random.random
+
+    @property
+    def now_unix(self) -> int:
+        """The wall clock in whole seconds."""
+        return int(self.wall())
+
+
+class _Written(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+_written = msgspec.json.Decoder(_Written)
+
+
+def version_of(answer: bytes) -> str:
+    """Read the resourceVersion of an object that was just written."""
+    return _written.decode(answer).metadata.resource_version
+
+
+def default_replica() -> str:
+    """Name this process: host and process id, and four letters that no earlier process had."""
+    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"

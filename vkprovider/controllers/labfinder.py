@@ -1,0 +1,115 @@
+"""Whose lab is it? By mark and title, for labs that no claim names.
+
+A lab without exactly our mark is foreign: counted, never touched. A marked lab that no claim names is reported and left
+alone, unless it is a lost answer's duplicate: never started, and its Pod's claim names another lab.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from vkprovider.api import labs as words
+from vkprovider.api import names
+from vkprovider.api.errors import NotFound, OutsideError
+from vkprovider.cml.spi import Labs
+from vkprovider.controllers.context import Context
+from vkprovider.domain.claims import Claim
+
+_log: Final = structlog.get_logger(__name__)
+_READS_MAX: Final = 32
+"""Unknown labs that are looked at in one pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    title: str
+    marked: bool
+    created: str
+
+
+class LabFinder:
+    """The labs of one worker that no claim names.
+
+    Attributes:
+        foreign: How many labs are others'.
+        unclaimed: Marked labs that no claim names: lab id → title.
+    """
+
+    def __init__(self, ctx: Context, worker: str, labs: Labs) -> None:
+        self._mark = names.mark(ctx.installation)
+        self._worker = worker
+        self._labs = labs
+        self._known: dict[str, _Known] = {}
+        self.foreign = 0
+        self.unclaimed: dict[str, str] = {}
+
+    async def find(self, claim: Claim, claims: Mapping[str, Claim]) -> str:
+        """Find the lab of a claim that names none: ours, of its title, the oldest; "" if there is none.
+
+        Raises:
+            OutsideError: The worker could not be asked; that is no "none".
+        """
+        lab_ids = await self._labs.list_labs()
+        taken = {other.lab_id for other in claims.values() if other.lab_id}
+        unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
+        await self._learn(unknown)
+        matches = [
+            (known.created, lab_id)
+            for lab_id in lab_ids
+            if lab_id not in taken
+            and (known := self._known.get(lab_id))
+            and known.marked
+            and known.title == claim.title
+        ]
+        return min(matches)[1] if matches else ""
+
+    async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
+        """Sort the labs of a fresh list into ours, foreign and unclaimed; remove duplicates of lost answers.
+
+        Raises:
+            OutsideError: The worker could not be asked.
+        """
+        taken = {claim.lab_id for claim in claims.values() if claim.lab_id}
+        others = lab_ids - taken
+        for lab_id in list(self._known):
+            if lab_id not in lab_ids:
+                del self._known[lab_id]
+        if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
+            await self._learn(unknown)
+        by_title = {claim.title: claim for claim in claims.values()}
+        foreign, unclaimed = 0, {}
+        for lab_id in others:
+            known = self._known.get(lab_id)
+            if known is None or not known.marked:
+                foreign += 1
+            elif (claim := by_title.get(known.title)) is None:
+                unclaimed[lab_id] = known.title
+            elif claim.lab_id and claim.lab_id != lab_id:
+                await self._remove_duplicate(lab_id)
+        for lab_id in unclaimed.keys() - self.unclaimed.keys():
+            _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
+        self.foreign, self.unclaimed = foreign, unclaimed
+
+    async def _learn(self, lab_ids: list[str]) -> None:
+        found = await asyncio.gather(*(self._look(lab_id) for lab_id in lab_ids))
+        self._known |= {lab_id: known for lab_id, known in zip(lab_ids, found, strict=True) if known is not None}
+
+    async def _look(self, lab_id: str) -> _Known | None:
+        try:
+            lab = await self._labs.get_lab(lab_id)
+        except NotFound:
+            return None
+        first_line = lab.lab_notes.split("\n", 1)[0].strip()
+        return _Known(lab.lab_title, first_line == self._mark, lab.created or "")
+
+    async def _remove_duplicate(self, lab_id: str) -> None:
+        try:
+            lab = await self._labs.get_lab(lab_id)
+            if lab.state == words.DEFINED:
+                await self._labs.delete_lab(lab_id)
+                _log.info("removed a lost answer's duplicate", worker=self._worker, lab=lab_id)
+        except OutsideError as error:
+            _log.warning("cannot remove a duplicate", worker=self._worker, lab=lab_id, error=str(error))

@@ -1,0 +1,380 @@
+"""Pod → lab: one key per Pod UID, one step after another, each asked of `domain.lablet`.
+
+What is kept here per lablet is volatile: a crash loses it, and the claims, the Pod and the worker tell enough to go on.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import (
+    Fenced,
+    InputError,
+    Invalid,
+    NotFound,
+    OutsideError,
+    Unauthorized,
+    Unavailable,
+)
+from vkprovider.api.labs import NodeFact
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.memory import Lablet
+from vkprovider.controllers.steps import Steps
+from vkprovider.controllers.telling import Teller
+from vkprovider.controllers.workers import Worker, Workers
+from vkprovider.domain import intent
+from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.content import Content
+from vkprovider.domain.facts import Decision, Facts, Presence, Report, Step, phase_of
+from vkprovider.domain.intent import Definition
+from vkprovider.domain.lablet import decide
+from vkprovider.domain.lifecycle import State
+from vkprovider.domain.resources import Resources
+from vkprovider.kube.queue import KeyedQueue, Result
+
+_log: Final = structlog.get_logger(__name__)
+_SLOW: Final = frozenset({Step.SEARCH, Step.IMPORT, Step.START, Step.STOP, Step.WIPE, Step.DELETE_LAB})
+"""Steps that ask the worker."""
+_STEPS_MAX: Final = 16
+"""Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
+_BREATH_S: Final = 0.5
+"""The pause after so many."""
+
+
+class Lablets:
+    """The lablets on the nodes of this replica.
+
+    Attributes:
+        items: By Pod UID.
+        closing: No further step is taken; those in hand are finished.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        workers: Workers,
+        definitions: Mapping[str, Definition],
+        contents: Mapping[str, Content],
+        synced: Callable[[], bool],
+    ) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            workers: The workers.
+            definitions: By name.
+            contents: By digest, all that are kept.
+            synced: Whether the Pods are known completely; before that, a missing Pod means nothing.
+        """
+        self._ctx = ctx
+        self._workers = workers
+        self._definitions = definitions
+        self._contents = contents
+        self._synced = synced
+        self.items: dict[str, Lablet] = {}
+        self.closing = False
+        self._by_worker: dict[str, set[str]] = {}
+        self._refused: set[str] = set()
+        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
+        self._teller = Teller(ctx, contents)
+        self._steps = Steps(ctx, workers, definitions, contents, self._teller, self._room_made)
+        workers.changed = self._wake
+        workers.met = self._met
+
+    # --------------------------------------------------------------------------------------------- what changes
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take in a change of a Pod on one of our nodes."""
+        pod = new or old
+        if pod is None:
+            return
+        worker = names.worker_of(pod.spec.node_name)
+        if worker is None:
+            return
+        lablet = self._lablet(pod.metadata.uid, worker)
+        lablet.pod = new
+        if new is None or (old is not None and old.metadata.deletion_timestamp != new.metadata.deletion_timestamp):
+            lablet.hold_until = 0.0
+        if new is None and pod.metadata.deletion_timestamp is not None:
+            lablet.gone_confirmed = True  # its deletion was final, and now it has come to its end
+        written = lablet.written.version
+        if new is not None and not new.terminal and written and new.metadata.resource_version == str(written):
+            return  # our own write, come back; after the last one the row can go
+        self.queue.add(lablet.uid)
+
+    def definition_changed(self) -> None:
+        """Look again at what was refused: a definition changed."""
+        self._wake(list(self._refused))
+
+    def _room_made(self, worker: str) -> None:
+        """Look again at what was refused on a worker: there is more room on it."""
+        self._wake([uid for uid in self._refused if self.items[uid].worker == worker])
+
+    def _wake(self, uids: Collection[str]) -> None:
+        for uid in uids:
+            if uid in self.items:
+                self.queue.add(uid)
+
+    def _met(self, worker: Worker) -> None:
+        for claim in worker.claims.claims.values():
+            self._lablet(claim.pod_uid, worker.name)
+        self._wake(self._by_worker.get(worker.name, ()))
+
+    def all_synced(self) -> None:
+        """Pods are known completely: look at every claim whose Pod may be gone."""
+        self._wake(list(self.items))
+
+    def _lablet(self, uid: str, worker: str) -> Lablet:
+        lablet = self.items.get(uid)
+        if lablet is None:
+            lablet = self.items[uid] = Lablet(uid, worker, met_at=self._ctx.now())
+            self._by_worker.setdefault(worker, set()).add(uid)
+        return lablet
+
+    def _forget(self, lablet: Lablet) -> None:
+        self.items.pop(lablet.uid, None)
+        self._by_worker.get(lablet.worker, set()).discard(lablet.uid)
+        self._refused.discard(lablet.uid)
+        self._ctx.events.forget(lablet.uid)
+        self.queue.forget(lablet.uid)
+
+    # --------------------------------------------------------------------------------------------- one turn
+
+    async def reconcile(self, uid: str) -> Result:
+        """Take the next steps of one lablet."""
+        lablet = self.items.get(uid)
+        if lablet is None or self.closing or not self._synced():
+            return Result()
+        worker = self._workers.items.get(lablet.worker)
+        if worker is None:
+            return Result()  # not ours; whoever takes the node wakes its lablets
+        if worker.silent:
+            lablet.hold_until = 0.0  # when it answers again, nothing should wait any longer
+        elif lablet.fault is not None and (left := lablet.hold_until - self._ctx.now()) > 0:
+            return await self._say_fault(lablet, worker, lablet.fault, left)
+        decision = Decision(Step.NONE)
+        for _ in range(_STEPS_MAX):
+            facts = self._facts(lablet, worker)
+            decision = decide(facts, self._ctx.now(), self._ctx.limits)
+            self._note(lablet, worker, decision)
+            if decision.step in {Step.NONE, Step.FORGET}:
+                break
+            try:
+                go_on = await self._carry_out(decision, lablet, worker, facts)
+            except Fenced:
+                return Result()
+            except InputError as fault:
+                return await self._failed(lablet, worker, (fault.reason, fault.message))
+            except OutsideError as error:
+                self._after_failure(lablet, worker, decision.step, facts, error)
+                return await self._failed(lablet, worker, _fault_of(decision.step, error))
+            if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
+                lablet.failures, lablet.fault = 0, None
+            if not go_on or self.closing:
+                break
+        else:
+            return Result(_BREATH_S)
+        if decision.step is Step.FORGET:
+            self._forget(lablet)
+            return Result()
+        if decision.observe:
+            self._workers.observe_soon(worker.name)
+        wait_s = await self._teller.publish(lablet, worker, _with_fault(decision.report, worker.claims.fault))
+        waits = [w for w in (wait_s, decision.after_s) if w is not None]
+        return Result(min(waits) if waits else None)
+
+    def _facts(self, lablet: Lablet, worker: Worker) -> Facts:
+        ctx, now, pod = self._ctx, self._ctx.now(), lablet.pod
+        claim = worker.claims.claims.get(lablet.uid)
+        refusal = None
+        if claim is None and pod is not None and pod.metadata.deletion_timestamp is None and not pod.terminal:
+            refusal = self._refusal(pod, worker)
+        if refusal is not None:
+            self._refused.add(lablet.uid)
+        else:
+            self._refused.discard(lablet.uid)
+        presence: Presence = Presence.UNKNOWN
+        nodes: tuple[NodeFact, ...] = ()
+        if claim is not None and claim.lab_id:
+            presence, nodes = worker.look(claim.lab_id, lablet.acted_at)
+            if lablet.absent:
+                presence, nodes = Presence.ABSENT, ()
+            elif presence is Presence.UNKNOWN and lablet.assumed is not None:
+                presence, nodes = Presence.PRESENT, lablet.assumed
+            if claim.started > claim.ready_at and not lablet.starting_since:
+                lablet.starting_since = now - max(0, ctx.now_unix - claim.started)
+        if pod is not None and pod.spec.active_deadline_seconds is not None and not lablet.deadline_at:
+            lablet.deadline_at = self._deadline(pod, lablet)
+        return Facts(
+            pod=pod,
+            claim=claim,
+            claim_saved=worker.claims.saved(lablet.uid),
+            gone_confirmed=lablet.gone_confirmed,
+            refusal=refusal,
+            searched=lablet.searched,
+            presence=presence,
+            nodes=nodes,
+            observed_at=worker.nodes_at,
+            silent=worker.silent,
+            starting_since=lablet.starting_since,
+            retry_at=lablet.retry_at,
+            ready_since=lablet.ready_since,
+            deadline_at=lablet.deadline_at,
+            start_sent_at=lablet.start_sent_at,
+            stop_sent_at=lablet.stop_sent_at,
+            delete_sent=lablet.delete_sent,
+            now_unix=ctx.now_unix,
+        )
+
+    def _deadline(self, pod: Pod, lablet: Lablet) -> float:
+        if pod.status.start_time is None:
+            age_s = self._ctx.now() - lablet.met_at
+        else:
+            age_s = self._ctx.wall() - datetime.fromisoformat(pod.status.start_time).timestamp()
+        return self._ctx.now() - max(0.0, age_s) + (pod.spec.active_deadline_seconds or 0)
+
+    def _refusal(self, pod: Pod, worker: Worker) -> InputError | None:
+        try:
+            content = intent.resolve(pod, self._definitions, environment=worker.spec.environment)
+            if worker.claims.fault is not None:
+                return worker.claims.fault
+            if worker.capacity is None:
+                return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
+        except InputError as refusal:
+            return refusal
+        taken = Resources()
+        for digest, count in worker.claims.digests.items():
+            if count and (other := self._contents.get(digest)) is not None:
+                taken = taken.plus(other.need.times(count))
+        full = intent.shortage(
+            content.need, taken, worker.capacity, lablets=len(worker.claims.claims), pods=worker.pods
+        )
+        if full is not None and any(self._is_leaving(uid) for uid in worker.claims.claims):
+            return InputError("WaitingForRelease", "the lab of an earlier lablet is being removed from the worker")
+        return full
+
+    def _is_leaving(self, uid: str) -> bool:
+        lablet = self.items.get(uid)
+        return lablet is not None and (lablet.killing or lablet.pod is None)
+
+    def _note(self, lablet: Lablet, worker: Worker, decision: Decision) -> None:
+        """Take over what a decision says about the row and the times, and tell about it."""
+        if decision.claim is not None:
+            worker.claims.put(decision.claim, lazy=not decision.claim.outcome)
+            if not decision.claim.lab_id:
+                lablet.absent, lablet.assumed = False, None
+        if decision.retry_at is not None:
+            lablet.retry_at = decision.retry_at
+        report = decision.report
+        if report is not None:
+            if not report.ready:
+                lablet.ready_since = 0.0
+            elif not lablet.ready_since:
+                lablet.ready_since = self._ctx.now()
+                lablet.retry_at = lablet.starting_since = 0.0
+                lablet.warned = None
+            self._teller.move(lablet, report.state)
+        for type_, reason, note in decision.events:
+            if type_ == "Warning":
+                self._teller.warn(lablet, reason, note)
+            else:
+                self._teller.emit(lablet, type_, reason, note)
+        pod, claim = lablet.pod, worker.claims.claims.get(lablet.uid)
+        changed = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
+        if changed != lablet.image_changed:
+            lablet.image_changed = changed
+            if changed:
+                self._teller.emit(lablet, "Warning", "ImageChangeIgnored", changed)
+        if pod is not None and pod.metadata.deletion_timestamp is not None and not lablet.killing:
+            lablet.killing = True
+            if lablet.uid in worker.claims.claims:
+                self._teller.emit(lablet, "Normal", "Killing", f"Removing the lab from worker {worker.name}")
+
+    async def _carry_out(self, decision: Decision, lablet: Lablet, worker: Worker, facts: Facts) -> bool:
+        """Carry out a step; while a worker takes its time over it, the Pod says what it waits for."""
+        step = self._steps.take(decision.step, lablet, worker, facts)
+        if worker.labs.immediate or decision.step not in _SLOW:
+            return await step
+        task = asyncio.ensure_future(step)
+        try:
+            await asyncio.wait((task,), timeout=0.0)
+            while not task.done():
+                if worker.silent:
+                    decision = decide(self._facts(lablet, worker), self._ctx.now(), self._ctx.limits)
+                    self._note(lablet, worker, decision)
+                wait_s = await self._publish_meanwhile(lablet, worker, decision.report)
+                pause_s = self._ctx.tuning.transition_s
+                await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _publish_meanwhile(self, lablet: Lablet, worker: Worker, report: Report | None) -> float | None:
+        try:
+            return await self._teller.publish(lablet, worker, report)
+        except OutsideError as error:
+            _log.warning("a slow step's progress cannot be written", pod=lablet.uid, error=str(error))
+            return None
+
+    # --------------------------------------------------------------------------------------------- failures
+
+    def _after_failure(self, lablet: Lablet, worker: Worker, step: Step, facts: Facts, error: OutsideError) -> None:
+        counters = self._ctx.counters
+        counters.step_failures[step.name] = counters.step_failures.get(step.name, 0) + 1
+        if step is Step.IMPORT:
+            lablet.searched = not isinstance(error, Unavailable)  # without an answer the lab may be there all the same
+        if step is Step.START and facts.claim is not None:
+            worker.claims.put(facts.claim, lazy=True)  # a start that was refused is none that was made in vain
+        if isinstance(error, NotFound):
+            lablet.acted_at, lablet.assumed = self._ctx.now(), None  # somebody deleted it: look again
+            self._workers.observe_soon(lablet.worker)
+
+    async def _failed(self, lablet: Lablet, worker: Worker, fault: tuple[str, str]) -> Result:
+        """Say why a step failed, and try it again later."""
+        tuning = self._ctx.tuning
+        lablet.failures += 1
+        pause = delay_s(lablet.failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self._ctx.dice())
+        lablet.fault = fault
+        lablet.hold_until = self._ctx.now() + pause
+        reason, message = fault
+        if lablet.failures == 1 or reason != "WorkerUnreachable":
+            self._teller.warn(lablet, reason, message)
+        return await self._say_fault(lablet, worker, fault, pause)
+
+    async def _say_fault(self, lablet: Lablet, worker: Worker, fault: tuple[str, str], pause: float) -> Result:
+        """Say why a step failed, until it is tried again after `pause` seconds."""
+        reason, message = fault
+        text = f"{message}; trying again"
+        pod = lablet.pod
+        if pod is not None and not pod.terminal:
+            facts = self._facts(lablet, worker)
+            ending = pod.metadata.deletion_timestamp is not None or (facts.claim is not None and facts.claim.outcome)
+            state = State.STOPPING if ending else State.INSTANTIATING
+            waiting = ("CleaningUp", text) if ending else (reason, text)
+            wait_s = await self._teller.publish(lablet, worker, Report(state, phase_of(facts), waiting, facts.nodes))
+            pause = min(pause, wait_s) if wait_s is not None and not ending else pause
+        return Result(pause)
+
+
+def _with_fault(report: Report | None, fault: InputError | None) -> Report | None:
+    """Say why a row is not being written, instead of that it is."""
+    if report is None or fault is None or report.waiting is None or report.waiting[0] != "AllocatingPorts":
+        return report
+    return msgspec.structs.replace(report, waiting=(fault.reason, fault.message))
+
+
+def _fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
+    """Name what failed, in a word that the docs explain."""
+    if isinstance(error, Unauthorized):
+        return "CredentialsInvalid", error.message
+    if isinstance(error, Unavailable):
+        return "WorkerUnreachable" if not error.status else "WorkerError", error.message
+    if isinstance(error, Invalid):
+        return {Step.IMPORT: "ImportRefused", Step.START: "StartRefused"}.get(step, "WorkerError"), error.message
+    return "WorkerError", error.message

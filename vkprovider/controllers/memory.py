@@ -1,0 +1,47 @@
+"""What a replica remembers of one lablet. All of it is volatile: a crash loses it, and nothing else."""
+
+from dataclasses import dataclass, field
+
+from vkprovider.api.labs import NodeFact
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.statuses import Written
+from vkprovider.domain.lifecycle import State
+
+
+@dataclass(slots=True)
+class Lablet:
+    """What this replica remembers of one Pod UID.
+
+    Attributes:
+        assumed: The lab's devices as the last step left them, until the worker has been observed after `acted_at`.
+        absent: The worker itself said that the lab is gone.
+        image_changed: What was told about an image that was changed.
+        fault: What the last step failed with: reason and message.
+        hold_until: Not before then is it tried again, whatever else is new.
+        warned: The last Warning about it; the same one is not repeated.
+    """
+
+    uid: str
+    worker: str
+    pod: Pod | None = None
+    met_at: float = 0.0
+    searched: bool = False
+    gone_confirmed: bool = False
+    delete_sent: bool = False
+    killing: bool = False
+    starting_since: float = 0.0
+    retry_at: float = 0.0
+    ready_since: float = 0.0
+    deadline_at: float = 0.0
+    start_sent_at: float = 0.0
+    stop_sent_at: float = 0.0
+    acted_at: float = -1e9
+    assumed: tuple[NodeFact, ...] | None = None
+    absent: bool = False
+    failures: int = 0
+    fault: tuple[str, str] | None = None
+    hold_until: float = 0.0
+    warned: tuple[str, str] | None = None
+    state: State | None = None
+    image_changed: str = ""
+    written: Written = field(default_factory=Written)

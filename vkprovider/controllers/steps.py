@@ -1,0 +1,201 @@
+"""The steps of a lablet, carried out one at a time; each may be repeated, and what it leaves behind is noted."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from vkprovider.api import labs as words
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
+from vkprovider.api.labs import NodeFact
+from vkprovider.api.objects import Metadata
+from vkprovider.controllers.context import PODS, Context
+from vkprovider.controllers.memory import Lablet
+from vkprovider.controllers.telling import Teller
+from vkprovider.controllers.workers import Worker, Workers
+from vkprovider.domain import intent
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.content import Content
+from vkprovider.domain.facts import Facts, Step
+from vkprovider.domain.intent import Definition
+
+
+class _PodHead(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+_head: Final = msgspec.json.Decoder(_PodHead)
+
+
+class Steps:
+    """Carries out what `domain.lablet` decided."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        workers: Workers,
+        definitions: Mapping[str, Definition],
+        contents: Mapping[str, Content],
+        teller: Teller,
+        room_made: Callable[[str], None],
+    ) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            workers: The workers.
+            definitions: By name.
+            contents: By digest, all that are kept.
+            teller: Tells what was done.
+            room_made: Called with a worker's name when there is more room on it.
+        """
+        self._ctx = ctx
+        self._workers = workers
+        self._definitions = definitions
+        self._contents = contents
+        self._teller = teller
+        self._room_made = room_made
+
+    async def take(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts) -> bool:
+        """Carry out one step; False if what comes next must be waited for.
+
+        Raises:
+            Fenced: The node is not ours any more.
+            InputError: The Pod or its content stands in the way.
+            OutsideError: The worker or the API server refused, or did not answer.
+        """
+        counters = self._ctx.counters
+        counters.steps[step.name] = counters.steps.get(step.name, 0) + 1
+        claim = worker.claims.claims.get(lablet.uid)
+        match step:
+            case Step.CLAIM:
+                return self._claim(lablet, worker)
+            case Step.CONFIRM_GONE:
+                assert facts.claim is not None  # noqa: S101 (decided from it)
+                return await self._confirm_gone(lablet, facts.claim)
+            case Step.DELETE_POD:
+                return await self._delete_pod(lablet)
+            case Step.RELEASE:
+                worker.claims.drop(lablet.uid)
+                self._room_made(worker.name)
+                return True
+            case Step.SAVE:
+                return True
+            case _:
+                assert claim is not None  # noqa: S101 (every other step is about a claim's lab)
+                return await self._act(step, lablet, worker, claim)
+
+    def _claim(self, lablet: Lablet, worker: Worker) -> bool:
+        pod = lablet.pod
+        assert pod is not None  # noqa: S101 (decided from it)
+        content = intent.resolve(pod, self._definitions, environment=worker.spec.environment)
+        definition = self._definitions[content.definition]
+        claim = Claim(
+            pod_uid=lablet.uid,
+            namespace=pod.metadata.namespace,
+            pod=pod.metadata.name,
+            definition=definition.name,
+            definition_uid=definition.uid,
+            version=content.version,
+            digest=content.digest,
+        )
+        worker.claims.put(claim)
+        lablet.searched = pod.status.start_time is None  # else an earlier row may have been lost with a lab to it
+        return False
+
+    async def _confirm_gone(self, lablet: Lablet, claim: Claim) -> bool:
+        """Ask the API server itself before a lab is taken down because its Pod is missing in our copy."""
+        try:
+            raw = await self._ctx.kube.get(PODS.format(claim.namespace, claim.pod))
+        except NotFound:
+            lablet.gone_confirmed = True
+            return True
+        if _head.decode(raw).metadata.uid == lablet.uid:
+            raise Unavailable("the pod is there, our copy does not show it yet")
+        lablet.gone_confirmed = True
+        return True
+
+    async def _delete_pod(self, lablet: Lablet) -> bool:
+        """Confirm a deletion, as a kubelet does."""
+        pod = lablet.pod
+        assert pod is not None  # noqa: S101 (decided from it)
+        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
+        guard = self._workers.guard(lablet.worker)
+        with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
+            await self._ctx.kube.delete(path, uid=lablet.uid, grace_s=0, guard=guard)
+        lablet.delete_sent = True
+        return False
+
+    async def _act(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
+        """Carry out a step on the worker; what it leaves behind is assumed until it is observed."""
+        ctx, labs = self._ctx, worker.labs
+        match step:
+            case Step.SEARCH:
+                lab_id = await worker.finder.find(claim, worker.claims.claims)
+                lablet.searched = True
+                if lab_id:
+                    self._set_lab(worker, lablet, lab_id)
+                    self._teller.emit(lablet, "Normal", "Adopted", f"found lab {claim.title} on worker {worker.name}")
+                return True
+            case Step.IMPORT:
+                lablet.searched = False  # until the answer is there, the lab may be too
+                nodes = await self._import(lablet, worker, claim)
+                lablet.searched = True
+                lablet.acted_at, lablet.assumed = ctx.now(), nodes
+                return True
+            case Step.START:
+                await labs.start_lab(claim.lab_id)
+                lablet.start_sent_at = ctx.now()
+                lablet.starting_since = lablet.starting_since or lablet.start_sent_at
+                lablet.stop_sent_at = 0.0
+                self._teller.emit(lablet, "Normal", "Started", f"Started lab {claim.title}")
+            case Step.STOP:
+                lablet.stop_sent_at = ctx.now()
+                lablet.start_sent_at = 0.0
+                await self._unless_gone(lablet, labs.stop_lab(claim.lab_id))
+            case Step.WIPE:
+                lablet.stop_sent_at = lablet.start_sent_at = lablet.starting_since = 0.0
+                await self._unless_gone(lablet, labs.wipe_lab(claim.lab_id))
+            case Step.DELETE_LAB:
+                await self._unless_gone(lablet, labs.delete_lab(claim.lab_id))
+                lablet.absent = True
+                return True
+            case _:
+                raise AssertionError(step)
+        lablet.acted_at, lablet.assumed = ctx.now(), None
+        if labs.immediate and not lablet.absent:
+            lablet.assumed = await labs.get_nodes(claim.lab_id)
+        return True
+
+    async def _unless_gone(self, lablet: Lablet, call: Awaitable[None]) -> None:
+        try:
+            await call
+        except NotFound:
+            lablet.absent = True
+
+    async def _import(self, lablet: Lablet, worker: Worker, claim: Claim) -> tuple[NodeFact, ...]:
+        content = self._contents.get(claim.digest)
+        if content is None:
+            raise InputError(
+                "ContentMissing",
+                f"the content of {claim.definition} {claim.version} is gone; delete the pod, its successor takes the "
+                "current version",
+            )
+        ctx = self._ctx
+        notes = (
+            f"{names.mark(ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
+            f"replica: {ctx.replica}, epoch {self._workers.epoch(worker.name)}"
+        )
+        text = content.topology.render(title=claim.title, notes=notes)
+        lab_id = await worker.labs.import_lab(text, claim.title)
+        self._set_lab(worker, lablet, lab_id)
+        self._teller.emit(lablet, "Normal", "Created", f"Imported lab {claim.title} on worker {worker.name}")
+        if worker.labs.immediate:
+            return await worker.labs.get_nodes(lab_id)
+        return tuple(NodeFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
+
+    def _set_lab(self, worker: Worker, lablet: Lablet, lab_id: str) -> None:
+        claim = worker.claims.claims[lablet.uid]
+        worker.claims.put(msgspec.structs.replace(claim, lab_id=lab_id), lazy=True)
