@@ -1,0 +1,148 @@
+"""Every environment variable of the lablet controller works by its name and has its default (R000-115…122)."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from click.testing import CliRunner
+from pydantic import SecretStr, ValidationError
+
+from vkprovider.api.errors import InputError
+from vkprovider.app.settings import LATER, NEVER, Settings
+from vkprovider.cli.main import main
+from vkprovider.domain.resources import SHIPPED
+
+Effect = Callable[[Settings], object]
+
+
+def secret(field: str) -> Effect:
+    def read(settings: Settings) -> object:
+        value: SecretStr | None = getattr(settings, field)
+        return value.get_secret_value() if value else None
+
+    return read
+
+
+TABLE: list[tuple[str, str, Effect, object, object]] = [
+    # variable, a value, where its effect is seen, what is seen there, what is seen without it
+    ("ETCD_HOST", "etcd.example.com", lambda s: s.etcd_host, "etcd.example.com", "localhost"),
+    ("ETCD_PORT", "2390", lambda s: s.etcd_port, 2390, 2379),
+    ("CONTROL_PLANE_API_URL", "http://a:1", lambda s: s.control_plane_api_url, "http://a:1", "http://localhost:8080"),
+    ("LEADER_LEASE_TTL", "21", lambda s: s.tuning().lease_ttl_s, 21.0, 15.0),
+    ("RECONCILE_INTERVAL", "7", lambda s: s.tuning().reconcile_s, 7.0, 30.0),
+    ("LAB_START_TIMEOUT", "90", lambda s: s.limits().start_timeout_s, 90.0, 300.0),
+    ("CONFIG_EXTRACT_ON_STOP", "false", lambda s: s.config_extract_on_stop, False, True),
+    ("PORT_RANGE_START", "15000", lambda s: s.tuning().port_range, (15000, 20000), (10000, 20000)),
+    ("PORT_RANGE_END", "10010", lambda s: s.tuning().port_range, (10000, 10010), (10000, 20000)),
+    ("PORTS_PER_INSTANCE_MAX", "5", lambda s: s.ports_per_instance_max, 5, 50),
+    ("LDS_API_URL", "http://lds:1", lambda s: s.lds_api_url, "http://lds:1", "http://localhost:8081"),
+    ("LDS_API_TIMEOUT", "3.5", lambda s: s.lds_api_timeout_s, 3.5, 30.0),
+    ("S3_ENDPOINT", "http://s3:1", lambda s: s.s3_endpoint, "http://s3:1", "http://localhost:9000"),
+    ("S3_ACCESS_KEY", "access", secret("s3_access_key"), "access", None),
+    ("S3_SECRET_KEY", "secret", secret("s3_secret_key"), "secret", None),
+    ("LABLET_CONTROLLER_INSTANCE_ID", "replica-a", lambda s: s.instance_id == "replica-a", True, False),
+]
+ALL = {variable: value for variable, value, *_ in TABLE}
+
+
+@pytest.mark.parametrize(("variable", "value", "effect", "seen", "default"), TABLE, ids=[row[0] for row in TABLE])
+def test_variable(variable: str, value: str, effect: Effect, seen: object, default: object) -> None:
+    assert effect(Settings.from_environment({variable: value})) == seen
+    assert effect(Settings.from_environment({variable: ""})) == default
+    assert effect(Settings.from_environment({})) == default
+
+
+def test_every_variable_of_the_lablet_controller_is_in_the_table() -> None:
+    assert len(ALL) == 16
+    known = {str(field.validation_alias) for field in Settings.model_fields.values()}
+    assert set(ALL) <= known
+
+
+def test_all_variables_together() -> None:
+    settings = Settings.from_environment(ALL | {"PORT_RANGE_END": "16000"})
+    assert settings.tuning().port_range == (15000, 16000)
+    assert settings.limits().start_timeout_s == 90
+
+
+def test_instance_ids_are_unique() -> None:
+    assert len({Settings.from_environment({}).instance_id for _ in range(20)}) > 15
+
+
+def test_variables_without_effect_are_named() -> None:
+    fields = Settings.model_fields
+    unused = {str(fields[name].validation_alias) for name in NEVER | LATER}
+    assert Settings.from_environment({}).ignored == []
+    assert Settings.from_environment(dict.fromkeys(unused, "")).ignored == []
+    assert set(Settings.from_environment(ALL | {"PORT_RANGE_END": "16000"}).ignored) == unused
+
+
+def test_secrets_appear_nowhere() -> None:
+    settings = Settings.from_environment({"S3_ACCESS_KEY": "top-access", "S3_SECRET_KEY": "top-secret"})
+    stream = io.StringIO()
+    log = structlog.wrap_logger(structlog.PrintLogger(stream), processors=[structlog.processors.JSONRenderer()])
+    log.info("started", settings=settings, dump=settings.model_dump(), ignored=settings.ignored)
+    for text in (repr(settings), str(settings), stream.getvalue(), json.dumps(settings.model_dump(), default=str)):
+        assert "top-" not in text
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ETCD_PORT", "many"),
+        ("LEADER_LEASE_TTL", "0"),
+        ("RECONCILE_INTERVAL", "-1"),
+        ("LAB_START_TIMEOUT", "soon"),
+        ("CONFIG_EXTRACT_ON_STOP", "perhaps"),
+        ("PORT_RANGE_START", "0"),
+        ("PORT_RANGE_END", "9999"),
+        ("PORT_RANGE_END", "70000"),
+        ("LABLET_CONTROLLER_INSTANCE_ID", "No Name"),
+        ("VKPROVIDER_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_wrong_value_ends_the_command_and_names_the_variable(variable: str, value: str) -> None:
+    with pytest.raises(ValidationError, match=variable):
+        Settings.from_environment({variable: value})
+    result = CliRunner().invoke(main, ["run"], env={variable: value})
+    assert result.exit_code == 1
+    assert "a setting is wrong" in result.output
+    assert variable in result.output
+
+
+def test_unknown_variables_are_none_of_our_business() -> None:
+    assert Settings.from_environment({"PATH": "/bin", "HOME": "/"}).ignored == []
+
+
+def test_addresses() -> None:
+    assert Settings.from_environment({"POD_IP": "10.0.0.7"}).tuning().internal_ip == "10.0.0.7"
+    both = {"POD_IP": "10.0.0.7", "VKPROVIDER_INTERNAL_IP": "10.0.0.8"}
+    assert Settings.from_environment(both).tuning().internal_ip == "10.0.0.8"
+    assert Settings.from_environment({}).tuning().internal_ip
+
+
+def node_definitions(path: Path, table: Any) -> Settings:
+    path.write_text(table if isinstance(table, str) else json.dumps(table))
+    return Settings.from_environment({"VKPROVIDER_NODE_DEFINITIONS": str(path)})
+
+
+def test_node_definitions_of_a_file_extend_the_shipped_ones(tmp_path: Path) -> None:
+    settings = node_definitions(tmp_path / "extra.yaml", {"my-router": {"cpus": 2, "ram": 4096}})
+    found = settings.node_definitions()
+    assert set(found) == {*SHIPPED, "my-router"}
+    assert Settings.from_environment({}).node_definitions() == SHIPPED
+
+
+@pytest.mark.parametrize("table", ["[1, 2", "- a", {"x": {"cpus": 1}}, {"x": {"cpus": "two", "ram": 1}}, {"x": None}])
+def test_wrong_node_definitions_are_refused(tmp_path: Path, table: Any) -> None:
+    settings = node_definitions(tmp_path / "wrong.yaml", table)
+    with pytest.raises(InputError, match=r"SettingInvalid: VKPROVIDER_NODE_DEFINITIONS .*wrong\.yaml"):
+        settings.node_definitions()
+
+
+def test_missing_node_definitions_are_refused() -> None:
+    with pytest.raises(InputError, match="SettingInvalid"):
+        Settings.from_environment({"VKPROVIDER_NODE_DEFINITIONS": "/nowhere.yaml"}).node_definitions()

@@ -1,0 +1,237 @@
+"""Checks of the doctor that a healthy sandbox never needs, as functions of what was read."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import vkprovider
+from vkprovider.api.crd import crds
+from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
+from vkprovider.api.objects import CustomResource, Lease, Node, Pod
+from vkprovider.app.doctor import lablets, setup, workers
+from vkprovider.app.doctor.findings import Level, Report, fault, note, once, unchecked
+from vkprovider.app.doctor.rights import Right, rights_of
+
+MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+# ------------------------------------------------------------------------------------------------ the report
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ((), 0),
+        ((note("a", "B", "c"),), 0),
+        ((unchecked("a", "B", "c"), note("a", "B", "c")), 2),
+        ((unchecked("a", "B", "c"), fault("a", "B", "c", "d")), 1),
+    ],
+)
+def test_exit_code(findings: tuple[Any, ...], code: int) -> None:
+    assert Report("c", "s", "v", findings).exit_code == code
+
+
+def test_line_is_one_line_with_object_reason_and_remedy() -> None:
+    assert fault("Pod/a/b", "Bad", "it is\nbad.", "Mend it.").line == "Pod/a/b: Bad: it is bad. → Mend it."
+    assert note("Pod/a/b", "Bad", "it is bad").line == "(note) Pod/a/b: Bad: it is bad"
+
+
+def test_one_fault_seen_twice_is_one() -> None:
+    assert len(once([fault("a", "B", "c", ""), fault("a", "B", "d", ""), fault("b", "B", "c", "")])) == 2
+
+
+# ------------------------------------------------------------------------------------------------ the installation
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [("v1.36.3", ""), ("v1.30.0+k3s1", ""), ("v1.29.9", "UnsupportedKubernetes"), ("weird", "VersionUnknown")],
+)
+def test_kubernetes_version(version: str, reason: str) -> None:
+    assert [f.reason for f in setup.check_version(version)] == ([reason] if reason else [])
+
+
+def test_custom_resource_definitions() -> None:
+    wanted = crds()[0]
+    installed = {**wanted, "spec": {**wanted["spec"], "conversion": {"strategy": "None"}}}
+    established = {"conditions": [{"type": "Established", "status": "True"}]}
+    assert setup.check_crd(wanted, {**installed, "status": established}) == []
+    assert [f.reason for f in setup.check_crd(wanted, None)] == ["CrdMissing"]
+    assert [f.reason for f in setup.check_crd(wanted, installed)] == ["CrdNotEstablished"]
+    older = {**installed, "spec": {**installed["spec"], "names": {**installed["spec"]["names"], "shortNames": ["w"]}}}
+    [finding] = setup.check_crd(wanted, older)
+    assert finding.message.startswith("spec.names.shortNames[0] is not that of this version")
+
+
+def test_rights_are_those_of_the_manifest() -> None:
+    rights = rights_of(MANIFEST, "elsewhere")
+    assert Right("patch", "", "nodes/status") in rights
+    assert Right("get", "", "secrets", "elsewhere") in rights
+    assert Right("update", "coordination.k8s.io", "leases", "kube-node-lease") in rights
+    assert Right("get", "", "namespaces", "", "kube-system") in rights
+    assert not [r for r in rights if r.resource == "configmaps" and not r.namespace], "the reader role is not bound"
+    assert Right("patch", "a.b", "c/status", "n").attributes() == {
+        "verb": "patch",
+        "group": "a.b",
+        "resource": "c",
+        "subresource": "status",
+        "namespace": "n",
+    }
+
+
+def test_missing_rights_are_one_line_per_resource() -> None:
+    missing = [Right("get", "", "nodes"), Right("list", "", "nodes"), Right("get", "", "secrets", "n")]
+    assert [f.message for f in setup.check_rights("n/a", missing)] == [
+        "may not get, list nodes",
+        "may not get secrets in n",
+    ]
+
+
+def test_owner() -> None:
+    lease = msgspec.convert({"metadata": {"name": "l"}, "spec": {"holderIdentity": "r1"}}, Lease)
+    assert setup.check_owner("w", lease, {"r1"}) == []
+    assert setup.check_owner("w", lease, set()) == [], "that nobody lives is told elsewhere"
+    [dead] = setup.check_owner("w", lease, {"r2"})
+    assert "replica r1, which owns it, does not live" in dead.message
+    [nobody] = setup.check_owner("w", None, {"r2"})
+    assert nobody.message == "no replica owns it"
+
+
+# ------------------------------------------------------------------------------------------------ workers
+
+
+def seen(
+    *,
+    ready: bool = True,
+    probe: workers.Probe | None = None,
+    keys: tuple[str, ...] = ("username", "password"),
+    forbidden: str = "",
+    node: dict[str, Any] | None = None,
+    lives: bool = True,
+) -> workers.Seen:
+    """See a good worker, but for what is given."""
+    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": "R", "message": "m"}
+    resource = {
+        "metadata": {"name": "w", "generation": 1},
+        "spec": {"url": "https://w", "address": "198.51.100.1", "credentialsSecretName": "s"},
+        "status": {"conditions": [condition], "observedGeneration": 1},
+    }
+    good = {
+        "metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}},
+        "status": {"addresses": [{"type": "ExternalIP", "address": "198.51.100.1"}]},
+    }
+    return workers.Seen(
+        msgspec.convert(resource, CustomResource),
+        msgspec.convert(node or good, Node),
+        workers.SecretState(frozenset(keys), forbidden),
+        probe or workers.Probe("2.9.1"),
+        lives,
+    )
+
+
+def check(what: workers.Seen) -> list[tuple[str, str]]:
+    found = workers.check_worker(what, namespace="n", installation="i")
+    return [(str(finding.level), finding.reason) for finding in found]
+
+
+def test_one_controller_registered_twice_is_noticed() -> None:
+    urls = {"a": "https://w", "b": "https://other", "c": "https://W/"}
+    resources = [
+        msgspec.convert({"metadata": {"name": n}, "spec": {"url": u}}, CustomResource) for n, u in urls.items()
+    ]
+    [finding] = workers.check_urls(resources)
+    assert (finding.level, finding.object) == (Level.NOTE, "CMLWorker/a")
+    assert finding.message == "it has the same url as c: the scheduler counts its capacity 2 times"
+
+
+def test_good_worker() -> None:
+    assert check(seen()) == []
+
+
+def test_worker_that_only_the_provider_reaches_is_no_fault() -> None:
+    away = workers.Probe(error=DeadlineExceeded("no answer"))
+    assert check(seen(probe=away)) == [("note", "UnreachableFromHere")]
+    assert check(seen(probe=away, lives=False)) == [("fault", "WorkerUnreachable")]
+
+
+def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
+    assert check(seen(probe=workers.Probe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
+
+
+def test_unsupported_version_is_found_without_the_provider() -> None:
+    assert check(seen(probe=workers.Probe("2.4.0"))) == [("fault", "UnsupportedVersion")]
+
+
+def test_secret_that_may_not_be_read_is_no_fault() -> None:
+    assert check(seen(keys=(), forbidden="no")) == [("unchecked", "SecretForbidden")]
+
+
+def test_condition_and_probe_that_agree_are_one_line() -> None:
+    broken = seen(ready=False, probe=workers.Probe(error=Unavailable("away", status=502)))
+    assert check(broken) == [("fault", "R"), ("fault", "WorkerUnreachable")]
+
+
+def test_node_of_somebody_else() -> None:
+    assert check(seen(node={"metadata": {"name": "vnode.w"}})) == [("fault", "NodeConflict")]
+
+
+def test_address_that_the_provider_cannot_resolve() -> None:
+    ours = {"metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}}}
+    assert check(seen(node=ours)) == [("fault", "AddressUnresolved")]
+
+
+# ------------------------------------------------------------------------------------------------ pods
+
+
+def pod(name: str = "a", *, owner: str = "", node: str = "vnode.w", **status: Any) -> Pod:
+    metadata: dict[str, Any] = {"name": name, "namespace": "n", "creationTimestamp": "2026-01-31T11:59:00Z"}
+    if owner:
+        metadata["ownerReferences"] = [{"uid": owner, "controller": True}]
+    spec = {"containers": [{"name": "lab"}], "nodeName": node, "runtimeClassName": "x"}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}, Pod)
+
+
+def waiting(reason: str, message: str = "m") -> list[dict[str, Any]]:
+    return [{"name": "lab", "state": {"waiting": {"reason": reason, "message": message}}}]
+
+
+def test_pods_on_their_way_are_no_fault() -> None:
+    for reason in ("StartingNodes", "ImportingLab", "ContainerCreating"):
+        assert lablets.check_pods([pod(containerStatuses=waiting(reason))], NOW) == []
+
+
+def test_pods_on_their_way_for_ever_are_a_fault() -> None:
+    old = pod(containerStatuses=waiting("StartingNodes"), startTime="2026-01-31T11:00:00Z")
+    [finding] = lablets.check_pods([old], NOW)
+    assert (finding.reason, finding.message) == ("Stuck", "StartingNodes for 60 min: m")
+
+
+def test_pods_of_one_owner_are_one_line() -> None:
+    pods = [pod(f"p{n}", owner="o", containerStatuses=waiting("OutOfcpu")) for n in range(3)]
+    pods.append(pod("q", owner="other", containerStatuses=waiting("OutOfcpu")))
+    found = lablets.check_pods(pods, NOW)
+    assert [(f.object, f.message) for f in found] == [("Pod/n/p0", "m (and 2 more like it)"), ("Pod/n/q", "m")]
+    assert all(f.remedy.startswith("Do not set spec.nodeName") for f in found)
+
+
+def test_unschedulable_lablet() -> None:
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
+    [finding] = lablets.check_pods([pod(node="", conditions=conditions)], NOW)
+    assert (finding.reason, finding.message, finding.level) == ("Unschedulable", "0/3 nodes", Level.FAULT)
+    assert finding.remedy.startswith("Add workers of its environment")
+
+
+def test_failed_pod_is_a_note() -> None:
+    ended = [{"name": "lab", "state": {"terminated": {"reason": "LabCrashed", "message": "it crashed"}}}]
+    [finding] = lablets.check_pods([pod(phase="Failed", reason="LabCrashed", containerStatuses=ended)], NOW)
+    assert (finding.level, finding.reason, finding.message) == (Level.NOTE, "LabCrashed", "it crashed")
+
+
+def test_ready_and_succeeded_pods_are_fine() -> None:
+    running = [{"name": "lab", "state": {"running": {}}}]
+    ready = pod(phase="Running", containerStatuses=running, conditions=[{"type": "Ready", "status": "True"}])
+    assert lablets.check_pods([ready, pod(phase="Succeeded")], NOW) == []

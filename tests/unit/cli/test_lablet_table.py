@@ -1,0 +1,96 @@
+"""The table of `kubectl lablet list`."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from vkprovider.cli.lablet import LabletPod, Row, age, row_of, table
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (125, "2m5s"),
+        (600, "10m"),
+        (3 * 3600 - 1, "179m"),
+        (3 * 3600, "3h"),
+        (3 * 3600 + 65, "3h1m"),
+        (8 * 3600 + 300, "8h"),
+        (2 * 86400, "2d"),
+        (2 * 86400 + 3600, "2d1h"),
+        (9 * 86400 + 3600, "9d"),
+        (3 * 365 * 86400 + 86400, "3y1d"),
+        (9 * 365 * 86400, "9y"),
+    ],
+)
+def test_ages_are_kubectls(seconds: int, text: str) -> None:
+    created = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert age(created, NOW) == text
+
+
+def test_age_that_is_no_time() -> None:
+    assert age("", NOW) == "<unknown>"
+
+
+def pod(**fields: object) -> LabletPod:
+    """Make a Pod of JSON."""
+    spec = {
+        "containers": [{"name": "lab", "image": "netlab:1.0"}],
+        "runtimeClassName": "netlab",
+        "nodeSelector": {"vkprovider.io/component": "vnode"},
+    }
+    base = {"metadata": {"name": "a", "namespace": "n"}, "spec": spec, "status": {}}
+    return msgspec.convert({**base, **fields}, LabletPod)
+
+
+def test_pod_of_which_nothing_is_known_yet() -> None:
+    row = row_of(pod())
+    assert (row.state, row.version, row.ready, row.worker, row.lab) == ("PENDING", "1.0", False, "", "")
+    line = table([row], NOW, wide=True).splitlines()[1]
+    assert re.split(r"\s{3,}", line) == [
+        "n", "a", "netlab", "1.0", "PENDING", "False", "<none>", "<none>", "<unknown>", "<none>", "<none>", "<none>",
+    ]  # fmt: skip
+
+
+def test_content_that_runs_wins_over_the_tag() -> None:
+    notes = {"vkprovider.io/content": "1.2.0@sha256:abc", "vkprovider.io/state": "READY", "vkprovider.io/lab-id": "l1"}
+    row = row_of(pod(metadata={"name": "a", "namespace": "n", "annotations": notes}))
+    assert (row.version, row.state, row.lab) == ("1.2.0", "READY", "l1")
+
+
+def test_silent_worker_is_the_reason() -> None:
+    conditions = [{"type": "Ready", "status": "False", "reason": "WorkerUnreachable", "message": "no answer"}]
+    running = [{"name": "lab", "state": {"running": {}}}]
+    row = row_of(pod(status={"phase": "Running", "conditions": conditions, "containerStatuses": running}))
+    assert (row.ready, row.reason, row.message) == (False, "WorkerUnreachable", "no answer")
+
+
+@pytest.mark.parametrize(
+    ("spec", "lablet"),
+    [
+        ({"runtimeClassName": "x", "nodeSelector": {"vkprovider.io/component": "vnode"}}, True),
+        ({"runtimeClassName": "x", "nodeName": "vnode.w"}, True),
+        ({"runtimeClassName": "gvisor"}, False),
+        ({"nodeName": "vnode.w"}, False),
+    ],
+)
+def test_what_a_lablet_is(spec: dict[str, object], lablet: bool) -> None:  # noqa: FBT001 (a row of the table)
+    assert pod(spec={"containers": [], **spec}).is_lablet is lablet
+
+
+def test_columns_are_aligned() -> None:
+    def row(name: str) -> Row:
+        return Row("n", name, "d", "", "READY", ready=True, worker="w", lab="l", created="", user="", address="",
+                   reason="", message="")  # fmt: skip
+
+    lines = table([row("a"), row("a-much-longer-name")], NOW, wide=False).splitlines()
+    assert len({line.index("DEFINITION" if n == 0 else "d   ") for n, line in enumerate(lines)}) == 1
+    assert all(line == line.rstrip() for line in lines)

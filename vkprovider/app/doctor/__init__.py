@@ -1,0 +1,10 @@
+"""`vkprovider doctor`: what is wrong with a cluster and its workers, one finding per fault.
+
+    gather     reads the cluster and asks the workers: all I/O is here
+    rights     what the provider's ServiceAccount needs, read from the shipped manifest
+    setup      checks of the installation: custom resource definitions, namespace, rights, replicas
+    workers    checks of CMLWorkers, their Secrets and Nodes
+    lablets    checks of LabletDefinitions and Pods
+
+Checks are functions of what was read; none of them asks anything itself.
+"""

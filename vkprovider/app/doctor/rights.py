@@ -1,0 +1,80 @@
+"""What the provider's ServiceAccount must be allowed to do: the rules of `manifests/base/rbac.yaml`, one by one."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+SHIPPED_NAMESPACE: Final = "vkprovider-system"
+"""Where the shipped manifests put the provider."""
+SERVICE_ACCOUNT: Final = "vkprovider"
+
+
+class Right(NamedTuple):
+    """One verb on one resource.
+
+    Attributes:
+        resource: With its subresource: `nodes/status`.
+        namespace: Empty: in all namespaces.
+        name: Empty: every object.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def what(self) -> str:
+        """The resource, as `kubectl auth can-i` writes it, and where."""
+        resource, _, subresource = self.resource.partition("/")
+        text = f"{resource}.{self.group}" if self.group else resource
+        text += f"/{subresource}" if subresource else ""
+        text += f" {self.name}" if self.name else ""
+        return f"{text} in {self.namespace}" if self.namespace else text
+
+    def attributes(self) -> dict[str, str]:
+        """Write it as `resourceAttributes` of an access review."""
+        resource, _, subresource = self.resource.partition("/")
+        found = {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+def rights_of(manifest: str, namespace: str) -> list[Right]:
+    """Read the rights that the shipped bindings give to the ServiceAccount.
+
+    Args:
+        manifest: The text of `rbac.yaml`.
+        namespace: Where the provider runs.
+    """
+    documents = [document for document in yaml.safe_load_all(manifest) if document]
+    bound = {
+        (d["roleRef"]["kind"], d["roleRef"]["name"], d["metadata"].get("namespace", ""))
+        for d in documents
+        if d["kind"] in {"ClusterRoleBinding", "RoleBinding"}
+    }
+    found: dict[Right, None] = {}
+    for document in documents:
+        meta = document["metadata"]
+        where = meta.get("namespace", "")
+        if (document["kind"], meta["name"], where) in bound:
+            for right in _rights(document, namespace if where == SHIPPED_NAMESPACE else where):
+                found[right] = None
+    return list(found)
+
+
+def _rights(role: dict[str, Any], namespace: str) -> Iterator[Right]:
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    for name in rule.get("resourceNames", [""]):
+                        yield Right(verb, group, resource, namespace, name)

@@ -1,0 +1,264 @@
+"""One replica: everything wired, every loop listed by name.
+
+CMLWorker ─informer→ workers ─probe, observe→ CML          workers ─domain.node→ Node, CMLWorker status
+LabletDefinition ─informer→ definitions → content ConfigMap, RuntimeClass
+Pod ─informer→ lablets ─domain.lablet→ claims → CML        lablets ─domain.podstatus→ Pod status
+Lease ↔ ownership → which workers this replica may act for
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import OutsideError
+from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass
+from vkprovider.app.health import Page
+from vkprovider.app.metrics import registry_of
+from vkprovider.app.settings import Settings
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.definitions import Definitions
+from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.nodes import NodeWriter
+from vkprovider.controllers.ownership import Ownership
+from vkprovider.controllers.workers import Workers
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+from vkprovider.kube.informer import Informer
+
+_log: Final = structlog.get_logger(__name__)
+_GROUP: Final = f"/apis/{names.API_VERSION}"
+_DEFINITIONS_S: Final = 10.0
+"""How long lablets wait for their definitions to be read at start; one that cannot be read must not hold the rest."""
+_FINISH_S: Final = 4.0
+"""How long steps in hand may go on when we are asked to end; what is not done then is continued by the next replica."""
+_GOODBYE_S: Final = 8.0
+"""Within the default grace of a Pod, with room to spare."""
+
+
+class Replica:
+    """One replica of the provider."""
+
+    def __init__(self, ctx: Context) -> None:
+        kube = ctx.kube
+        self.ctx = ctx
+        self.resources: Informer[CustomResource] = Informer(
+            kube, f"{_GROUP}/cmlworkers", CustomResource, name="cmlworkers"
+        )
+        self.definition_resources: Informer[CustomResource] = Informer(
+            kube, f"{_GROUP}/labletdefinitions", CustomResource, name="labletdefinitions"
+        )
+        self.node_objects: Informer[Node] = Informer(
+            kube, "/api/v1/nodes", Node, name="nodes", label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}"
+        )
+        self.pods: Informer[Pod] = Informer(
+            kube,
+            "/api/v1/pods",
+            Pod,
+            name="pods",
+            field_selector="spec.nodeName!=",
+            keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
+            sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
+        )
+        self.stored: Informer[ConfigMap] = Informer(
+            kube,
+            f"/api/v1/namespaces/{ctx.namespace}/configmaps",
+            ConfigMap,
+            name="content",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}",
+        )
+        self.runtime_classes: Informer[RuntimeClass] = Informer(
+            kube,
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            RuntimeClass,
+            name="runtimeclasses",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
+        )
+        self.ownership = Ownership(ctx)
+        self.definitions = Definitions(
+            ctx,
+            self.definition_resources.items.get,
+            self.runtime_classes.items.get,
+            lambda: list(self.stored.items.values()),
+        )
+        self.workers = Workers(
+            ctx,
+            self.ownership,
+            self.resources.items.get,
+            NodeWriter(ctx, self.node_objects.items.get, self.definitions.need),
+        )
+        self.lablets = Lablets(
+            ctx, self.workers, self.definitions.items, self.definitions.contents, lambda: not self.not_ready()
+        )
+        self._met_definitions = False
+        self._connect()
+
+    def _connect(self) -> None:
+        """Say who is told of what."""
+        self.pods.add_handler(self.lablets.pod_changed)
+        self.resources.add_handler(self._worker_changed)
+        self.node_objects.add_handler(self._node_changed)
+        self.definition_resources.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
+        self.runtime_classes.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
+        self.definitions.changed = self.lablets.definition_changed
+
+    def _worker_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
+        if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that we wrote
+            self.workers.queue.add(_name(old, new))
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        worker = names.worker_of(_name(old, new))
+        if worker is not None:
+            self.workers.queue.add(worker)
+
+    @property
+    def informers(self) -> list[Informer[Any]]:
+        """All informers."""
+        return [
+            self.resources,
+            self.definition_resources,
+            self.node_objects,
+            self.pods,
+            self.stored,
+            self.runtime_classes,
+        ]
+
+    def not_ready(self) -> list[str]:
+        """Name what is not known completely yet."""
+        missing = [informer.name for informer in self.informers if not informer.synced.is_set()]
+        return missing or ([] if self._met_definitions else ["definitions"])
+
+    async def _when_synced(self) -> None:
+        """Begin with workers and lablets when everything that decisions need is known completely."""
+        for informer in self.informers:
+            await informer.synced.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.definitions.queue.run(), name="definitions")
+            await self.definitions.queue.drain(_DEFINITIONS_S)  # pods should not be refused for what is just not read
+            self._met_definitions = True
+            gc.collect()
+            gc.freeze()  # what is there now stays: code, settings, what was listed
+            gc.set_threshold(50_000, 20, 50)  # what comes and goes makes hardly any cycles
+            _log.info("everything is known", replica=self.ctx.replica, pods=len(self.pods.items))
+            self.lablets.all_synced()
+            group.create_task(self.workers.queue.run(), name="workers")
+            group.create_task(self.workers.flushes.run(), name="claims")
+            group.create_task(self.lablets.queue.run(), name="lablets")
+
+    def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """Every loop of a replica, by name."""
+        return {
+            "membership": self.ownership.run_membership(),  # says that this replica lives
+            "members": self.ownership.members.run(),  # hears whether the others do
+            "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
+            "events": self.ctx.events.run(),  # writes Events, beside the real work
+            **{f"informer-{informer.name}": informer.run() for informer in self.informers},
+            "controllers": self._when_synced(),  # workers, claims, lablets, definitions
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop`, then hand the nodes back.
+
+        Raises:
+            ExceptionGroup: A loop ended, which none should.
+        """
+        stopper = asyncio.create_task(stop.wait(), name="stop")
+        tasks = [asyncio.create_task(loop, name=name) for name, loop in self.loops().items()]
+        try:
+            done, _ = await asyncio.wait([stopper, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopper}:
+                _log.error("a loop ended", loop=task.get_name(), error=repr(task.exception()))
+                task.result()
+            self.lablets.closing = True
+            await self.lablets.queue.drain(_FINISH_S)
+        finally:
+            for task in tasks:
+                if task.get_name() not in {"events", "membership"}:
+                    task.cancel()
+            await asyncio.wait([t for t in tasks if t.cancelling()], timeout=1.0)  # no write of theirs beside ours
+            await self._goodbye()
+            for task in [*tasks, stopper]:
+                task.cancel()
+            await asyncio.gather(*tasks, stopper, return_exceptions=True)
+
+    async def _goodbye(self) -> None:
+        try:
+            async with asyncio.timeout(_GOODBYE_S):
+                await self.workers.close()
+                await self.ctx.events.flush(1.0)
+                await self.ownership.release()
+        except TimeoutError:
+            _log.warning("the API server did not let us leave in time", replica=self.ctx.replica)
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+def _asked(resource: CustomResource) -> tuple[Any, ...]:
+    meta = resource.metadata
+    return meta.generation, meta.deletion_timestamp, meta.annotations, meta.finalizers
+
+
+def _name(old: Any, new: Any) -> str:
+    return str((new or old).metadata.name)
+
+
+async def connect(settings: Settings) -> Context:
+    """Reach the API server and learn which installation this is, however long it takes."""
+    kube = await KubeClient.connect(
+        kubeconfig=settings.kubeconfig,
+        qps=settings.api_qps,
+        burst=settings.api_burst,
+        in_flight_max=settings.api_in_flight_max,
+    )
+    raw = b""
+    while not raw:
+        try:
+            raw = await kube.get("/api/v1/namespaces/kube-system")
+        except OutsideError as error:
+            _log.warning("the API server cannot be asked yet", server=kube.server, error=str(error))
+            await asyncio.sleep(1.0)
+    return Context(
+        kube=kube,
+        events=EventRecorder(kube, component=names.MANAGER, instance=settings.instance_id),
+        installation=msgspec.json.decode(raw, type=_Object).metadata.uid,
+        replica=settings.instance_id,
+        namespace=settings.namespace,
+        limits=settings.limits(),
+        tuning=settings.tuning(),
+        node_definitions=settings.node_definitions(),
+    )
+
+
+async def main(settings: Settings) -> None:
+    """Run one replica until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    for name in settings.ignored:
+        _log.info("setting accepted and not used", setting=name)
+    connecting = asyncio.create_task(connect(settings))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not connecting.done():
+        connecting.cancel()
+        return
+    ctx = connecting.result()
+    replica = Replica(ctx)
+    page = Page(replica, registry_of(replica))
+    await page.start(settings.http_host, settings.http_port)
+    _log.info("started", replica=ctx.replica, installation=ctx.installation, http_port=page.port)
+    try:
+        await replica.run(stop)
+    finally:
+        stopping.cancel()
+        await page.stop()
+        await ctx.kube.close()
+    _log.info("stopped", replica=ctx.replica)

@@ -1,0 +1,230 @@
+"""Settings, all from the environment; each field says what it is, its unit and its default."""
+
+import socket
+from collections.abc import Mapping
+from typing import Final, Literal, Self
+
+import yaml
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from vkprovider.api.errors import InputError
+from vkprovider.controllers.context import Tuning, default_replica
+from vkprovider.domain.facts import Limits
+from vkprovider.domain.resources import SHIPPED, NodeDefinition
+
+NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
+"""Settings of the lablet controller that mean nothing here: the Kubernetes API is the only store."""
+
+LATER: Final = frozenset(
+    {
+        "config_extract_on_stop",
+        "ports_per_instance_max",
+        "lds_api_url",
+        "lds_api_timeout_s",
+        "s3_endpoint",
+        "s3_access_key",
+        "s3_secret_key",
+    }
+)
+"""Settings whose capability is still to come."""
+
+
+class Settings(BaseModel):
+    """What one replica is told by its environment. Empty variables count as unset."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True, frozen=True)
+
+    # ------------------------------------------------------------------------------ names of the lablet controller
+    instance_id: str = Field(
+        default_factory=default_replica,
+        validation_alias="LABLET_CONTROLLER_INSTANCE_ID",
+        description="Name of this replica; unique among all. Generated if unset.",
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
+    )
+    lease_ttl_s: float = Field(
+        15.0,
+        validation_alias="LEADER_LEASE_TTL",
+        ge=3,
+        description="Seconds from the death of a replica until its nodes are taken over.",
+    )
+    reconcile_s: float = Field(
+        30.0,
+        validation_alias="RECONCILE_INTERVAL",
+        gt=0,
+        description="Seconds between two looks at what nobody announced a change of.",
+    )
+    lab_start_timeout_s: float = Field(
+        300.0,
+        validation_alias="LAB_START_TIMEOUT",
+        gt=0,
+        description="Seconds from the start of a lab until all of its devices must have booted.",
+    )
+    config_extract_on_stop: bool = Field(
+        default=True,
+        validation_alias="CONFIG_EXTRACT_ON_STOP",
+        description="Whether configurations are extracted before a lab is stopped.",
+    )
+    port_range_start: int = Field(
+        10000,
+        validation_alias="PORT_RANGE_START",
+        ge=1,
+        le=65535,
+        description="First external port of a worker that does not say its own.",
+    )
+    port_range_end: int = Field(
+        20000, validation_alias="PORT_RANGE_END", ge=1, le=65535, description="Last external port, included."
+    )
+    ports_per_instance_max: int = Field(
+        50, validation_alias="PORTS_PER_INSTANCE_MAX", ge=0, description="External ports of one lablet, at most."
+    )
+    etcd_host: str = Field("localhost", validation_alias="ETCD_HOST", description="Accepted and not used.")
+    etcd_port: int = Field(2379, validation_alias="ETCD_PORT", description="Accepted and not used.")
+    control_plane_api_url: str = Field(
+        "http://localhost:8080", validation_alias="CONTROL_PLANE_API_URL", description="Accepted and not used."
+    )
+    lds_api_url: str = Field(
+        "http://localhost:8081",
+        validation_alias="LDS_API_URL",
+        description="The Lab Delivery System. It takes part only when this is set.",
+    )
+    lds_api_timeout_s: float = Field(
+        30.0, validation_alias="LDS_API_TIMEOUT", gt=0, description="Seconds for one call of the Lab Delivery System."
+    )
+    s3_endpoint: str = Field(
+        "http://localhost:9000", validation_alias="S3_ENDPOINT", description="The object store of content packages."
+    )
+    s3_access_key: SecretStr | None = Field(None, validation_alias="S3_ACCESS_KEY", description="Its access key.")
+    s3_secret_key: SecretStr | None = Field(None, validation_alias="S3_SECRET_KEY", description="Its secret key.")
+
+    # ------------------------------------------------------------------------------ our own
+    namespace: str = Field(
+        "vkprovider-system",
+        validation_alias="VKPROVIDER_NAMESPACE",
+        description="Namespace of claims, content, Secrets and membership Leases.",
+    )
+    kubeconfig: str | None = Field(
+        None,
+        validation_alias=AliasChoices("KUBECONFIG"),
+        description="Path of a kubeconfig; the Pod's ServiceAccount if unset.",
+    )
+    http_host: str = Field(
+        "0.0.0.0",  # noqa: S104 (probes come from the node)
+        validation_alias="VKPROVIDER_HTTP_HOST",
+        description="Address of the page with /health, /ready and /metrics.",
+    )
+    http_port: int = Field(
+        8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."
+    )
+    internal_ip: str | None = Field(
+        None,
+        validation_alias=AliasChoices("VKPROVIDER_INTERNAL_IP", "POD_IP"),
+        description="InternalIP of the Nodes: where the API server reaches this replica.",
+    )
+    worker_probe_s: float = Field(
+        5.0, validation_alias="WORKER_PROBE_SECONDS", gt=0, description="Seconds between two probes of a worker."
+    )
+    worker_probe_failures_max: int = Field(
+        3,
+        validation_alias="VKPROVIDER_WORKER_PROBE_FAILURES",
+        ge=1,
+        description="Failed probes in a row after which a worker counts as silent.",
+    )
+    recovery_attempts_max: int = Field(
+        3,
+        validation_alias="RECOVERY_MAX_ATTEMPTS",
+        ge=0,
+        description="Starts without a wipe of a lab whose devices stopped, before somebody has to look.",
+    )
+    taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
+        "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
+    )
+    api_qps: float = Field(
+        1000.0, validation_alias="VKPROVIDER_API_QPS", gt=0, description="Requests a second to the API server."
+    )
+    api_burst: int = Field(
+        2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
+    )
+    api_in_flight_max: int = Field(
+        48,
+        validation_alias="VKPROVIDER_API_IN_FLIGHT",
+        ge=1,
+        description="Requests that may await the API server's answer; each one takes a connection.",
+    )
+    node_definitions_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_NODE_DEFINITIONS",
+        description="YAML file of further node definitions: `{name: {cpus: 1, ram: 512, licensed: true}}`, MiB.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", validation_alias="VKPROVIDER_LOG_LEVEL", description="The least important log lines that are written."
+    )
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto", validation_alias="VKPROVIDER_LOG_FORMAT", description="`auto` is console on a terminal, else json."
+    )
+
+    @model_validator(mode="after")
+    def _check_range(self) -> "Settings":
+        if self.port_range_end < self.port_range_start:
+            raise ValueError(f"PORT_RANGE_END {self.port_range_end} is below PORT_RANGE_START {self.port_range_start}")
+        return self
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read the settings; an empty variable counts as unset.
+
+        Raises:
+            pydantic.ValidationError: A value is not what its field says.
+        """
+        return cls.model_validate({name: value for name, value in environment.items() if value})
+
+    @property
+    def ignored(self) -> list[str]:
+        """Variables that are set, accepted and without effect, so that nobody waits for one."""
+        unused = sorted((NEVER | LATER) & self.model_fields_set)
+        return [str(type(self).model_fields[name].validation_alias) for name in unused]
+
+    def limits(self) -> Limits:
+        """What decisions depend on."""
+        return Limits(start_timeout_s=self.lab_start_timeout_s, recoveries_max=self.recovery_attempts_max)
+
+    def tuning(self) -> Tuning:
+        """The times of the controllers."""
+        return Tuning(
+            lease_ttl_s=self.lease_ttl_s,
+            probe_s=self.worker_probe_s,
+            refresh_s=2 * self.worker_probe_s,
+            probe_failures_max=self.worker_probe_failures_max,
+            reconcile_s=self.reconcile_s,
+            port_range=(self.port_range_start, self.port_range_end),
+            taint_effect=self.taint_effect,
+            internal_ip=self.internal_ip or _own_ip(),
+        )
+
+    def node_definitions(self) -> dict[str, NodeDefinition]:
+        """The shipped node definitions, and those of the file.
+
+        Raises:
+            InputError: `SettingInvalid`: the file is missing or wrong.
+        """
+        if self.node_definitions_file is None:
+            return dict(SHIPPED)
+        try:
+            with open(self.node_definitions_file, encoding="utf-8") as stream:  # noqa: PTH123 (one read)
+                table = yaml.safe_load(stream) or {}
+            return dict(SHIPPED) | {
+                str(name): NodeDefinition(int(row["cpus"]), int(row["ram"]), bool(row.get("licensed", True)))
+                for name, row in table.items()
+            }
+        except (OSError, yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
+            text = f"VKPROVIDER_NODE_DEFINITIONS {self.node_definitions_file}: {error!r}; expected name: {{cpus, ram}}"
+            raise InputError("SettingInvalid", text) from None
+
+
+def _own_ip() -> str:
+    """Guess the address that others reach this host by; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

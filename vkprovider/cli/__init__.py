@@ -1,0 +1,1 @@
+"""Commands. A command parses its arguments, calls one function below and prints; it decides nothing."""

@@ -1,0 +1,32 @@
+"""What commands have in common that talk to a cluster: which one."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from vkprovider.kube import auth
+from vkprovider.kube import kubeconfig as kubeconfigs
+
+IN_CLUSTER: Final = "in-cluster"
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--kubeconfig` and `--context`."""
+    context = click.option("--context", help="Of the kubeconfig; the current one if not given.")
+    kubeconfig = click.option("--kubeconfig", metavar="PATH", help="KUBECONFIG, or ~/.kube/config, if not given.")
+    return kubeconfig(context(command))
+
+
+def context_of(kubeconfig: str | None, context: str | None) -> str:
+    """Name the context that `KubeClient.connect` takes with these arguments.
+
+    Raises:
+        InputError: The kubeconfig is missing or wrong.
+    """
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    account = auth.SERVICE_ACCOUNT / "token"
+    if not named and not context and "KUBERNETES_SERVICE_HOST" in os.environ and account.is_file():
+        return IN_CLUSTER
+    return kubeconfigs.read(named or "~/.kube/config", context).context

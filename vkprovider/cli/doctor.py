@@ -1,0 +1,89 @@
+"""`vkprovider doctor`: check a cluster and its workers, one line per fault."""
+
+import asyncio
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.app.doctor.findings import Finding, Level, Report, unchecked
+from vkprovider.app.doctor.gather import Doctor
+from vkprovider.app.doctor.rights import SHIPPED_NAMESPACE
+from vkprovider.cli.cluster import cluster_options, context_of
+from vkprovider.kube.client import KubeClient
+from vkprovider.sandbox import SandboxError
+from vkprovider.sandbox.content import find_manifests
+
+_TIMEOUT_S: Final = 10.0
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "-n",
+    "--namespace",
+    default=SHIPPED_NAMESPACE,
+    show_default=True,
+    envvar="VKPROVIDER_NAMESPACE",
+    help="Where the provider runs.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--no-probe", is_flag=True, help="Do not ask the workers from here, only what the provider reports.")
+def doctor(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    output: str,
+    no_probe: bool,  # noqa: FBT001 (click passes flags so)
+) -> None:
+    """Check a cluster and its workers: one line per fault, with the object and the remedy.
+
+    Exit code 0: healthy; 1: faults; 2: not everything could be checked.
+    """
+    try:
+        manifest = (find_manifests() / "base" / "rbac.yaml").read_text(encoding="utf-8")
+    except (SandboxError, OSError) as error:
+        raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
+    report = asyncio.run(_examine(kubeconfig, context, namespace, manifest, probe=not no_probe))
+    click.echo(_json(report) if output == "json" else _text(report))
+    sys.exit(report.exit_code)
+
+
+async def _examine(
+    kubeconfig: str | None, context: str | None, namespace: str, manifest: str, *, probe: bool
+) -> Report:
+    name, server = context or "?", ""
+    try:
+        name = context_of(kubeconfig, context)
+        kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context, timeout_s=_TIMEOUT_S)
+        server = kube.server
+        try:
+            return await Doctor(kube, context=name, namespace=namespace, manifest=manifest, probe=probe).examine()
+        finally:
+            await kube.close()
+    except InputError as error:
+        return Report(name, server, "", (unchecked("Kubeconfig", error.reason, error.message),))
+    except OutsideError as error:
+        text = f"the API server cannot be asked: {error.message}"
+        return Report(name, server, "", (unchecked("Cluster", "ApiUnavailable", text),))
+
+
+def _json(report: Report) -> str:
+    text = {**msgspec.to_builtins(report), "exitCode": report.exit_code}
+    return msgspec.json.format(msgspec.json.encode(text), indent=2).decode()
+
+
+def _text(report: Report) -> str:
+    where = f"context {report.context}"
+    where += f", API server {report.server}" if report.server else ""
+    where += f", Kubernetes {report.kubernetes}" if report.kubernetes else ""
+    return "\n".join([where, *(finding.line for finding in report.findings), _summary(report.findings)])
+
+
+def _summary(findings: tuple[Finding, ...]) -> str:
+    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    words = {Level.FAULT: ("fault", "faults"), Level.UNCHECKED: ("not checked",) * 2, Level.NOTE: ("note", "notes")}
+    parts = [f"{count} {words[level][count > 1]}" for level, count in counts.items() if count]
+    return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])

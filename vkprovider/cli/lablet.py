@@ -1,0 +1,213 @@
+"""`kubectl lablet`: a kubectl plugin, found by its name `kubectl-lablet` on PATH."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider import __version__
+from vkprovider.api import names
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.objects import Metadata, PodSpec, PodStatus
+from vkprovider.cli.cluster import cluster_options
+from vkprovider.domain.intent import tag_of
+from vkprovider.kube.client import KubeClient
+
+_PAGE: Final = 500
+_NONE: Final = "<none>"
+_HEADINGS: Final = ("NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER")
+_WIDE: Final = (*_HEADINGS, "ADDRESS", "REASON")
+
+
+class _Spec(PodSpec, frozen=True, rename="camel"):
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class LabletPod(msgspec.Struct, frozen=True):
+    """A Pod, with what tells whether it is a lablet."""
+
+    metadata: Metadata
+    spec: _Spec
+    status: PodStatus = PodStatus()
+
+    @property
+    def is_lablet(self) -> bool:
+        """Whether a RuntimeClass of ours sent it to our Nodes; its selector needs no right to read definitions."""
+        sent = self.spec.node_selector.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE
+        return bool(self.spec.runtime_class_name) and (sent or self.spec.node_name.startswith(names.NODE_PREFIX))
+
+
+class _Page(msgspec.Struct, frozen=True):
+    items: list[LabletPod] = []
+    metadata: dict[str, object] = {}
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One lablet, as `-o json` shows it; what is unknown is empty."""
+
+    namespace: str
+    name: str
+    definition: str
+    version: str
+    state: str
+    ready: bool
+    worker: str
+    lab: str
+    created: str
+    user: str
+    address: str
+    reason: str
+    message: str
+
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+_AGES: Final = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+    (float("inf"), _YEAR, "y", 0, ""),
+)
+"""Up to so many seconds: whole units, and what is left in smaller ones. As `duration.HumanDuration` of k8s.io."""
+
+_decoder: Final = msgspec.json.Decoder(_Page)
+
+
+def row_of(pod: LabletPod) -> Row:
+    """Read what a Pod reports about its lablet."""
+    meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
+    tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
+    reason, message = _why(pod)
+    return Row(
+        namespace=meta.namespace,
+        name=meta.name,
+        definition=pod.spec.runtime_class_name,
+        version=notes.get(names.ANNOTATION_CONTENT, "").partition("@")[0] or tag,
+        state=notes.get(names.ANNOTATION_STATE, "") or "PENDING",
+        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        worker=names.worker_of(pod.spec.node_name) or "",
+        lab=notes.get(names.ANNOTATION_LAB_ID, ""),
+        created=meta.creation_timestamp,
+        user=notes.get(names.ANNOTATION_USERNAME, ""),
+        address=status.pod_ip,
+        reason=reason,
+        message=message,
+    )
+
+
+def _why(pod: LabletPod) -> tuple[str, str]:
+    """Give reason and message of what keeps a lablet from being Ready."""
+    for container in pod.status.container_statuses:
+        for kind in ("waiting", "terminated"):
+            if kind in container.state:
+                return container.state[kind].get("reason", ""), container.state[kind].get("message", "")
+    for condition in pod.status.conditions:
+        if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
+            return condition.reason, condition.message
+    return "", ""
+
+
+def age(created: str, now: datetime) -> str:
+    """Write an age as kubectl does: the largest unit, and the next one while the first is small.
+
+    >>> age("2026-01-01T00:00:00Z", datetime(2026, 1, 1, 2, 5, tzinfo=UTC))
+    '125m'
+    """
+    try:
+        seconds = int((now - datetime.fromisoformat(created)).total_seconds())
+    except ValueError:
+        return "<unknown>"
+    seconds = max(0, seconds)
+    _, unit_s, unit, rest_s, rest_unit = next(step for step in _AGES if seconds < step[0])
+    rest = seconds % unit_s // rest_s if rest_s else 0
+    return f"{seconds // unit_s}{unit}{rest}{rest_unit}" if rest else f"{seconds // unit_s}{unit}"
+
+
+def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
+    """Write rows as a table."""
+    lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
+    for row in rows:
+        cells = [row.namespace, row.name, row.definition, row.version or "latest", row.state, str(row.ready)]
+        cells += [row.worker or _NONE, row.lab or _NONE, age(row.created, now), row.user or _NONE]
+        lines.append(tuple([*cells, row.address or _NONE, row.reason or _NONE] if wide else cells))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+@click.group(name="kubectl lablet", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubectl lablet")
+def main() -> None:
+    """Look at lablets: labs of Cisco Modeling Labs that run as pods."""
+
+
+@main.command("list")
+@cluster_options
+@click.option("-n", "--namespace", help="The context's own if not given.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
+@click.option("-l", "--selector", default="", help="Labels of the pods: app=netlab.")
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "name"]), help="A table if not given.")
+def list_lablets(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str | None,
+    all_namespaces: bool,  # noqa: FBT001 (click passes flags so)
+    selector: str,
+    output: str | None,
+) -> None:
+    """List lablets: definition, version, state, worker, lab and user of each."""
+    if namespace and all_namespaces:
+        raise click.UsageError("--namespace and --all-namespaces exclude each other")
+    try:
+        where, pods = asyncio.run(_pods(kubeconfig, context, namespace, selector, everywhere=all_namespaces))
+    except (InputError, OutsideError) as error:
+        raise click.ClickException(str(error)) from None
+    rows = sorted((row_of(pod) for pod in pods if pod.is_lablet), key=lambda row: (row.namespace, row.name))
+    match output:
+        case "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+        case "name":
+            for row in rows:
+                click.echo(f"pod/{row.name}")
+        case _ if rows:
+            click.echo(table(rows, datetime.now(UTC), wide=output == "wide"))
+        case _:
+            click.echo(f"No lablets found{f' in {where} namespace' if where else ''}.", file=sys.stderr)
+
+
+async def _pods(
+    kubeconfig: str | None, context: str | None, namespace: str | None, selector: str, *, everywhere: bool
+) -> tuple[str, list[LabletPod]]:
+    """List Pods, and say in which namespace.
+
+    Raises:
+        InputError: The kubeconfig is missing or wrong.
+        OutsideError: The API server refused or did not answer.
+    """
+    kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
+    try:
+        where = "" if everywhere else namespace or kube.namespace
+        path = f"/api/v1/namespaces/{where}/pods" if where else "/api/v1/pods"
+        query = {"limit": str(_PAGE), **({"labelSelector": selector} if selector else {})}
+        found: list[LabletPod] = []
+        while True:
+            page = _decoder.decode(await kube.get(path, query))
+            found += page.items
+            if not (go_on := page.metadata.get("continue")):
+                return where, found
+            query["continue"] = str(go_on)
+    finally:
+        await kube.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""`vkprovider sim`: simulators of the systems around vkprovider."""
+
+import asyncio
+import datetime as dt
+import signal
+import ssl
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.sim.boots import parse_range
+from vkprovider.sim.faults import Fault
+from vkprovider.sim.patty import PattySettings
+from vkprovider.sim.server import CmlSimulator
+from vkprovider.sim.simulation import DEFAULT_VERSION, Settings
+from vkprovider.sim.tls import self_signed, server_context
+
+LAST_PORT: Final = 65535
+
+
+class SecondsRange(click.ParamType[tuple[float, float]]):
+    """`5` or `5-20`."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: str | tuple[float, float], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Read the range."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_range(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group()
+def sim() -> None:
+    """Run a simulator alone."""
+
+
+@sim.command()
+@click.option("--listen", default="127.0.0.1:8443", show_default=True, metavar="HOST:PORT", help="Port 0: a free one.")
+@click.option("--username", default="admin", show_default=True)
+@click.option("--password", required=True, envvar="VKPROVIDER_SIM_PASSWORD", help="Or VKPROVIDER_SIM_PASSWORD.")
+@click.option("--tls", is_flag=True, help="HTTPS with a self-signed certificate.")
+@click.option("--cert", type=click.Path(path_type=Path, exists=True), help="Certificate for HTTPS, PEM.")
+@click.option("--key", type=click.Path(path_type=Path, exists=True), help="Its key, PEM.")
+@click.option("--version", default=DEFAULT_VERSION, show_default=True, help="The CML release to play.")
+@click.option("--state", type=click.Path(path_type=Path), help="File in which the labs survive the simulator's end.")
+@click.option("--access-log", type=click.Path(path_type=Path), help="File for one JSON line per request.")
+@click.option("--boot-seconds", type=SecondsRange(), default="1", show_default=True, metavar="A[-B]")
+@click.option("--boot", multiple=True, metavar="DEFINITION=A[-B]", help="Boot time of one node definition; repeatable.")
+@click.option("--stop-seconds", type=float, default=0.0, show_default=True, help="How long nodes take to stop.")
+@click.option("--latency-ms", type=float, default=0.0, show_default=True, help="Added to every request.")
+@click.option("--licence-nodes", type=int, default=500, show_default=True, help="Nodes that may run at once.")
+@click.option("--cpus", type=int, default=256, show_default=True)
+@click.option("--memory-gib", type=int, default=1024, show_default=True)
+@click.option("--patty", is_flag=True, help="Let tags of running nodes open ports.")
+@click.option("--port-range", default="2000-7999", show_default=True, metavar="FIRST-LAST", help="Ports of tags.")
+@click.option("--patty-poll-seconds", type=float, default=0.5, show_default=True, help="How often tags are looked at.")
+@click.option("--faults", type=click.Path(path_type=Path, exists=True), help="JSON list of faults in force at start.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of boot times and faults.")
+def cml(
+    *,
+    listen: str,
+    username: str,
+    password: str,
+    tls: bool,
+    cert: Path | None,
+    key: Path | None,
+    version: str,
+    state: Path | None,
+    access_log: Path | None,
+    boot_seconds: tuple[float, float],
+    boot: tuple[str, ...],
+    stop_seconds: float,
+    latency_ms: float,
+    licence_nodes: int,
+    cpus: int,
+    memory_gib: int,
+    patty: bool,
+    port_range: str,
+    patty_poll_seconds: float,
+    faults: Path | None,
+    seed: int,
+) -> None:
+    """Run a simulated Cisco Modeling Labs controller until it is interrupted.
+
+    Beside the API at /api/v0 it has paths under /sim, for faults, crashes and the access log. They need no token:
+    listen where only you can reach it.
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise click.UsageError(f"--listen {listen}: expected HOST:PORT")
+    first, _, last = port_range.partition("-")
+    if not first.isdecimal() or not last.isdecimal() or not int(first) <= int(last) <= LAST_PORT:
+        raise click.UsageError(f"--port-range {port_range}: expected FIRST-LAST")
+    try:
+        settings = Settings(
+            username=username,
+            password=password,
+            version=version,
+            boot_seconds=boot_seconds,
+            boot_seconds_by_definition=dict(_boot(one) for one in boot),
+            stop_seconds=stop_seconds,
+            seed=seed,
+            licence_nodes=licence_nodes,
+            cpus=cpus,
+            memory_gib=memory_gib,
+        )
+        simulator = CmlSimulator(
+            settings,
+            host=host.strip("[]"),
+            port=int(port),
+            tls=_context(host, tls=tls, cert=cert, key=key),
+            state=state,
+            access_log=access_log,
+            latency_ms=latency_ms,
+            patty=PattySettings(int(first), int(last), patty_poll_seconds) if patty else None,
+            faults=msgspec.json.decode(faults.read_bytes(), type=list[Fault]) if faults else (),
+        )
+        asyncio.run(_serve(simulator))
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _boot(text: str) -> tuple[str, tuple[float, float]]:
+    name, _, seconds = text.partition("=")
+    return name, parse_range(seconds)
+
+
+def _context(host: str, *, tls: bool, cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if cert is not None or key is not None:
+        if cert is None or key is None:
+            raise click.UsageError("--cert and --key belong together")
+        return server_context(cert.read_bytes(), key.read_bytes())
+    return server_context(*self_signed(host, dt.datetime.now(dt.UTC))) if tls else None
+
+
+async def _serve(simulator: CmlSimulator) -> None:
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with simulator:
+        click.echo(f"CML simulator {simulator.simulation.settings.version} at {simulator.url}")
+        await ended.wait()
