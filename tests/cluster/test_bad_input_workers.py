@@ -1,0 +1,398 @@
+"""CMLWorkers that are wrong: the reason stands on them and their Nodes, doctor names the remedy, a correction heals."""
+
+import ssl
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.cluster import Cluster, Refused, condition, is_ready, waiting_reason
+from tests.support.doctor import diagnosed, examine, healthy
+from tests.support.extra import (
+    ACCOUNT,
+    CMLWORKERS,
+    SYSTEM,
+    Extra,
+    Program,
+    cmlworker,
+    expired_certificate,
+    extra_worker,
+    secret,
+)
+from tests.support.topologies import definition, pod
+from tests.support.waiting import until
+from vkprovider.app.doctor.findings import Finding
+from vkprovider.sandbox import Sandbox, SandboxError
+
+PASSWORD = "wr0ng-S3cret"
+SECRETS = f"/api/v1/namespaces/{SYSTEM}/secrets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+class Bad(NamedTuple):
+    """A CMLWorker that is wrong.
+
+    Attributes:
+        spec: What is wrong with its spec.
+        secret: What its Secret holds; None: there is none.
+        reason: Of its condition Ready.
+        message: Part of the message.
+        cure: What is patched into the spec; nothing: its Secret is made good.
+    """
+
+    spec: dict[str, Any]
+    secret: dict[str, str] | None
+    reason: str
+    message: str
+    cure: dict[str, Any] | None = None
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Program]]:
+    """Simulators: a good one, one whose certificate has expired, one that is too old."""
+    folder = tmp_path_factory.mktemp("certificates")
+    certificate, key = expired_certificate("127.0.0.1")
+    (folder / "expired.pem").write_bytes(certificate)
+    (folder / "expired.key").write_bytes(key)
+    with ExitStack() as stack:
+        made = {
+            "good": Program(),
+            "expired": Program(f"--cert={folder / 'expired.pem'}", f"--key={folder / 'expired.key'}", tls=False),
+            "old": Program("--version=2.6.1+build.11"),
+        }
+        for program in made.values():
+            stack.callback(program.close)
+        yield made
+
+
+def certificate_of(program: Program) -> str:
+    """Fetch a server's certificate, PEM."""
+    host, _, port = program.url.removeprefix("https://").rpartition(":")
+    return ssl.get_server_certificate((host, int(port)))
+
+
+def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
+    """Name: what is wrong. All of them would be good with the URL of the good simulator, and its account."""
+    good, account = programs["good"].url, dict(ACCOUNT)
+    url = {"url": good}
+    return {
+        "wrong-password": Bad({}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login of user"),
+        "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {SYSTEM}/no-secret does not exist; create it"),
+        "half-a-secret": Bad({}, {"username": "x"}, "CredentialsInvalid", "lacks the key password"),
+        "line-break": Bad(
+            {}, {**ACCOUNT, "password": f"{ACCOUNT['password']}\n"}, "CredentialsInvalid", "ends with a line break; use"
+        ),
+        "empty-secret": Bad({}, {}, "CredentialsInvalid", "lacks the key username and password"),
+        "nameless-secret": Bad(
+            {"credentialsSecretName": None},
+            account,
+            "CredentialsInvalid",
+            "spec.credentialsSecretName is not set; name a Secret",
+            {"credentialsSecretName": "nameless-secret"},
+        ),
+        "self-signed": Bad(
+            {"tls": {}},
+            account,
+            "CertificateInvalid",
+            "is self-signed: put it into tls.caBundle",
+            {"tls": {"caBundle": certificate_of(programs["good"])}},
+        ),
+        "expired": Bad(
+            {"url": programs["expired"].url, "tls": {"caBundle": certificate_of(programs["expired"])}},
+            account,
+            "CertificateInvalid",
+            "has expired: renew it on the worker",
+            {"tls": {"insecureSkipVerify": True}},
+        ),
+        "no-ca": Bad(
+            {"tls": {"caBundle": "garbage"}},
+            account,
+            "CaBundleInvalid",
+            "the CA bundle holds no certificate in PEM form",
+            {"tls": {"caBundle": certificate_of(programs["good"])}},
+        ),
+        "no-url": Bad({"url": "nonsense"}, account, "WorkerUrlInvalid", "'nonsense': the scheme is not", url),
+        "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url),
+        "url-with-path": Bad({"url": f"{good}/api/v0"}, account, "WorkerUrlInvalid", "a path or query", url),
+        "url-with-password": Bad(
+            {"url": f"https://admin:{PASSWORD}@cml1"}, account, "WorkerUrlInvalid", "belong into the credentials", url
+        ),
+        "no-host": Bad({"url": "https://cml.invalid"}, account, "WorkerUnreachable", "cml.invalid:443", url),
+        "no-port": Bad({"url": "https://127.0.0.1:1"}, account, "WorkerUnreachable", "Connection refused", url),
+        "no-cml": Bad({"url": api}, account, "WorkerUnreachable", "by something other than CML: check the url", url),
+        "too-old": Bad(
+            {"url": programs["old"].url}, account, "UnsupportedVersion", "CML '2.6.1+build.11' is not supported", url
+        ),
+        "no-capacity": Bad(
+            {"capacity": {"cpu": "4"}},
+            account,
+            "CapacityUnknown",
+            "spec.capacity lacks memory, labNodes; set it, or set spec.stats: On",
+            {"stats": "On"},
+        ),
+        "negative": Bad(
+            {"capacity": {"cpu": "-4", "memory": "8Gi", "labNodes": 5}},
+            account,
+            "SpecInvalid",
+            "spec.capacity.cpu: '-4' is negative",
+            {"capacity": {"cpu": "4"}},
+        ),
+        "bad-label": Bad(
+            {"nodeLabels": {"a b": "c"}},
+            account,
+            "SpecInvalid",
+            "'a b' cannot be the name of a label",
+            {"nodeLabels": {"a b": None}},
+        ),
+        "bad-address": Bad(
+            {"address": "no address"},
+            account,
+            "SpecInvalid",
+            "is neither an IP address nor a DNS name",
+            {"address": "198.51.100.77"},
+        ),
+    }
+
+
+class View(NamedTuple):
+    """A CMLWorker as users see it: its condition Ready, its Node, the doctor's lines about it."""
+
+    ready: dict[str, Any]
+    node: dict[str, Any] | None
+    findings: list[Finding]
+
+
+class Story(NamedTuple):
+    """All bad CMLWorkers, before and after their correction, and what was said and tried meanwhile."""
+
+    bad: dict[str, Bad]
+    before: dict[str, View]
+    after: dict[str, View]
+    said: str
+    logins_refused: int
+
+
+def look(cluster: Cluster, names: Iterable[str]) -> dict[str, View]:
+    """Look at CMLWorkers."""
+    workers = {item["metadata"]["name"]: condition(item, "Ready") for item in cluster.items(CMLWORKERS)}
+    nodes = {item["metadata"]["name"]: item for item in cluster.items("/api/v1/nodes")}
+    faults = [f for f in examine(cluster).findings if f.level == "fault"]
+    return {
+        name: View(workers[name], nodes.get(f"vnode.{name}"), [f for f in faults if f.object == f"CMLWorker/{name}"])
+        for name in names
+    }
+
+
+@pytest.fixture(scope="module")
+def story(sandbox: Sandbox, programs: dict[str, Program]) -> Story:
+    """Create all bad CMLWorkers, look, correct them, look again, delete them."""
+    cluster, good = Cluster(sandbox), programs["good"].url
+    bad = bad_workers(programs, sandbox.process("kube-apiserver").url)
+
+    def ready() -> dict[str, dict[str, Any]]:
+        found = {item["metadata"]["name"]: condition(item, "Ready") for item in cluster.items(CMLWORKERS)}
+        return {name: found.get(name, {}) for name in bad}
+
+    def judged() -> bool:
+        missing = [name for name, said in ready().items() if said.get("reason") in {None, "Starting"}]
+        assert not missing, f"no reason on {missing}"
+        return True
+
+    def healed() -> bool:
+        sick = {name: said for name, said in ready().items() if said.get("status") != "True"}
+        assert not sick
+        sick = {i["metadata"]["name"]: i for i in cluster.items("/api/v1/nodes") if not is_ready(i)}
+        assert not sick
+        return True
+
+    try:
+        cluster.apply(*(secret(n, b.secret) for n, b in bad.items() if b.secret is not None), namespace=SYSTEM)
+        cluster.apply(*(cmlworker(n, **{"url": good, **b.spec}) for n, b in bad.items()))
+        until(judged, 20)
+        before = look(cluster, bad)
+        cluster.apply(*(secret(n, ACCOUNT) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
+        for name in [name for name, wrong in bad.items() if wrong.cure is not None]:
+            cluster.patch(f"{CMLWORKERS}/{name}", {"spec": bad[name].cure})
+        until(healed, 20)
+        after = look(cluster, bad)
+        said = cluster.kubectl("get", "events,cmlworkers,nodes", "-A", "-o", "json").stdout
+        said += sandbox.layout.log("provider-1").read_text()
+        log = Extra(cluster, "wrong-password", good).simulator.access_log()
+    finally:
+        for path in [f"{where}/{name}" for where in (CMLWORKERS, SECRETS) for name in bad]:
+            with suppress(Refused):
+                cluster.request("DELETE", path)
+    refused = [entry for entry in log if entry["path"].endswith("/authenticate") and entry["status"] == 403]
+    return Story(bad, before, after, said.replace(bad["url-with-password"].spec["url"], ""), len(refused))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "wrong-password",
+        "no-secret",
+        "half-a-secret",
+        "line-break",
+        "empty-secret",
+        "nameless-secret",
+        "self-signed",
+        "expired",
+        "no-ca",
+        "no-url",
+        "half-a-url",
+        "url-with-path",
+        "url-with-password",
+        "no-host",
+        "no-port",
+        "no-cml",
+        "too-old",
+        "no-capacity",
+        "negative",
+        "bad-label",
+        "bad-address",
+    ],
+)
+def test_worker_is_refused_with_its_reason_until_it_is_corrected(story: Story, name: str) -> None:
+    bad, seen = story.bad[name], story.before[name]
+    assert (seen.ready["status"], seen.ready["reason"]) == ("False", bad.reason)
+    assert bad.message in seen.ready["message"]
+    if seen.node is not None:
+        on_node = condition(seen.node, "Ready")
+        assert (on_node["status"], on_node["reason"]) == ("False", bad.reason)
+    [finding] = seen.findings
+    assert finding.reason == bad.reason
+    assert bad.message in finding.message
+    assert finding.remedy
+    seen = story.after[name]
+    assert seen.ready["status"] == "True"
+    assert is_ready(seen.node)
+    assert seen.findings == []
+
+
+def test_no_secret_was_told(story: Story) -> None:
+    assert PASSWORD not in story.said
+    assert ACCOUNT["password"] not in story.said
+
+
+def test_refused_login_was_not_repeated_with_every_probe(story: Story) -> None:
+    """The worker is probed every second; CML limits logins."""
+    assert 1 <= story.logins_refused <= 4  # two of them are the doctor's
+
+
+def test_deleted_workers_left_nothing(story: Story, cluster: Cluster) -> None:
+    gone = set(story.bad)
+
+    def left() -> list[str]:
+        nodes = [f"vnode.{name}" for name in gone]
+        paths = [f"/api/v1/nodes/{node}" for node in nodes] + [f"{LEASES}/{node}" for node in nodes]
+        paths += [f"/api/v1/namespaces/{SYSTEM}/configmaps/{name}-port-allocations" for name in gone]
+        return [path for path in paths if cluster.get(path) is not None]
+
+    until(lambda: not left(), 60, f"left behind: {left()}")  # a young garbage collector needs half a minute to begin
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"portRange": {"start": 3000, "end": 2000}}, "end is below start"),
+        ({"stats": "Maybe"}, "spec.stats"),
+        ({"capacity": {"labs": -1}}, "spec.capacity.labs"),
+        ({"environment": "not legal!"}, "spec.environment"),
+    ],
+)
+def test_spec_is_refused_by_the_api_server(cluster: Cluster, spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(SandboxError, match=message):
+        cluster.apply(cmlworker("refused", "https://cml.invalid", **spec))
+
+
+# ------------------------------------------------------------------------------------------------ with lablets on it
+
+
+def test_worker_made_wrong_keeps_its_lablets(cluster: Cluster, namespace: str) -> None:
+    with extra_worker(cluster, "spoiled", "--boot-seconds=0.2") as extra:
+        extra.wait_ready()
+        cluster.define(definition("on-spoiled", environment="spoiled"))
+        cluster.apply(pod("a", "on-spoiled"), namespace=namespace)
+        [running] = cluster.wait_ready(namespace, 1)
+        url = extra.simulator.worker.url
+        cluster.patch(extra.path, {"spec": {"url": "nonsense"}})
+        until(lambda: condition(cluster.pod(namespace, "a"), "Ready")["status"] == "False", 10)
+        said = condition(cluster.pod(namespace, "a"), "Ready")
+        assert said["reason"] == "WorkerUnreachable"
+        assert "WorkerUrlInvalid: 'nonsense': the scheme is not https or http" in said["message"]
+        diagnosed(cluster, "CMLWorker/spoiled", "WorkerUrlInvalid")
+        diagnosed(cluster, f"Pod/{namespace}/a", "WorkerUnreachable")
+        cluster.patch(extra.path, {"spec": {"url": url}})
+        [again] = cluster.wait_ready(namespace, 1)
+        assert again["metadata"]["uid"] == running["metadata"]["uid"]
+        assert container_id(again) == container_id(running)
+        assert len(extra.simulator.labs()) == 1
+        healthy(cluster, "CMLWorker/spoiled")
+        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--timeout=30s")
+        until(lambda: not extra.left_behind([running["metadata"]["uid"]]), 10)
+
+
+def container_id(pod: dict[str, Any]) -> str:
+    return str(pod["status"]["containerStatuses"][0]["containerID"])
+
+
+def test_unusable_worker_can_be_abandoned(cluster: Cluster, namespace: str) -> None:
+    with extra_worker(cluster, "lost", "--boot-seconds=0.2") as extra:
+        extra.wait_ready()
+        cluster.define(definition("on-lost", environment="lost"))
+        cluster.apply(pod("a", "on-lost"), namespace=namespace)
+        cluster.wait_ready(namespace, 1)
+        cluster.patch(extra.path, {"spec": {"url": "nonsense"}})
+        until(lambda: condition(cluster.get(extra.path), "Ready")["reason"] == "WorkerUrlInvalid", 10)
+        cluster.kubectl("delete", "cmlworker", "lost", "--wait=false")
+        until(lambda: (cluster.get(extra.path) or {})["metadata"].get("deletionTimestamp"), 5)
+        cluster.kubectl("annotate", "cmlworker", "lost", "vkprovider.io/abandon=true")
+        until(lambda: cluster.get(extra.path) is None, 10, "it is still held")
+        until(lambda: extra.node is None, 10)
+        until(lambda: "Abandoned" in {e["reason"] for e in cluster.events("default", "lost")}, 5)
+        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--force", "--grace-period=0")
+
+
+def test_worker_in_use_says_so_while_it_is_deleted(cluster: Cluster, namespace: str) -> None:
+    with extra_worker(cluster, "leaving", "--boot-seconds=0.2") as extra:
+        extra.wait_ready()
+        cluster.define(definition("on-leaving", environment="leaving"))
+        cluster.apply(pod("a", "on-leaving"), namespace=namespace)
+        cluster.wait_ready(namespace, 1)
+        cluster.kubectl("delete", "cmlworker", "leaving", "--wait=false")
+        finding = diagnosed(cluster, "CMLWorker/leaving", "InUse")
+        assert finding.message == "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true"
+        until(lambda: (extra.node or {})["spec"].get("unschedulable"), 5, "the Node is not cordoned")
+        assert is_ready(cluster.pod(namespace, "a"))
+        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--timeout=30s")
+        until(lambda: cluster.get(extra.path) is None, 10)
+        assert extra.simulator.labs() == []
+
+
+# ------------------------------------------------------------------------------------------------ its claims
+
+
+def test_tampered_claims_lose_nothing(cluster: Cluster, namespace: str) -> None:
+    with extra_worker(cluster, "tampered", "--boot-seconds=0.2") as extra:
+        extra.wait_ready()
+        path = f"/api/v1/namespaces/{SYSTEM}/configmaps/tampered-port-allocations"
+        cluster.define(definition("on-tampered", environment="tampered"))
+        cluster.apply(pod("first", "on-tampered"), namespace=namespace)
+        [first] = cluster.wait_ready(namespace, 1)
+        good = (cluster.get(path) or {})["data"]
+        cluster.patch(path, {"data": {"allocations.json": "garbage"}})
+        bound: dict[str, Any] = {"nodeName": "vnode.tampered", "tolerations": [{"operator": "Exists"}]}
+        cluster.apply(pod("second", "on-tampered", **bound), namespace=namespace)
+        until(lambda: waiting_reason(cluster.pod(namespace, "second")) == "ClaimStoreInvalid", 10)
+        finding = diagnosed(cluster, "CMLWorker/tampered", "ClaimStoreInvalid")
+        assert finding.message.startswith("ConfigMap tampered-port-allocations ")
+        diagnosed(cluster, f"Pod/{namespace}/second", "ClaimStoreInvalid")
+        assert is_ready(cluster.pod(namespace, "first")), "it has its lab, whatever the claims say"
+        assert len(extra.simulator.labs()) == 1
+        cluster.patch(path, {"data": good})
+        [again, _] = sorted(cluster.wait_ready(namespace, 2), key=lambda item: str(item["metadata"]["name"]))
+        assert container_id(again) == container_id(first)
+        until(lambda: all(item["metadata"]["uid"] in extra.claims() for item in cluster.pods(namespace)), 5)
+        healthy(cluster, "CMLWorker/tampered")
+        cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--timeout=30s")

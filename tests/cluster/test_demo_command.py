@@ -1,0 +1,84 @@
+"""The demo as a newcomer runs it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vkprovider.sandbox import Sandbox, SandboxError
+from vkprovider.sandbox.strays import marked
+
+COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home for the demo's sandbox; whatever a failed test left there is ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    yield tmp_path
+    for directory in (tmp_path / "vkprovider" / "sandboxes").glob("*"):
+        Sandbox.remove(directory=directory)
+
+
+def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, "demo", *arguments], capture_output=True, text=True, check=False, timeout=110)  # noqa: S603 (ourselves)
+
+
+def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
+    result = demo("--keep", "--name=kept")
+    assert result.returncode == 0, result.stdout + result.stderr
+    story = result.stdout
+    assert len(re.findall(r"^   vnode\.worker-\d +Ready +cml-worker ", story, re.MULTILINE)) == 3
+    pods = dict(re.findall(r"^   (netlab-\S+) +1/1 +Running .* vnode\.(worker-\d) ", story, re.MULTILINE))
+    assert len(pods) == 4
+    assert set(pods.values()) == {"worker-1", "worker-2"}
+    labs = re.findall(
+        r"^   (netlab-\S+) +(worker-\d) +netlab-[0-9a-f]{8}-[0-9a-f-]{36} +STARTED +h0 BOOTED, h1 BOOTED$",
+        story,
+        re.MULTILINE,
+    )
+    assert dict(labs) == pods
+    assert "4 pods, 4 labs" in story
+    assert "no lab on worker-1, worker-2, worker-3: every CML is empty" in story
+
+    sandbox = Sandbox.attach("kept")
+    assert f"export KUBECONFIG={sandbox.kubeconfig}" in story
+    assert sandbox.directory.is_relative_to(home)
+    assert sandbox.kubectl("get", "pods", "-o", "name").stdout == ""
+    assert len(sandbox.kubectl("get", "nodes", "-o", "name").stdout.split()) == 3
+
+    again = demo("--name=kept")
+    assert again.returncode == 1
+    assert "a sandbox kept runs already: end it with" in again.stderr
+    sandbox.down()
+    assert marked(sandbox.directory) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_demo_leaves_nothing(home: Path, number: signal.Signals) -> None:
+    with subprocess.Popen([*COMMAND, "demo", "--workers=2"], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 (ourselves)
+        assert process.stdout
+        for line in process.stdout:
+            if line.startswith("3. Deploy"):
+                break
+        process.send_signal(number)
+        rest = process.stdout.read()
+    assert process.returncode == 130
+    assert "The sandbox demo is gone." in rest
+    assert marked(home / "vkprovider" / "sandboxes" / "demo") == []
+    with pytest.raises(SandboxError, match="there is no sandbox"):
+        Sandbox.attach("demo")
+
+
+def test_demo_says_in_one_line_why_it_cannot_start(home: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "VKPROVIDER_SANDBOX_BIN": str(tmp_path)}
+    command = [*COMMAND, "demo"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)  # noqa: S603 (ourselves)
+    assert result.returncode == 1
+    assert f"Error: VKPROVIDER_SANDBOX_BIN={home} lacks etcd, kube-apiserver" in result.stderr
+    assert "Traceback" not in result.stderr

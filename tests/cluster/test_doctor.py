@@ -1,0 +1,194 @@
+"""`vkprovider doctor` as a command: of a healthy cluster, of a broken installation, and when it cannot tell."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.doctor import diagnosed, examine, faults_of, healthy
+from tests.support.extra import SYSTEM
+from tests.support.topologies import definition, deployment
+from tests.support.waiting import until
+from vkprovider.sandbox.content import find_manifests
+
+CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vkprovider"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cmlworkers.vkprovider.io"
+
+
+def doctor(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user would."""
+    command = [sys.executable, "-P", "-m", "vkprovider", "doctor", f"--kubeconfig={kubeconfig}", *arguments]
+    environ = {**os.environ, "PYTHONPATH": str(find_manifests().parent)}
+    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60, check=False)  # noqa: S603 (ours)
+
+
+def test_healthy_cluster_is_found_healthy(cluster: Cluster, namespace: str) -> None:
+    cluster.define(definition("fine"))
+    cluster.apply(deployment("fine", "fine", 2), namespace=namespace)
+    cluster.wait_ready(namespace, 2)
+    healthy(cluster, "", within_s=15)  # what earlier tests left is being deleted
+    result = doctor(cluster.sandbox.kubeconfig)
+    first, *rest = result.stdout.splitlines()
+    assert first.startswith("context vkprovider-sandbox-tests, API server https://127.0.0.1:")
+    assert first.endswith("Kubernetes v1.36.3")
+    assert rest == ["no faults"]
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> None:
+    healthy(cluster, "", within_s=15)
+    cluster.delete_later("labletdefinition", "broken")
+    cluster.apply(definition("broken", "lab: ["))
+    diagnosed(cluster, "LabletDefinition/broken", "TopologyInvalid")
+    result = doctor(cluster.sandbox.kubeconfig)
+    assert result.returncode == 1
+    _, line, summary = result.stdout.splitlines()
+    assert line.startswith("LabletDefinition/broken: TopologyInvalid: no YAML in line ")
+    assert line.endswith("→ Correct it.")
+    assert summary == "1 fault"
+    answer = json.loads(doctor(cluster.sandbox.kubeconfig, "-o", "json").stdout)
+    assert answer["context"] == "vkprovider-sandbox-tests"
+    assert answer["exitCode"] == 1
+    [fault] = answer["findings"]
+    assert (fault["level"], fault["object"], fault["reason"]) == (
+        "fault",
+        "LabletDefinition/broken",
+        "TopologyInvalid",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ it cannot tell
+
+
+def test_unreachable_api_server(cluster: Cluster, tmp_path: Path) -> None:
+    text = cluster.sandbox.kubeconfig.read_text()
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(text.replace(cluster.sandbox.process("kube-apiserver").url, "https://127.0.0.1:1"))
+    result = doctor(kubeconfig)
+    assert result.returncode == 2
+    first, line, _ = result.stdout.splitlines()
+    assert first == "context vkprovider-sandbox-tests, API server https://127.0.0.1:1"
+    assert "Cluster: ApiUnavailable: the API server cannot be asked" in line
+
+
+def test_unknown_context_lists_those_there_are(cluster: Cluster) -> None:
+    result = doctor(cluster.sandbox.kubeconfig, "--context=nowhere")
+    assert result.returncode == 2
+    assert "there are: vkprovider-sandbox-tests" in result.stdout
+
+
+@pytest.fixture
+def reader(cluster: Cluster, tmp_path: Path) -> Path:
+    """A kubeconfig of somebody who may look at workers and pods, and at nothing else."""
+    cluster.kubectl("create", "serviceaccount", "reader", "--namespace=default")
+    cluster.delete_later("serviceaccount", "reader", "--namespace=default")
+    cluster.kubectl(
+        "create", "clusterrole", "reader", "--verb=get,list", "--resource=cmlworkers.vkprovider.io,nodes,pods"
+    )
+    cluster.delete_later("clusterrole", "reader")
+    cluster.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader")
+    cluster.delete_later("clusterrolebinding", "reader")
+    token = cluster.kubectl("create", "token", "reader", "--namespace=default").stdout.strip()
+    kubeconfig = tmp_path / "reader"
+    kubeconfig.write_text(cluster.sandbox.kubeconfig.read_text())
+    for change in (("set-credentials", "reader", f"--token={token}"), ("set-context", "--current", "--user=reader")):
+        cluster.kubectl("config", f"--kubeconfig={kubeconfig}", *change)
+    return kubeconfig
+
+
+def test_what_the_user_may_not_see_is_no_fault(reader: Path) -> None:
+    result = doctor(reader)
+    lines = result.stdout.splitlines()[1:-1]
+    assert result.returncode == 2, result.stdout
+    assert lines
+    assert all(line.startswith("(unchecked) ") for line in lines), result.stdout
+    assert any("SecretForbidden" in line for line in lines)
+
+
+def test_provider_can_examine_itself(cluster: Cluster) -> None:
+    """Its ServiceAccount may ask for its own rights, and for little else that it does not need."""
+    result = doctor(cluster.sandbox.provider_kubeconfig, "--no-probe")
+    assert "RightsMissing" not in result.stdout
+    assert "RightsUnknown" not in result.stdout
+
+
+# ------------------------------------------------------------------------------------------------ the installation
+
+
+@pytest.fixture
+def role(cluster: Cluster) -> Iterator[list[dict[str, Any]]]:
+    """The provider's ClusterRole; restored at the end."""
+    rules: list[dict[str, Any]] = (cluster.get(CLUSTER_ROLE) or {})["rules"]
+    yield json.loads(json.dumps(rules))
+    cluster.patch(CLUSTER_ROLE, {"rules": rules})
+
+
+def test_missing_rights_are_named(cluster: Cluster, role: list[dict[str, Any]]) -> None:
+    classes = next(rule for rule in role if "runtimeclasses" in rule["resources"])
+    classes["verbs"] = [verb for verb in classes["verbs"] if verb not in {"create", "delete"}]
+    cluster.patch(CLUSTER_ROLE, {"rules": role})
+    finding = diagnosed(cluster, "ServiceAccount/", "RightsMissing")
+    assert finding.object == f"ServiceAccount/{SYSTEM}/vkprovider"
+    assert finding.message == "may not create, delete runtimeclasses.node.k8s.io"
+    cluster.delete_later("labletdefinition", "powerless")
+    cluster.apply(definition("powerless"))
+    said = diagnosed(cluster, "LabletDefinition/powerless", "ApiRefused")
+    assert "cannot create resource" in said.message
+
+
+def test_changed_custom_resource_definition_is_noticed(cluster: Cluster) -> None:
+    found = cluster.get(CRD)
+    assert found
+    versions = found["spec"]["versions"]
+    changed = json.loads(json.dumps(versions))
+    del changed[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["portRange"]
+    try:
+        cluster.patch(CRD, {"spec": {"versions": changed}})
+        finding = diagnosed(cluster, "CustomResourceDefinition/", "CrdDiffers")
+        assert "properties.spec.properties.portRange is not that of this version of vkprovider" in finding.message
+    finally:
+        cluster.patch(CRD, {"spec": {"versions": versions}})
+        pod_range = {"start": 2000, "end": 7999}  # what was stored meanwhile lost the field
+        for worker in cluster.workers:
+            cluster.patch(f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}", {"spec": {"portRange": pod_range}})
+    healthy(cluster, "CustomResourceDefinition/")
+
+
+def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) -> None:
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
+    now = datetime.now(UTC)
+    for name, renewed in (("ghost", now - timedelta(hours=1)), ("ahead", now + timedelta(minutes=5))):
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": f"vkprovider-replica-{name}", "labels": {"vkprovider.io/replica": "true"}},
+            "spec": {
+                "holderIdentity": name,
+                "leaseDurationSeconds": 3,
+                "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            },
+        }
+        cluster.request("POST", leases, lease)
+        cluster.delete_later("lease", f"vkprovider-replica-{name}", f"--namespace={SYSTEM}")
+    notes = {f.reason: f for f in examine(cluster).findings}
+    assert notes["ReplicaSilent"].object == f"Lease/{SYSTEM}/vkprovider-replica-ghost"
+    assert notes["ReplicaSilent"].level == "note"
+    assert "the clocks of replica ahead and of this machine differ by" in notes["ClockSkew"].message
+
+
+def test_dead_provider_is_noticed(cluster: Cluster) -> None:
+    cluster.sandbox.stop("provider-1")
+    finding = diagnosed(cluster, "Namespace/", "NoReplica")
+    assert finding.message.startswith("no replica of the provider lives, so nothing is acted upon")
+    cluster.delete_later("labletdefinition", "unseen")
+    cluster.apply(definition("unseen"))
+    diagnosed(cluster, "LabletDefinition/unseen", "NotObserved")
+    cluster.sandbox.start("provider-1")
+    until(lambda: not faults_of(cluster, ""), 20, "faults remain")

@@ -1,0 +1,119 @@
+"""What `kubectl` shows of workers and their Nodes (R004-006…015)."""
+
+from tests.support.cluster import Cluster, condition
+from tests.support.waiting import until
+
+
+def table(cluster: Cluster, *arguments: str) -> list[dict[str, str]]:
+    """Read a table of kubectl whose cells hold no two blanks in a row, as rows by column."""
+    lines = cluster.kubectl("get", *arguments).stdout.splitlines()
+    columns = [column for column in lines[0].split("  ") if column]
+    starts = [lines[0].index(column.strip()) for column in columns]
+    ends = [*starts[1:], None]
+    return [
+        {column.strip(): line[start:end].strip() for column, start, end in zip(columns, starts, ends, strict=True)}
+        for line in lines[1:]
+    ]
+
+
+def test_wide_table_of_nodes_reads_well(cluster: Cluster) -> None:
+    rows = {row["NAME"]: row for row in table(cluster, "nodes", "-o", "wide")}
+    first, second, third = (rows[worker.node] for worker in cluster.workers)
+    assert (first["STATUS"], first["ROLES"]) == ("Ready", "cml-worker")
+    assert first["VERSION"].startswith("v1.")
+    assert first["INTERNAL-IP"].count(".") == 3
+    assert [row["EXTERNAL-IP"] for row in (first, second, third)] == ["198.51.100.1", "198.51.100.2", "198.51.100.3"]
+    assert first["OS-IMAGE"] == "Cisco Modeling Labs 2.9.1"
+    assert first["KERNEL-VERSION"] == "2.9.1+build.7"
+    assert [row["CONTAINER-RUNTIME"] for row in (first, third)] == ["cml://2.9.1", "cml://2.8.1"]
+
+
+def test_wide_table_of_workers_reads_well(cluster: Cluster) -> None:
+    rows = {row["NAME"]: row for row in table(cluster, "cmlw", "-o", "wide")}
+    row = rows[cluster.workers[2].name]
+    assert (row["READY"], row["REASON"], row["VERSION"]) == ("True", "WorkerReady", "2.8.1+build.14")
+    assert (row["LABS"], row["FOREIGN"], row["ENV"], row["ADDRESS"]) == ("0", "0", "default", "198.51.100.3")
+    assert row["URL"] == cluster.workers[2].worker.url
+    assert row["OWNER"] == cluster.health()["instance_id"]
+    assert row["MESSAGE"] == "CML 2.8.1+build.14 answers"
+
+
+def test_node_says_what_schedulers_and_users_select_by(cluster: Cluster) -> None:
+    """R004-006…012: name, labels, taints, addresses."""
+    worker = cluster.workers[2]
+    node = cluster.node(worker)
+    assert node
+    labels = node["metadata"]["labels"]
+    assert (
+        labels.items()
+        >= {
+            "vkprovider.io/component": "vnode",
+            "vkprovider.io/stack": "cml",
+            "vkprovider.io/env": "default",
+            "vkprovider.io/worker": worker.name,
+            "vkprovider.io/tunnel": "direct",
+            "vkprovider.io/cml-version": "2.8.1",
+            "type": "virtual-kubelet",
+            "kubernetes.io/hostname": worker.node,
+            "node.kubernetes.io/exclude-from-external-load-balancers": "true",
+            "topology.kubernetes.io/zone": "zone-a",
+        }.items()
+    )
+    assert "kubernetes.io/os" not in labels
+    assert node["metadata"]["annotations"]["vkprovider.io/cml-build"] == "2.8.1+build.14"
+    assert node["spec"]["providerID"] == f"vkprovider://{worker.name}"
+    taints = {(taint["key"], taint["value"], taint["effect"]) for taint in node["spec"]["taints"]}
+    assert taints >= {
+        ("vkprovider.io/virtual-node", "true", "NoExecute"),
+        ("vkprovider.io/env", "default", "NoExecute"),
+    }
+    addresses = {entry["type"]: entry["address"] for entry in node["status"]["addresses"]}
+    assert addresses["Hostname"] == worker.node
+    assert addresses["ExternalIP"] == "198.51.100.3"
+    assert node["status"]["capacity"] == {
+        "cpu": "64",
+        "memory": "256Gi",
+        "pods": "200",
+        "vkprovider.io/lab-nodes": "400",
+        "vkprovider.io/ports": "6k",
+    }
+
+
+def test_conditions_are_those_of_a_kubelet(cluster: Cluster) -> None:
+    node = cluster.node(cluster.workers[0])
+    expected = {
+        "MemoryPressure": "False",
+        "DiskPressure": "False",
+        "PIDPressure": "False",
+        "NetworkUnavailable": "False",
+    }
+    assert {kind: condition(node, kind)["status"] for kind in expected} == expected
+    assert condition(node, "Ready")["reason"] == "WorkerReady"
+
+
+def test_address_that_is_a_name_is_resolved_and_kept(cluster: Cluster) -> None:
+    worker = cluster.workers[1]
+    path = f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}"
+
+    def addresses() -> dict[str, str]:
+        node = cluster.node(worker)
+        assert node
+        return {entry["type"]: entry["address"] for entry in node["status"]["addresses"]}
+
+    cluster.patch(path, {"spec": {"address": "localhost"}})
+    try:
+        until(lambda: addresses().get("ExternalDNS") == "localhost")
+        assert addresses()["ExternalIP"] in {"127.0.0.1", "::1"}
+    finally:
+        cluster.patch(path, {"spec": {"address": worker.worker.address}})
+    until(lambda: addresses().get("ExternalIP") == worker.worker.address and "ExternalDNS" not in addresses())
+
+
+def test_calm_node_is_written_by_nobody(cluster: Cluster) -> None:
+    """R004-026, R004-051: an idle node costs a Lease now and then, and no status."""
+    from_start = [cluster.node(worker) for worker in cluster.workers]
+    rounds = cluster.workers[0].last_request()
+    until(lambda: cluster.workers[0].last_request() >= rounds + 4, 15, "the worker is not probed")
+    assert [node and node["metadata"]["resourceVersion"] for node in from_start] == [
+        node and node["metadata"]["resourceVersion"] for node in map(cluster.node, cluster.workers)
+    ]

@@ -1,0 +1,125 @@
+"""The lablet controller's environment variables, observed on a running provider (R000-115…122)."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.topologies import definition, pod, topology
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+
+NAMESPACE = "vkprovider-system"
+SETTINGS = {
+    "ETCD_HOST": "etcd.example.com",
+    "ETCD_PORT": "2390",
+    "CONTROL_PLANE_API_URL": "http://control-plane.example.com",
+    "LABLET_CONTROLLER_INSTANCE_ID": "replica-under-test",
+    "LEADER_LEASE_TTL": "9",
+    "RECONCILE_INTERVAL": "1",
+    "LAB_START_TIMEOUT": "2",
+    "CONFIG_EXTRACT_ON_STOP": "false",
+    "PORT_RANGE_START": "15000",
+    "PORT_RANGE_END": "15099",
+    "PORTS_PER_INSTANCE_MAX": "5",
+    "LDS_API_URL": "http://lds.example.com",
+    "LDS_API_TIMEOUT": "7",
+    "S3_ENDPOINT": "http://s3.example.com",
+    "S3_ACCESS_KEY": "an-access-key-nobody-may-read",
+    "S3_SECRET_KEY": "a-secret-key-nobody-may-read",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    made = Sandbox.up(
+        "settings",
+        directory=tmp_path_factory.mktemp("sandbox"),
+        workers=1,
+        provider_env=SETTINGS,
+        worker_args=[["--boot-seconds=0.2", "--boot=csr1000v=86400"]],
+        worker_spec={"portRange": None},
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+def log(cluster: Cluster) -> list[dict[str, Any]]:
+    text = cluster.sandbox.layout.log("provider-1").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_instance_id_is_on_the_health_page_and_owns_the_worker(cluster: Cluster) -> None:
+    assert cluster.health()["instance_id"] == "replica-under-test"
+    [worker] = cluster.workers
+    assert cluster.cmlworker(worker)["status"]["owner"] == "replica-under-test"
+    lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{worker.node}")
+    assert lease
+    assert lease["spec"]["holderIdentity"] == "replica-under-test"
+
+
+def test_lease_ttl_is_how_long_the_membership_is_good_for(cluster: Cluster) -> None:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/vkprovider-replica-replica-under-test"
+    lease = cluster.get(path)
+    assert lease
+    assert lease["spec"]["leaseDurationSeconds"] == 9
+
+
+def test_port_range_is_the_capacity_of_a_worker_without_one(cluster: Cluster) -> None:
+    [worker] = cluster.workers
+    assert "portRange" not in cluster.cmlworker(worker)["spec"]
+    node = cluster.node(worker)
+    assert node
+    assert node["status"]["capacity"]["vkprovider.io/ports"] == "100"
+
+
+def test_a_lab_that_does_not_start_in_time_fails_with_a_reason(cluster: Cluster, namespace: str) -> None:
+    cluster.define(definition("slow", topology({"r1": "csr1000v"})))
+    cluster.apply(pod("slow", "slow", restartPolicy="Never"), namespace=namespace)
+
+    def failed() -> bool:
+        found = cluster.pod(namespace, "slow")
+        assert found
+        assert found["status"]["phase"] == "Failed", found["status"]
+        assert found["status"]["reason"] == "LabStartTimeout"
+        return True
+
+    until(failed, 20)
+    assert cluster.workers[0].labs() == []
+    notes = [event["message"] for event in cluster.events(namespace, "slow") if event["reason"] == "LabStartTimeout"]
+    assert any("not booted 2 s after the start: r1" in note for note in notes)
+
+
+def test_reconcile_interval_is_how_often_a_missing_source_is_looked_for(cluster: Cluster, namespace: str) -> None:
+    reader = ("--clusterrole=vkprovider-topology-reader", f"--serviceaccount={NAMESPACE}:vkprovider")
+    cluster.kubectl("create", "rolebinding", "topologies", *reader, f"--namespace={namespace}")
+    wanted = definition("late")
+    wanted["spec"]["source"] = {"configMap": {"namespace": namespace, "name": "late", "key": "cml.yaml"}}
+    cluster.apply(wanted)
+    cluster.delete_later("labletdefinition", "late")
+
+    def ready() -> dict[str, Any]:
+        found = cluster.get("/apis/vkprovider.io/v1alpha1/labletdefinitions/late")
+        conditions = (found or {}).get("status", {}).get("conditions", [{}])
+        first: dict[str, Any] = conditions[0]
+        return first
+
+    until(lambda: ready().get("reason") == "SourceNotFound")
+    source = f"--from-literal=cml.yaml={topology({'h0': 'alpine'})}"
+    cluster.kubectl("create", "configmap", "late", source, f"--namespace={namespace}")
+    until(lambda: ready().get("status") == "True", 10)  # the default interval is 30 s
+
+
+def test_settings_without_effect_are_named_in_the_log_once(cluster: Cluster) -> None:
+    named = [line["setting"] for line in log(cluster) if line["event"] == "setting accepted and not used"]
+    assert {"ETCD_HOST", "ETCD_PORT", "CONTROL_PLANE_API_URL"} <= set(named)
+    assert len(named) == len(set(named))
+
+
+def test_secrets_are_in_no_log(cluster: Cluster) -> None:
+    assert log(cluster)
+    for path in cluster.sandbox.layout.logs.iterdir():
+        assert "nobody-may-read" not in path.read_text(encoding="utf-8", errors="replace"), path.name

@@ -1,0 +1,113 @@
+"""What all tests share: one sandbox for the cluster tests, and what a failed one left behind."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+from vkprovider.kube.client import KubeClient
+from vkprovider.sandbox import Sandbox, SandboxError
+from vkprovider.sandbox.build import ensure_programs
+
+WORKERS = (
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.8.1+build.14"),
+)
+"""Arguments of the three simulated workers: hosts boot within a second, `iosv` slowly, `csr1000v` never."""
+
+SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_INTERVAL": "5"}
+"""Of the provider, so that tests need not wait long."""
+
+
+def pytest_sessionstart() -> None:
+    """Keep plugins that ask for the current event loop from creating one, which nobody would close (Python 3.11)."""
+    asyncio.set_event_loop(None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane before the first test: it takes minutes once, which no test's timeout allows for."""
+    config = session.config
+    if config.option.collectonly or not any(item.get_closest_marker("cluster") for item in session.items):
+        return
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    try:
+        ensure_programs(lambda line: reporter.write_line(line) if reporter else None)
+    except SandboxError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the control plane by where it stands."""
+    home = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(home / "cluster"):
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what a failed cluster test left."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and isinstance(cluster, Cluster):
+        try:
+            report.sections.append((f"the cluster after {report.when}", cluster.describe()))
+        except (SandboxError, OSError) as error:
+            report.sections.append(("the cluster", f"cannot be asked: {error}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One sandbox for all cluster tests: three simulated workers, one provider replica, an audit log.
+
+    Workers 1 and 3 are in `zone-a`, 2 in `zone-b`; 1 and 2 are CML 2.9.1, 3 is 2.8.1.
+    """
+    directory = tmp_path_factory.mktemp("sandbox")
+    made = Sandbox.up(
+        "tests",
+        directory=directory,
+        workers=len(WORKERS),
+        audit=True,
+        provider_env=SETTINGS,
+        worker_args=WORKERS,
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+@pytest.fixture
+def cluster(sandbox: Sandbox) -> Iterator[Cluster]:
+    """The sandbox as a test uses it; healed at the end of the test."""
+    cluster = Cluster(sandbox)
+    yield cluster
+    cluster.heal()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for one test; at its end it must become empty."""
+    stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:50].strip("-")
+    [name] = cluster.kubectl("create", "-f", "-", "-o", "name", input=NAMESPACE % f"{stem}-").stdout.split()
+    name = name.removeprefix("namespace/")
+    yield name
+    # The namespace's own controller waits 5 s before it deletes anything.
+    cluster.kubectl("delete", "all", "--all", f"--namespace={name}", "--wait=false")
+    cluster.wait_gone(name)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+NAMESPACE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "%s"}}'
+
+
+@pytest.fixture
+async def kube(sandbox: Sandbox) -> AsyncIterator[KubeClient]:
+    """The project's own client, as admin."""
+    client = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig))
+    yield client
+    await client.close()

@@ -1,0 +1,33 @@
+"""Fault scenarios run with the settings that users have: no shortened times."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+from vkprovider.sandbox import Sandbox
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every scenario, so that it is chosen and timed as one."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.fault)
+            item.add_marker(pytest.mark.timeout(1200))
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox of its own for each scenario: two simulated workers, one provider replica, an audit log."""
+    directory = tmp_path_factory.mktemp("faults")
+    with Sandbox.up("faults", directory=directory, workers=2, audit=True, tied=True) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(sandbox: Sandbox) -> Iterator[Cluster]:
+    """The sandbox as a scenario uses it; healed at the end."""
+    cluster = Cluster(sandbox)
+    yield cluster
+    cluster.heal()

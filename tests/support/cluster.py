@@ -1,0 +1,242 @@
+"""A sandbox, as cluster tests use it: kubectl as a user would, the API for polling, one simulator per worker."""
+
+import http.client
+import json
+import ssl
+import subprocess
+from typing import Any
+
+from tests.support.simulator import Simulator
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+
+PODS = "/api/v1/namespaces/{}/pods"
+
+
+class Refused(Exception):  # noqa: N818 (reads well in `pytest.raises`)
+    """The API server refused; `status` and `reason` are its own."""
+
+    def __init__(self, status: int, answer: dict[str, Any]) -> None:
+        super().__init__(f"{status} {answer.get('reason')}: {answer.get('message')}")
+        self.status = status
+        self.reason = str(answer.get("reason", ""))
+
+
+class Cluster:
+    """What tests do to the sandbox; `heal` undoes it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.workers = [Simulator(worker) for worker in sandbox.workers]
+        self.provider_url = sandbox.process("provider-1").url
+        pki = sandbox.layout.pki
+        self._context = ssl.create_default_context(cafile=str(pki / "server-ca.crt"))
+        self._context.load_cert_chain(str(pki / "admin.crt"), str(pki / "admin.key"))
+        self._server = sandbox.process("kube-apiserver").url.removeprefix("https://")
+        self._created: list[tuple[str, ...]] = []
+
+    # -------------------------------------------------------------------------------------- the API server
+    def kubectl(
+        self,
+        *arguments: str,
+        input: str | None = None,  # noqa: A002 (as in subprocess.run)
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as admin; raises SandboxError with what kubectl said."""
+        return self.sandbox.kubectl(*arguments, input=input, check=check)
+
+    def apply(self, *objects: dict[str, Any], namespace: str = "default") -> None:
+        """`kubectl apply` objects; those without a namespace go to this one."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        where = [] if namespace == "default" else [f"--namespace={namespace}"]  # it would refuse those of another one
+        self.kubectl("apply", "-f", "-", *where, input=json.dumps(listed))
+
+    def define(self, *definitions: dict[str, Any]) -> None:
+        """Apply LabletDefinitions, wait for their RuntimeClasses, and delete them at the end of the test."""
+        for item in definitions:  # an earlier test's may still be held by its last lablet
+            path = f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{item['metadata']['name']}"
+            until(lambda path=path: not is_leaving(self.get(path)), 15, f"{path} is being deleted")  # type: ignore[misc]
+        self.apply(*definitions)
+        for item in definitions:
+            name = item["metadata"]["name"]
+            self.delete_later("labletdefinition", name)
+            until(lambda name=name: self.get(f"/apis/node.k8s.io/v1/runtimeclasses/{name}"), 10, f"RuntimeClass {name}")  # type: ignore[misc]
+
+    def delete_later(self, *what: str) -> None:
+        """`kubectl delete` this at the end of the test, when the namespace of the test is empty."""
+        self._created.append(what)
+
+    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
+        """Send one request as admin and give the decoded answer.
+
+        Raises:
+            Refused: By the API server.
+        """
+        connection = http.client.HTTPSConnection(self._server, timeout=15, context=self._context)
+        try:
+            payload = None if body is None else json.dumps(body)
+            connection.request(method, path, payload, {"Content-Type": content_type, "Accept": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        decoded = json.loads(text) if text.startswith(b"{") else text.decode()
+        if answer.status >= 400:
+            raise Refused(answer.status, decoded if isinstance(decoded, dict) else {"message": decoded})
+        return decoded
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Read an object by its path, such as `/api/v1/nodes/vnode.worker-1`; None if there is none."""
+        try:
+            found: dict[str, Any] = self.request("GET", path)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+        return found
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        """List a collection, such as `/api/v1/nodes?labelSelector=…`."""
+        items: list[dict[str, Any]] = self.request("GET", path)["items"]
+        return items
+
+    def patch(self, path: str, body: object) -> dict[str, Any]:
+        """Merge-patch an object."""
+        patched: dict[str, Any] = self.request("PATCH", path, body, "application/merge-patch+json")
+        return patched
+
+    # -------------------------------------------------------------------------------------- objects of interest
+    def pods(self, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+        """List the Pods of a namespace, those that are being deleted too."""
+        query = f"?labelSelector={selector}" if selector else ""
+        return self.items(PODS.format(namespace) + query)
+
+    def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Read a Pod."""
+        return self.get(f"{PODS.format(namespace)}/{name}")
+
+    def node(self, worker: Simulator) -> dict[str, Any] | None:
+        """Read the Node of a worker."""
+        return self.get(f"/api/v1/nodes/{worker.node}")
+
+    def cmlworker(self, worker: Simulator) -> dict[str, Any]:
+        """Read the CMLWorker of a worker."""
+        found = self.get(f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}")
+        assert found
+        return found
+
+    def events(self, namespace: str, name: str) -> list[dict[str, Any]]:
+        """List the Events about an object; those of cluster-scoped objects are in `default`."""
+        return self.items(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
+
+    def wait_ready(
+        self, namespace: str, count: int, selector: str = "", within_s: float = 30.0
+    ) -> list[dict[str, Any]]:
+        """Wait until a namespace has exactly so many Pods and all are Ready; give them."""
+
+        def ready() -> list[dict[str, Any]]:
+            pods = self.pods(namespace, selector)
+            states = {pod["metadata"]["name"]: summary(pod) for pod in pods}
+            assert len(pods) == count, states
+            assert all(is_ready(pod) for pod in pods), states
+            return pods
+
+        return until(ready, within_s) if count else []
+
+    def wait_gone(self, namespace: str, selector: str = "", within_s: float = 30.0) -> None:
+        """Wait until a namespace has no Pods."""
+        until(lambda: not self.pods(namespace, selector), within_s, f"pods left in {namespace}")
+
+    def simulator_of(self, pod: dict[str, Any]) -> Simulator:
+        """Give the simulated worker that a Pod is bound to."""
+        return next(worker for worker in self.workers if worker.node == pod["spec"]["nodeName"])
+
+    def lab_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:
+        """Find a Pod's lab on its worker."""
+        return self.simulator_of(pod).lab_of(pod["metadata"]["uid"])
+
+    def health(self) -> dict[str, Any]:
+        """Read the provider's /health."""
+        host = self.provider_url.removeprefix("http://")
+        connection = http.client.HTTPConnection(host, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            answer: dict[str, Any] = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return answer
+
+    # -------------------------------------------------------------------------------------- the end of a test
+    def heal(self) -> None:
+        """End faults, start what is stopped, delete what the test created, wait for all nodes to be Ready."""
+        for status in self.sandbox.processes():
+            if status.state == "stopped":
+                self.sandbox.start(status.name)
+        for worker in self.workers:
+            until(lambda worker=worker: listening(worker), 10, f"{worker.name} does not listen")  # type: ignore[misc]
+            worker.clear_faults()
+        while self._created:
+            self.kubectl("delete", *self._created.pop(), "--ignore-not-found", "--wait=false")
+        for worker in self.workers:
+            until(lambda worker=worker: is_ready(self.node(worker)), 30, f"{worker.node} is not Ready")  # type: ignore[misc]
+
+    def describe(self) -> str:
+        """Tell what a failed test left: objects, Events, the end of the provider's log."""
+        parts = []
+        for arguments in (
+            ("get", "nodes,cmlw,ldef,runtimeclasses", "-o", "wide"),
+            ("get", "pods", "-A", "-o", "wide"),
+            ("get", "events", "-A", "--sort-by=.lastTimestamp"),
+        ):
+            result = self.kubectl(*arguments, check=False)
+            parts.append(
+                f"$ kubectl {' '.join(arguments)}\n" + "\n".join(result.stdout.splitlines()[-60:]) + result.stderr
+            )
+        log = self.sandbox.layout.log("provider-1").read_text(errors="replace").splitlines()[-40:]
+        return "\n\n".join([*parts, "provider-1's log ends:", *log])
+
+
+def listening(worker: Simulator) -> bool:
+    """Tell whether a simulator answers."""
+    try:
+        worker.admin("GET", "/faults")
+    except OSError:
+        return False
+    return True
+
+
+def condition(item: dict[str, Any] | None, kind: str) -> dict[str, Any]:
+    """Give a condition of a Pod, Node or custom resource; empty if there is none."""
+    conditions = (item or {}).get("status", {}).get("conditions", [])
+    return next((entry for entry in conditions if entry["type"] == kind), {})
+
+
+def is_leaving(item: dict[str, Any] | None) -> bool:
+    """Tell whether an object is being deleted."""
+    return item is not None and "deletionTimestamp" in item["metadata"]
+
+
+def is_ready(item: dict[str, Any] | None) -> bool:
+    """Tell whether the condition Ready is True."""
+    return condition(item, "Ready").get("status") == "True"
+
+
+def container(pod: dict[str, Any] | None, name: str = "lab") -> dict[str, Any]:
+    """Give the status of a container: `state`, `ready`, `restartCount`; empty if there is none."""
+    statuses = (pod or {}).get("status", {}).get("containerStatuses", [])
+    return next((entry for entry in statuses if entry["name"] == name), {})
+
+
+def waiting_reason(pod: dict[str, Any] | None, name: str = "lab") -> str:
+    """Give the reason why a container waits; empty if it does not."""
+    return str(container(pod, name).get("state", {}).get("waiting", {}).get("reason", ""))
+
+
+def summary(pod: dict[str, Any]) -> str:
+    """Tell in a few words how a Pod fares."""
+    status = pod.get("status", {})
+    states = [
+        f"{entry['name']}={next(iter(entry.get('state', {})), '?')}" for entry in status.get("containerStatuses", [])
+    ]
+    words = [status.get("phase", "?"), *states, waiting_reason(pod), "Ready" if is_ready(pod) else "not Ready"]
+    return " ".join(filter(None, words))

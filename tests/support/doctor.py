@@ -1,0 +1,50 @@
+"""`vkprovider doctor` as tests ask it: in this process, for one object."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.support.cluster import Cluster
+from tests.support.waiting import until
+from vkprovider.app.doctor.findings import Finding, Level, Report
+from vkprovider.app.doctor.gather import Doctor
+from vkprovider.kube.client import KubeClient
+from vkprovider.sandbox.content import NAMESPACE, find_manifests
+
+
+def examine(cluster: Cluster, *, probe: bool = True) -> Report:
+    """Examine the sandbox as its admin."""
+
+    async def run() -> Report:
+        kube = await KubeClient.connect(kubeconfig=str(cluster.sandbox.kubeconfig))
+        try:
+            manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
+            return await Doctor(kube, context="test", namespace=NAMESPACE, manifest=manifest, probe=probe).examine()
+        finally:
+            await kube.close()
+
+    with ThreadPoolExecutor(1) as thread:  # a loop of its own, which leaves pytest's alone
+        return thread.submit(asyncio.run, run()).result()
+
+
+def faults_of(cluster: Cluster, about: str) -> list[Finding]:
+    """Give the faults of the objects whose `Kind/name` begins so."""
+    return [f for f in examine(cluster).findings if f.object.startswith(about) and f.level is Level.FAULT]
+
+
+def diagnosed(cluster: Cluster, about: str, reason: str, within_s: float = 5) -> Finding:
+    """Wait until the doctor prints exactly one line about an object, with this reason and a remedy; give it."""
+
+    def line() -> Finding:
+        found = faults_of(cluster, about)
+        assert [f.reason for f in found] == [reason], found
+        return found[0]
+
+    finding = until(line, within_s)
+    assert finding.remedy, finding
+    assert "\n" not in finding.line
+    return finding
+
+
+def healthy(cluster: Cluster, about: str, within_s: float = 5) -> None:
+    """Wait until the doctor finds no fault of an object."""
+    until(lambda: not faults_of(cluster, about), within_s, f"the doctor still finds a fault of {about}")

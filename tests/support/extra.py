@@ -1,0 +1,130 @@
+"""One more simulated worker, of an environment of its own: it may be broken without harm to other tests."""
+
+import datetime as dt
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import vkprovider
+from tests.support.cluster import Cluster, is_ready
+from tests.support.simulator import Simulator
+from tests.support.waiting import until
+from vkprovider.sandbox import Worker
+from vkprovider.sim.tls import self_signed
+
+SYSTEM = "vkprovider-system"
+ACCOUNT = {"username": "vkprovider", "password": "extra-Pa55"}
+CMLWORKERS = "/apis/vkprovider.io/v1alpha1/cmlworkers"
+
+
+def secret(name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """Make a Secret in the provider's namespace."""
+    meta = {"name": name, "namespace": SYSTEM}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(data)}
+
+
+def cmlworker(name: str, url: str, **spec: Any) -> dict[str, Any]:
+    """Make a CMLWorker whose environment is its name; fields that are None are left out."""
+    fields: dict[str, Any] = {
+        "url": url,
+        "address": "198.51.100.200",
+        "environment": name,
+        "credentialsSecretName": name,
+        "tls": {"insecureSkipVerify": True},
+        "capacity": {"cpu": "16", "memory": "32Gi", "labs": 50, "labNodes": 100},
+    }
+    fields = {key: value for key, value in {**fields, **spec}.items() if value is not None}
+    return {
+        "apiVersion": "vkprovider.io/v1alpha1",
+        "kind": "CMLWorker",
+        "metadata": {"name": name},
+        "spec": fields,
+    }
+
+
+def expired_certificate(host: str, days: int = 400) -> tuple[bytes, bytes]:
+    """Make a certificate that has expired, and its key, PEM."""
+    return self_signed(host, dt.datetime.now(dt.UTC) - dt.timedelta(days=days))
+
+
+class Program:
+    """`vkprovider sim cml` as a process of the test."""
+
+    def __init__(self, *arguments: str, tls: bool = True) -> None:
+        command = [sys.executable, "-m", "vkprovider", "sim", "cml", "--listen=127.0.0.1:0"]
+        command += [f"--username={ACCOUNT['username']}", *(["--tls"] if tls else []), *arguments]
+        home = str(Path(vkprovider.__file__).parents[1])
+        environ = {"VKPROVIDER_SIM_PASSWORD": ACCOUNT["password"], "PYTHONPATH": home}
+        self._process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)  # noqa: S603 (ours)
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        self.url = line.split()[-1] if line else ""
+        assert self.url.startswith("http"), line
+
+    def close(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.communicate(timeout=10)
+
+
+class Extra:
+    """A CMLWorker with its Secret, and the simulator behind it."""
+
+    def __init__(self, cluster: Cluster, name: str, url: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        worker = Worker(name, url, "198.51.100.200", ACCOUNT["username"], ACCOUNT["password"], 1, "")
+        self.simulator = Simulator(worker)
+
+    @property
+    def path(self) -> str:
+        """Of the CMLWorker."""
+        return f"{CMLWORKERS}/{self.name}"
+
+    @property
+    def node(self) -> dict[str, Any] | None:
+        """The Node."""
+        return self.cluster.get(f"/api/v1/nodes/vnode.{self.name}")
+
+    def wait_ready(self, within_s: float = 15) -> None:
+        """Wait until CMLWorker and Node are Ready."""
+        until(lambda: is_ready(self.cluster.get(self.path)), within_s, f"{self.name} is not Ready")
+        until(lambda: is_ready(self.node), within_s, f"vnode.{self.name} is not Ready")
+
+    def claims(self) -> str:
+        """The text of the claims; empty if there are none."""
+        path = f"/api/v1/namespaces/{SYSTEM}/configmaps/{self.name}-port-allocations"
+        found = self.cluster.get(path)
+        return "".join((found or {}).get("data", {}).values())
+
+    def left_behind(self, pod_uids: Sequence[str] = ()) -> list[str]:
+        """Name what is left of lablets: labs on the worker, rows in the claims."""
+        labs = [lab["lab_title"] for lab in self.simulator.labs()]
+        return labs + [f"claim of {uid}" for uid in pod_uids if uid in self.claims()]
+
+
+@contextmanager
+def extra_worker(cluster: Cluster, name: str, *arguments: str, **spec: Any) -> Iterator[Extra]:
+    """Run one more simulator with its CMLWorker, and remove both.
+
+    Args:
+        cluster: The sandbox.
+        name: Of the CMLWorker, its Secret and its environment.
+        *arguments: Of `vkprovider sim cml`.
+        **spec: Of the CMLWorker.
+    """
+    program = Program(*arguments)
+    try:
+        cluster.apply(secret(name, ACCOUNT), namespace=SYSTEM)
+        cluster.apply(cmlworker(name, program.url, **spec))
+        try:
+            yield Extra(cluster, name, program.url)
+        finally:
+            cluster.kubectl("delete", "cmlworker", name, "--ignore-not-found", "--timeout=30s")
+            cluster.kubectl("delete", "secret", name, f"--namespace={SYSTEM}", "--ignore-not-found")
+            until(lambda: cluster.get(f"/api/v1/nodes/vnode.{name}") is None, 15, f"Node vnode.{name} stays")
+    finally:
+        program.close()
