@@ -1,0 +1,1 @@
+"""Benchmarks: what the bridge costs, seen from outside. `make bench [ONLY=name]`."""

@@ -1,0 +1,24 @@
+"""`python -m bench [NAME]`: run the benchmarks, print their figures as a table, fail where an aim is missed."""
+
+import asyncio
+import sys
+
+from bench import main_job, throughput
+from bench.figures import finish
+
+BENCHMARKS = {"main-job": main_job.run, "throughput": throughput.run}
+
+
+def main() -> int:
+    """Run those that are named, or all."""
+    wanted = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in wanted if name not in BENCHMARKS]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    held = [finish(name, asyncio.run(BENCHMARKS[name]())) for name in wanted]
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

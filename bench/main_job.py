@@ -1,0 +1,104 @@
+"""The main job: 200 lablets on 10 simulated workers that take their time, and what the bridge adds to it.
+
+The bridge's own share is what lies between two things seen from outside: the Pod bound (a watch) and its import seen
+by the simulator; the first answer of the simulator that shows the lab converged and the Pod Ready (the watch).
+"""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+from bench.figures import Figures, percentile
+from bench.outside import Watcher, audited, cpu_s, resident_peak_mb
+from bench.throughput import deployment, prepare
+from vkprovider.sandbox import Sandbox
+
+LABLETS = 200
+WORKERS = 10
+TOPOLOGY = """
+lab: {version: 0.1.0, title: pair, description: '', notes: ''}
+nodes:
+- {id: n0, label: h0, node_definition: alpine, x: 0, y: 0, interfaces: [{id: i0, label: eth0, slot: 0, type: physical}]}
+- {id: n1, label: h1, node_definition: alpine, x: 9, y: 0, interfaces: [{id: i0, label: eth0, slot: 0, type: physical}]}
+links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]
+"""
+
+
+async def run() -> Figures:
+    """Measure."""
+    sandbox = await asyncio.to_thread(
+        Sandbox.up,
+        "bench-main-job",
+        workers=WORKERS,
+        audit=True,
+        tied=True,
+        worker_args=[["--boot-seconds", "5-20", "--latency-ms", "50", "--seed", str(n)] for n in range(WORKERS)],
+        on_progress=print,
+    )
+    try:
+        prepare(sandbox, TOPOLOGY)
+        return await _measure(sandbox)
+    finally:
+        await asyncio.to_thread(sandbox.down)
+
+
+async def _measure(sandbox: Sandbox) -> Figures:
+    assert sandbox.audit_log is not None
+    pid = sandbox.process("provider-1").pid
+    assert pid is not None
+    audit_from, cpu_from = sandbox.audit_log.stat().st_size, cpu_s(pid)
+    watcher = Watcher(sandbox.kubeconfig)
+    watching = asyncio.create_task(watcher.run())
+    try:
+        created = time.time()
+        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(LABLETS))
+        await watcher.until("ready", LABLETS, 300)
+        await asyncio.sleep(5.0)
+        scaled = time.time()
+        await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
+        await watcher.until("gone", LABLETS, 300)
+        await asyncio.sleep(3.0)
+    finally:
+        watching.cancel()
+    imports, converged = _simulator_times(sandbox)
+    lives = watcher.lives
+    assert len(lives) == LABLETS, f"{len(lives)} pods were seen"
+    assert set(imports) == set(converged) == set(lives), "a lablet was not imported or not seen converged"
+    to_import = [1000 * (imports[uid] - life.bound) for uid, life in lives.items()]
+    to_ready = [1000 * (life.ready - converged[uid]) for uid, life in lives.items()]
+    writes = audited(sandbox.audit_log, audit_from)
+    return {
+        "create to all Ready": (max(life.ready for life in lives.values()) - created, "s"),
+        "scale to 0 to all gone": (max(life.gone for life in lives.values()) - scaled, "s"),
+        "bound to import p50": (percentile(to_import, 0.5), "ms"),
+        "bound to import p99": (percentile(to_import, 0.99), "ms"),
+        "converged to Ready p50": (percentile(to_ready, 0.5), "ms"),
+        "converged to Ready p99": (percentile(to_ready, 0.99), "ms"),
+        "status writes per lablet": (writes["pods/status"] / LABLETS, "writes"),
+        "events per lablet": (writes["events"] / LABLETS, "writes"),
+        "deletes per lablet": (writes["delete pods"] / LABLETS, "writes"),
+        "claim writes per lablet": (writes["claims"] / LABLETS, "writes"),
+        "other writes": (float(writes["other"] + writes["leases"]), "writes"),
+        "refused writes": (float(writes["failed"]), "writes"),
+        "provider CPU": (cpu_s(pid) - cpu_from, "s"),
+        "provider resident": (resident_peak_mb(pid), "MB"),
+    }
+
+
+def _simulator_times(sandbox: Sandbox) -> tuple[dict[str, float], dict[str, float]]:
+    """Read from the access logs when each lablet was imported, and when an answer first showed it converged."""
+    imports: dict[str, float] = {}
+    converged: dict[str, float] = {}
+    for worker in sandbox.workers:
+        assert worker.access_log is not None
+        titles: dict[str, str] = {}
+        for raw in Path(worker.access_log).read_text().splitlines():
+            entry = json.loads(raw)
+            if entry.get("lab"):
+                uid = entry["title"][-36:]
+                assert uid not in imports, f"pod {uid} was imported twice"
+                titles[entry["lab"]], imports[uid] = uid, entry["arrived_unix_s"]
+            for lab_id in entry.get("converged", ()):
+                converged.setdefault(titles[lab_id], entry["answered_unix_s"])
+    return imports, converged
