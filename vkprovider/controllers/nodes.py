@@ -336,8 +336,11 @@ class NodeWriter:
         return True
 
     async def remove(self, worker: str) -> None:
-        """Delete a worker's Node, if it is ours."""
-        node = self._node(names.node_name(worker))
+        """Delete a worker's Node, if it is ours.
+
+        It is asked for: who deletes a CMLWorker just after it was made comes before the event of its Node.
+        """
+        node = await self._read(names.node_name(worker))
         if node is None or not nodes.ours(node, self._ctx.installation):
             return
         try:
