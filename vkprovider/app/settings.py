@@ -145,7 +145,7 @@ class Settings(BaseModel):
         2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
     )
     api_in_flight_max: int = Field(
-        48,
+        32,
         validation_alias="VKPROVIDER_API_IN_FLIGHT",
         ge=1,
         description="Requests that may await the API server's answer; each one takes a connection.",

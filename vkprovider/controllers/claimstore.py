@@ -22,7 +22,7 @@ from vkprovider.domain.claims import Claim
 
 _log: Final = structlog.get_logger(__name__)
 
-LAZY_S: Final = 3.0
+LAZY_S: Final = 5.0
 """How long a change that nobody waits for may wait for company."""
 
 _decoder: Final = msgspec.json.Decoder(ConfigMap)
