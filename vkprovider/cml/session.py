@@ -16,6 +16,7 @@ from tunnels.errors import TransportError
 from vkprovider.api.errors import DeadlineExceeded, OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.cml import answers
 from vkprovider.cml.allow import BASE
+from vkprovider.cml.calls import CALLS, code_of
 from vkprovider.cml.spi import Credentials, CredentialsReader
 from vkprovider.cml.wire import CmlSystemInformation
 
@@ -155,13 +156,17 @@ class CmlSession:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         if path == "/authenticate":
             headers["Content-Type"] = "application/json"
-        left_s = max(0.001, end - asyncio.get_running_loop().time())
+        now_s = asyncio.get_running_loop().time
+        began_s = now_s()
         try:
-            return await self._transport.request(
-                method, BASE + path, params=params, body=body, headers=headers, deadline_s=left_s
+            response = await self._transport.request(
+                method, BASE + path, params=params, body=body, headers=headers, deadline_s=max(0.001, end - began_s)
             )
         except TransportError as error:
+            CALLS.count(method, path, code_of(error), now_s() - began_s)
             raise answers.transport_error(self.address, method, path, error) from error
+        CALLS.count(method, path, str(response.status), now_s() - began_s)
+        return response
 
     async def _renew(self, stale: str | None, end: float) -> str:
         """Give a token other than `stale`; all who wait share one login."""

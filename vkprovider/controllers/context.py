@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import Metadata
 from vkprovider.domain.facts import Limits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
@@ -58,6 +59,12 @@ class Counters:
     claim_writes: int = 0
     fenced: int = 0
     takeovers: int = 0
+    lab_starts_s: dict[str, Histogram] = field(default_factory=dict)
+
+    def lab_started(self, worker: str, took_s: float) -> None:
+        """Count how long a worker took from the request to start a lab until all of it had booted."""
+        histogram = self.lab_starts_s[worker] = self.lab_starts_s.get(worker) or Histogram(LONG_S)
+        histogram.observe(took_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,6 +277,8 @@ class Lablets:
                 lablet.ready_since = 0.0
             elif not lablet.ready_since:
                 lablet.ready_since = self._ctx.now()
+                if lablet.starting_since:
+                    self._ctx.counters.lab_started(worker.name, lablet.ready_since - lablet.starting_since)
                 lablet.retry_at = lablet.starting_since = 0.0
                 lablet.warned = None
             self._teller.move(lablet, report.state)

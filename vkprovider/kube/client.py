@@ -27,6 +27,27 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 USER_AGENT: Final = f"vkprovider/{__version__}"
 """The part before the slash becomes the field manager of plain writes."""
 
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_CORE_AT: Final = 3  # where the resource stands in `/api/v1/…`
+_GROUP_AT: Final = 4  # and in `/apis/<group>/<version>/…`
+
+
+def resource_of(path: str) -> str:
+    """Tell what a path is about, as RBAC names it.
+
+    >>> resource_of("/api/v1/namespaces/a/pods/b/status")
+    'pods/status'
+    >>> resource_of("/apis/vkprovider.io/v1alpha1/cmlworkers/a")
+    'cmlworkers'
+    """
+    words = path.split("/")
+    at = _CORE_AT if path.startswith("/api/") else _GROUP_AT
+    if words[at : at + 1] == ["namespaces"] and len(words) > at + 2:
+        at += 2  # of something in it, not of the namespace itself
+    if len(words) <= at:
+        return "other"
+    return f"{words[at]}/{words[at + 2]}" if len(words) > at + 2 else words[at]
+
 
 class KubeClient:
     """One connection pool to one API server; raw JSON bytes in and out.
@@ -38,6 +59,7 @@ class KubeClient:
         server: The API server's URL.
         namespace: Of the kubeconfig's context, or of the ServiceAccount.
         context: The kubeconfig's; empty in a cluster.
+        writes: Writes that were asked for, by resource (`pods/status`) and verb (`patch`).
     """
 
     def __init__(
@@ -58,6 +80,7 @@ class KubeClient:
         self._bucket = TokenBucket(qps, burst)
         self._in_flight = asyncio.Semaphore(in_flight_max)
         self._transport = Transport(access, reload, user_agent=user_agent)
+        self.writes: dict[tuple[str, str], int] = {}
 
     @classmethod
     async def connect(
@@ -105,7 +128,12 @@ class KubeClient:
     @property
     def errors_total(self) -> int:
         """Requests that were refused or got no answer."""
-        return self._transport.errors_total
+        return sum(self._transport.errors.values())
+
+    @property
+    def errors(self) -> Mapping[str, int]:
+        """The same by status (`403`), or `none` if there was no answer."""
+        return self._transport.errors
 
     async def request(
         self,
@@ -134,6 +162,9 @@ class KubeClient:
         Raises:
             OutsideError: Any of its kinds.
         """
+        if method != "GET":
+            what = resource_of(path), _VERBS.get(method, method)
+            self.writes[what] = self.writes.get(what, 0) + 1
         timeout_s = timeout_s or self._timeout_s
         exchange = self._transport.exchange
         try:
@@ -145,7 +176,7 @@ class KubeClient:
                         method, path, params=params, body=body, content_type=content_type, guard=guard
                     )
         except TimeoutError:
-            self._transport.errors_total += 1
+            self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> bytes:

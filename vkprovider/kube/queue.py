@@ -16,11 +16,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar, get_args
 
 import structlog
 
 from vkprovider.api.errors import Fenced, Throttled, VkproviderError
+from vkprovider.api.histogram import BRIEF_S, COARSE_S, Histogram
 from vkprovider.kube.pace import backoff
 
 K = TypeVar("K", bound=Hashable)
@@ -66,6 +67,8 @@ class KeyedQueue(Generic[K]):
     Attributes:
         failures_total: Runs that raised.
         runs_total: Runs that ended, however.
+        waited_s: Seconds between a key's being due and its run; `ran_s`: seconds of the runs, by outcome.
+        ran_s_of: The same by key, until the key is forgotten; None unless somebody wants it.
     """
 
     def __init__(
@@ -77,7 +80,6 @@ class KeyedQueue(Generic[K]):
         backoff_s: tuple[float, float] = (0.2, 30.0),
         now: Callable[[], float] = time.monotonic,
         rand: Callable[[], float] = random.random,
-        on_result: Callable[[Outcome, float, float], None] | None = None,
     ) -> None:
         """Describe the work; nothing runs before `run`, but `add` already counts.
 
@@ -89,16 +91,17 @@ class KeyedQueue(Generic[K]):
             backoff_s: First and greatest bound of the back-off.
             now: A monotonic clock.
             rand: Evenly between 0 and 1.
-            on_result: Called with the outcome, the seconds waited since due, and the seconds run.
         """
         self.failures_total = 0
         self.runs_total = 0
+        self.waited_s = Histogram(BRIEF_S)
+        self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
+        self.ran_s_of: dict[K, Histogram] | None = None
         self._reconcile = reconcile
         self._workers_max = workers
         self._backoff_s = backoff_s
         self._now = now
         self._rand = rand
-        self._on_result = on_result
         self._ready: OrderedDict[K, float] = OrderedDict()  # since when each is due
         self._later: dict[K, float] = {}  # when each is due
         self._heap: list[tuple[float, int, K]] = []  # of `_later`, and of entries that are no longer true
@@ -138,6 +141,8 @@ class KeyedQueue(Generic[K]):
         self._ready.pop(key, None)
         self._later.pop(key, None)
         self._failures.pop(key, None)
+        if self.ran_s_of is not None:
+            self.ran_s_of.pop(key, None)
         run = self._running.get(key)
         if run is not None:
             run.again_s, run.forgotten = _NEVER_S, True
@@ -256,8 +261,14 @@ class KeyedQueue(Generic[K]):
             self._schedule(key, run.again_s, ended_s)
         if wait_s is not None and not run.forgotten:
             self._schedule(key, ended_s + wait_s, ended_s)
-        if self._on_result is not None:
-            self._on_result(outcome, max(0.0, began_s - due_s), ended_s - began_s)
+        self._measure(key, run, outcome, began_s - due_s, ended_s - began_s)
+
+    def _measure(self, key: K, run: _Run, outcome: Outcome, waited_s: float, ran_s: float) -> None:
+        self.waited_s.observe(max(0.0, waited_s))
+        self.ran_s[outcome].observe(ran_s)
+        if self.ran_s_of is not None and not run.forgotten:
+            histogram = self.ran_s_of[key] = self.ran_s_of.get(key) or Histogram(COARSE_S)
+            histogram.observe(ran_s)
 
     def _failed(self, key: K, run: _Run, error: BaseException) -> float:
         """Count and log a failure; give the seconds to wait.

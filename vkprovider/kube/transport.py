@@ -32,12 +32,12 @@ class Transport:
 
     Attributes:
         requests_total: Requests sent, repetitions included.
-        errors_total: Requests that were refused or got no answer.
+        errors: How many requests were refused, by status (`403`), or got no answer (`none`).
     """
 
     def __init__(self, access: auth.Access, reload: Callable[[], Awaitable[auth.Access]], *, user_agent: str) -> None:
         self.requests_total = 0
-        self.errors_total = 0
+        self.errors: dict[str, int] = {}
         self._user_agent = user_agent
         self._reload = reload
         self._reloading = asyncio.Lock()
@@ -134,7 +134,7 @@ class Transport:
             if answer.status < _REFUSED:
                 return answer
             if answer.status != _UNAUTHORIZED or repeated:
-                self.errors_total += 1
+                self.count_error(str(answer.status))
                 raise answers.refusal(answer.status, answer.body, answer.headers, what)
             repeated = True
             await self._log_in_again(access)
@@ -182,12 +182,16 @@ class Transport:
             raise Invalid(f"{path!r} is no path")
         return target
 
+    def count_error(self, code: str = "none") -> None:
+        """Count a request that was refused or got no answer."""
+        self.errors[code] = self.errors.get(code, 0) + 1
+
     def _broken(self, error: Exception, what: str) -> Exception:
-        self.errors_total += 1
+        self.count_error()
         return answers.broken(error, what, self._access.server)
 
     def _silent(self, what: str, inactivity_s: float) -> DeadlineExceeded:
-        self.errors_total += 1
+        self.count_error()
         return DeadlineExceeded(f"{what}: nothing heard from {self._access.server} for {inactivity_s:g} s")
 
     async def _current(self) -> auth.Access:

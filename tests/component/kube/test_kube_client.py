@@ -10,9 +10,39 @@ from tests.component.kube.apiserver import PODS, ApiServer, pod, refuse
 from tests.component.kube.conftest import until
 from vkprovider.api import errors
 from vkprovider.kube import pool as pool_module
-from vkprovider.kube.client import KubeClient
+from vkprovider.kube.client import KubeClient, resource_of
 
 POD = "/api/v1/namespaces/default/pods/a"
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        (POD, "pods"),
+        (PODS, "pods"),
+        (f"{POD}/status", "pods/status"),
+        ("/api/v1/nodes/a/status", "nodes/status"),
+        ("/api/v1/namespaces", "namespaces"),
+        ("/api/v1/namespaces/a", "namespaces"),
+        ("/apis/coordination.k8s.io/v1/namespaces/a/leases/b", "leases"),
+        ("/apis/vkprovider.io/v1alpha1/cmlworkers/a/status", "cmlworkers/status"),
+        ("/version", "other"),
+        ("nonsense", "other"),
+    ],
+)
+def test_resource_of_a_path(path: str, resource: str) -> None:
+    assert resource_of(path) == resource
+
+
+async def test_writes_are_counted_by_resource_and_verb(server: ApiServer, client: KubeClient) -> None:
+    await client.get(POD)
+    await client.create(PODS, b"{}")
+    await client.merge_patch(f"{POD}/status", b"{}")
+    server.next(refuse(409, "no"))
+    with pytest.raises(errors.Conflict):
+        await client.strategic_patch(f"{POD}/status", b"{}")
+    await client.delete(POD)
+    assert client.writes == {("pods", "create"): 1, ("pods/status", "patch"): 2, ("pods", "delete"): 1}
 
 
 async def test_what_is_sent(server: ApiServer, client: KubeClient) -> None:
@@ -85,7 +115,7 @@ async def test_refusals_become_our_errors_with_the_servers_words(
         await client.get(POD)
     assert type(caught.value) is error
     assert (caught.value.message, caught.value.status) == ('pods "a" said no', status)
-    assert client.errors_total == 1
+    assert (client.errors_total, client.errors) == (1, {str(status): 1})
 
 
 @pytest.mark.parametrize(("header", "after_s"), [("7", 7), ("0", 0), ("soon", 1), ("-5", 0), ("9999999", 300)])

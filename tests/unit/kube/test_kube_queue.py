@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api.errors import Fenced, NotFound, Throttled
-from vkprovider.kube.queue import DONE, KeyedQueue, Outcome, Result
+from vkprovider.kube.queue import DONE, KeyedQueue, Result
 
 pytestmark = pytest.mark.looptime
 
@@ -295,15 +295,28 @@ async def test_drain_waits_for_what_is_due_but_not_for_delays() -> None:
         assert now_s() == 6
 
 
-async def test_outcomes_are_reported() -> None:
-    outcomes: list[tuple[Outcome, float, float]] = []
+async def test_waits_and_runs_are_measured() -> None:
     work = Recorder(2, DONE, RuntimeError("boom"), Fenced("no"))
-    async with working(work, workers=1, on_result=lambda *what: outcomes.append(what), backoff_s=(99, 99)) as queue:
+    async with working(work, workers=1, backoff_s=(99, 99)) as queue:
+        queue.ran_s_of = {}
         queue.add("a")
         queue.add("b")
         queue.add("c")
         await asyncio.sleep(10)
-    assert outcomes == [("ok", 0, 2), ("error", 2, 2), ("fenced", 4, 2)]
+        assert {outcome: (h.count, h.sum) for outcome, h in queue.ran_s.items()} == {
+            "ok": (1, 2),
+            "error": (1, 2),
+            "fenced": (1, 2),
+        }
+        assert (queue.waited_s.count, queue.waited_s.sum) == (3, 0 + 2 + 4)
+        assert {key: h.sum for key, h in queue.ran_s_of.items()} == {"a": 2, "b": 2, "c": 2}
+        queue.forget("b")
+        queue.add("a")
+        await asyncio.sleep(1)
+        queue.forget("a")  # while it runs
+        await asyncio.sleep(5)
+        assert list(queue.ran_s_of) == ["c"]
+        assert queue.ran_s["ok"].count == 2
 
 
 async def test_the_heap_does_not_grow_with_keys_that_are_moved_forward() -> None:
