@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.support.cluster import Cluster
+from tests.support.docs import described
 from tests.support.waiting import until
 from vkprovider.app.doctor.findings import Finding, Level, Report
 from vkprovider.app.doctor.gather import Doctor
@@ -12,7 +13,7 @@ from vkprovider.sandbox.content import NAMESPACE, find_manifests
 
 
 def examine(cluster: Cluster, *, probe: bool = True) -> Report:
-    """Examine the sandbox as its admin."""
+    """Examine the sandbox as its admin; whatever is found to be wrong must have its row in docs/why.md."""
 
     async def run() -> Report:
         kube = await KubeClient.connect(kubeconfig=str(cluster.sandbox.kubeconfig))
@@ -23,7 +24,9 @@ def examine(cluster: Cluster, *, probe: bool = True) -> Report:
             await kube.close()
 
     with ThreadPoolExecutor(1) as thread:  # a loop of its own, which leaves pytest's alone
-        return thread.submit(asyncio.run, run()).result()
+        report = thread.submit(asyncio.run, run()).result()
+    assert [finding for finding in report.findings if not described(finding.reason)] == []
+    return report
 
 
 def faults_of(cluster: Cluster, about: str) -> list[Finding]:

@@ -1,7 +1,7 @@
 """Every reason that vkprovider gives: what it means and what to do about it.
 
 A reason stands in a container's waiting state, a condition or an Event, next to a message with the particulars.
-`docs/reference/reasons.md` is made of this table, and a test finds reasons of the code that it lacks.
+`docs/why.md` is made of these tables, and a test finds reasons of the code that they lack.
 """
 
 from typing import Final, NamedTuple
@@ -124,6 +124,22 @@ HAPPENED: Final = {
     "PodFailed": Reason("Condition Ready of a Pod with phase Failed."),
 }
 """Events and conditions of a Pod that tell what happened."""
+
+CONDITIONS: Final = {
+    "Initialized": Reason("vkprovider has taken the Pod up. Nothing else is initialized."),
+    "ContainersReady": Reason("The same as Ready."),
+    "vkprovider.io/LabImported": Reason(
+        "The Pod's lab is on the worker.", "While it is False, the waiting reason of the container `lab` says why."
+    ),
+    "vkprovider.io/LabConverged": Reason(
+        "Every device of the lab has booted, and the worker answers.", "While it is False, see the condition Ready."
+    ),
+    "NetworkUnavailable": Reason("Of a Node: always False (`RouteCreated`), lablets use the worker's own network."),
+    "MemoryPressure": Reason("Of a Node: always False (`NoMemoryPressure`), CML admits labs by itself."),
+    "DiskPressure": Reason("Of a Node: always False (`NoDiskPressure`), CML admits labs by itself."),
+    "PIDPressure": Reason("Of a Node: always False (`NoPIDPressure`), CML admits labs by itself."),
+}
+"""Types of conditions that vkprovider writes, beside Ready, of which the other tables tell."""
 
 WORKERS: Final = {
     "WorkerReady": Reason("The worker answers and can be used."),
@@ -272,6 +288,7 @@ TABLES: Final = {
     "A Pod on its way (waiting reason)": PROGRESS,
     "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
     "What happened to a Pod (Event, condition)": HAPPENED,
+    "Conditions of a Pod or Node": CONDITIONS,
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
     "Start of the provider (exit)": STARTING,

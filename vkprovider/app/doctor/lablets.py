@@ -42,7 +42,7 @@ def check_definition(resource: CustomResource, runtime_class: RuntimeClass | Non
 
 
 def _definition(about: str, reason: str, message: str) -> Finding:
-    return fault(about, reason, message, remedy_of(DEFINITIONS, reason, "See docs/reference/reasons.md."))
+    return fault(about, reason, message, remedy_of(DEFINITIONS, reason, "See docs/why.md."))
 
 
 def concerns_us(pod: Pod, definitions: Collection[str]) -> bool:

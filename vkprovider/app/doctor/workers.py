@@ -97,7 +97,7 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
 
 
 def _known(about: str, reason: str, message: str) -> Finding:
-    return fault(about, reason, message, remedy_of(WORKERS, reason, "See docs/reference/reasons.md."))
+    return fault(about, reason, message, remedy_of(WORKERS, reason, "See docs/why.md."))
 
 
 def _check_condition(about: str, seen: Seen) -> list[Finding]:

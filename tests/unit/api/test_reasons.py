@@ -1,0 +1,78 @@
+"""docs/why.md: a row with meaning and remedy for every word that the code can say, and no other.
+
+That every reason of the code is in the tables, and none too many, is tested with the generated pages.
+"""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support import docs
+from tests.unit.domain.builders import claim, pod
+from vkprovider.api import reasons, stock_reasons
+from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.reasons import Reason
+from vkprovider.domain import podstatus
+from vkprovider.domain.facts import Report
+from vkprovider.domain.lifecycle import State
+from vkprovider.domain.node import View, down
+
+TABLES: Mapping[str, Mapping[str, Reason]] = {**stock_reasons.TABLES, **reasons.TABLES}
+PAGE = docs.WHY.read_text(encoding="utf-8")
+
+
+def test_page_has_a_row_for_every_reason_and_no_other() -> None:
+    rows = docs.why()
+    assert rows.keys() == {name for table in TABLES.values() for name in table}
+    assert [row.word for row in rows.values() if not row.means or not row.remedy] == []
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_reason_stands_under_the_heading_of_its_table(heading: str) -> None:
+    _, _, rest = PAGE.partition(f"\n## {heading}\n")
+    section = rest.partition("\n## ")[0]
+    assert re.findall(r"^\| `([^`]+)` ", section, re.MULTILINE) == list(TABLES[heading])
+
+
+def test_links_of_the_page_lead_to_its_headings() -> None:
+    anchors = {
+        re.sub(r"[^\w -]", "", line[3:].lower()).replace(" ", "-") for line in PAGE.splitlines() if "## " in line
+    }
+    links = re.findall(r"\]\(#([^)]+)\)", PAGE)
+    assert links
+    assert set(links) <= anchors
+
+
+def test_every_condition_of_a_pod_is_described() -> None:
+    told = set()
+    for report in (
+        Report(State.READY, phase="Running"),
+        Report(State.INSTANTIATING, waiting=("ImportingLab", "m")),
+        Report(State.READY, phase="Running", silent="worker w1 does not answer"),
+        Report(State.FAILED, phase="Failed", terminal=("LabStartTimeout", "too late")),
+    ):
+        told |= {key[0] for key in podstatus.render(pod(), report, claim(), {}, "").conditions}
+    assert {"Ready", "vkprovider.io/LabConverged"} < told
+    assert [type_ for type_ in told if not docs.described(type_)] == []
+
+
+def test_every_condition_of_a_node_is_described() -> None:
+    view = View(
+        worker="w1",
+        uid="u",
+        installation="i",
+        spec=parse_worker_spec({"url": "https://cml-1.example.com"}),
+        version="2.9.1",
+        ip="",
+        dns="",
+        internal_ip="",
+        capacity={},
+        allocatable={},
+        health=down("WorkerUnreachable", "m"),
+        taint_effect="NoExecute",
+        kubelet_version="v1",
+    )
+    told = view.conditions()
+    assert [key[0] for key in told if not docs.described(key[0])] == []
+    assert [key[2] for key in told if f"`{key[2]}`" not in PAGE] == []
