@@ -1,0 +1,119 @@
+"""Where the values of metrics are read: the plain counts of queues, informers, controllers and clients."""
+
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from vkprovider.api import labs as words
+from vkprovider.api.histogram import Histogram
+from vkprovider.api.objects import CustomResource
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.definitions import Definitions
+from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.ownership import Ownership
+from vkprovider.controllers.workers import Workers
+from vkprovider.domain.lifecycle import State
+from vkprovider.kube.informer import Informer
+from vkprovider.kube.queue import KeyedQueue
+
+Sample = tuple[tuple[str, ...], float | Histogram]
+"""Values of the labels, in their order, and what was counted."""
+
+
+class Source(Protocol):
+    """A replica, as far as it is read; see `run.Replica`."""
+
+    ctx: Context
+    resources: Informer[CustomResource]
+    ownership: Ownership
+    definitions: Definitions
+    workers: Workers
+    lablets: Lablets
+
+    @property
+    def informers(self) -> list[Informer[Any]]:
+        """All informers but that of the replicas."""
+
+    def not_ready(self) -> list[str]:
+        """Name what is not known completely yet."""
+
+
+Reader = Callable[[Source], Iterable[Sample]]
+
+
+def value(value: float) -> Iterator[Sample]:
+    """Give the one value of a metric without labels."""
+    yield (), value
+
+
+def by_name(counts: Mapping[str, float | Histogram]) -> Iterator[Sample]:
+    """Give values by the one label."""
+    return (((name,), count) for name, count in counts.items())
+
+
+def queues(replica: Source) -> dict[str, KeyedQueue[str]]:
+    """Name the queues."""
+    return {
+        "workers": replica.workers.queue,
+        "claims": replica.workers.flushes,
+        "lablets": replica.lablets.queue,
+        "definitions": replica.definitions.queue,
+    }
+
+
+def of_queues(read: Callable[[KeyedQueue[str]], float | Histogram]) -> Reader:
+    """Read the same of every queue."""
+    return lambda replica: (((name,), read(queue)) for name, queue in queues(replica).items())
+
+
+def of_informers(read: Callable[[Informer[Any]], float]) -> Reader:
+    """Read the same of every informer."""
+    return lambda replica: (((i.name,), read(i)) for i in [*replica.informers, replica.ownership.members])
+
+
+def reconciles(replica: Source) -> Iterator[Sample]:
+    """Read how long turns took, by queue and outcome."""
+    for name, queue in queues(replica).items():
+        for outcome, histogram in queue.ran_s.items():
+            yield (name, outcome), histogram
+
+
+def lab_starts(replica: Source) -> Iterator[Sample]:
+    """Read how long labs took to boot, of the workers that there are."""
+    starts = replica.ctx.counters.lab_starts_s
+    return by_name({worker: starts[worker] for worker in starts if worker in replica.resources.items})
+
+
+def booted(replica: Source) -> Iterator[Sample]:
+    """Count the booted devices of every lab of ours."""
+    for worker in replica.workers.items.values():
+        for claim in worker.claims.claims.values():
+            if claim.lab_id:
+                nodes = worker.nodes.get(claim.lab_id, ())
+                yield (claim.pod_uid, claim.lab_id), sum(node.state == words.BOOTED for node in nodes)
+
+
+def lablets(replica: Source) -> Iterator[Sample]:
+    """Count lablets by state."""
+    states = Tally(lablet.state for lablet in replica.lablets.items.values())
+    return by_name({str(state): states[state] for state in State} | {"unreported": states[None]})
+
+
+def ready(replica: Source) -> Iterator[Sample]:
+    """Tell which CMLWorkers are Ready."""
+    for name, resource in replica.resources.items.items():
+        conditions = resource.status.get("conditions", [])
+        ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+        yield (name,), ready
+
+
+def watch_instances(replica: Source) -> None:
+    """Have the queue of lablets keep times by lablet from now on."""
+    replica.lablets.queue.ran_s_of = {}
+
+
+def silence_s(informer: Informer[Any]) -> float:
+    """Tell for how long an informer has heard nothing; 0 before the first list."""
+    heard_s = informer.last_event_monotonic_s
+    return time.monotonic() - heard_s if heard_s else 0.0
