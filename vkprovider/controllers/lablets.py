@@ -271,6 +271,8 @@ class Lablets:
                 lablet.absent, lablet.assumed = False, None
         if decision.retry_at is not None:
             lablet.retry_at = decision.retry_at
+        if decision.anew:
+            lablet.starting_since = lablet.start_sent_at = 0.0
         report = decision.report
         if report is not None:
             if not report.ready:

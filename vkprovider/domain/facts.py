@@ -127,6 +127,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         report: None leaves the status as it is (too little is known to change it).
         claim: The row as it should be, where it changes.
         retry_at: The earliest time of the next start, where it changes.
+        anew: What the lab was told before does not count any more: a start that follows has all its time.
         events: Type, reason and note of what somebody should read.
         observe: The next observation of the worker is awaited.
     """
@@ -136,6 +137,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     claim: Claim | None = None
     after_s: float | None = None
     retry_at: float | None = None
+    anew: bool = False
     observe: bool = False
     events: tuple[tuple[str, str, str], ...] = ()
 

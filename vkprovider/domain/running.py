@@ -195,9 +195,8 @@ def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
         last_started=claim.ready_at or claim.started,
         last_devices=stopped,
     )
-    return Decision(
-        Step.START, _not_ready(claim, "Recovering", f"{what}; starting again", nodes), changed, retry_at=0.0
-    )
+    report = _not_ready(claim, "Recovering", f"{what}; starting again", nodes)
+    return Decision(Step.START, report, changed, retry_at=0.0, anew=True)
 
 
 def _needs_attention(claim: Claim, nodes: tuple[NodeFact, ...], what: str) -> Decision:
@@ -236,7 +235,7 @@ def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, 
         last_devices=(),
     )
     report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("CrashLoopBackOff", text), nodes=facts.nodes)
-    return Decision(Step.SAVE, report, changed, retry_at=now + pause, events=(event,))
+    return Decision(Step.SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
 
 def _reset(facts: Facts, claim: Claim, now: float) -> Decision:

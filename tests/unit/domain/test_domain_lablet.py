@@ -271,6 +271,15 @@ def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
     assert ask(labs.STOPPED, claim=row).retry_at == NOW + pause
 
 
+def test_every_start_has_all_its_time() -> None:
+    """C30: what an earlier start and the pause after it took is not taken off the next one's."""
+    crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
+    assert (crashed.step, crashed.anew) == (Step.START, True)
+    late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
+    assert (late.step, late.anew) == (Step.SAVE, True)
+    assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).anew
+
+
 def test_after_three_recoveries_somebody_has_to_look() -> None:
     row = msgspec.structs.replace(READY, recoveries=3)
     for restart in ("Always", "OnFailure", "Never"):

@@ -318,6 +318,8 @@ class World:
             memory.claim, memory.claim_saved = decision.claim, False
         if decision.retry_at is not None:
             memory.retry_at = decision.retry_at
+        if decision.anew:
+            memory.starting_since = memory.start_sent_at = 0.0
 
     def _carry_out(self, decision: Decision, facts: Facts, answer: str) -> None:
         memory = self.memory
@@ -388,8 +390,8 @@ class World:
             memory.start_sent_at, memory.stop_sent_at = self.now, 0.0
             memory.starting_since = memory.starting_since or self.now
         elif step is Step.STOP:
-            memory.stop_sent_at, memory.start_sent_at = self.now, 0.0
             cml.stop(claim.lab_id)
+            memory.stop_sent_at, memory.start_sent_at = self.now, 0.0
         elif step is Step.WIPE:
             cml.wipe(claim.lab_id)
             memory.starting_since = memory.start_sent_at = 0.0
