@@ -12,7 +12,8 @@ class Response:
     Attributes:
         status: The HTTP status, also 4xx and 5xx: those are answers, not errors of the transport.
         body: The body, decompressed.
-        headers: The few headers that callers need, names in lower case: `content-type`, `location`, `retry-after`.
+        headers: The few headers that callers need, names in lower case: `content-type`, `date`, `location`,
+            `retry-after`.
     """
 
     status: int

@@ -28,7 +28,7 @@ Guard = Callable[[], None]
 BODY_BYTES_MAX: Final = 64 * 2**20
 """A response longer than this is not of a server we know."""
 
-_HEADERS_KEPT: Final = ("content-type", "location", "retry-after")
+_HEADERS_KEPT: Final = ("content-type", "date", "location", "retry-after")
 _FAULTS: Final[dict[int, CertificateFault]] = {
     9: "not-yet-valid",
     10: "expired",

@@ -13,12 +13,14 @@ import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.doctor import diagnosed, examine, faults_of, healthy
-from tests.support.extra import SYSTEM
+from tests.support.extra import SYSTEM, extra_worker, secret
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
+from vkprovider import __version__
 from vkprovider.sandbox.content import find_manifests
 
 CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vkprovider"
+NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cmlworkers.vkprovider.io"
 
 
@@ -37,7 +39,7 @@ def test_healthy_cluster_is_found_healthy(cluster: Cluster, namespace: str) -> N
     result = doctor(cluster.sandbox.kubeconfig)
     first, *rest = result.stdout.splitlines()
     assert first.startswith("context vkprovider-sandbox-tests, API server https://127.0.0.1:")
-    assert first.endswith("Kubernetes v1.36.3")
+    assert first.endswith(f"Kubernetes v1.36.3, vkprovider {__version__}, CML 2.8.1, 2.9.1")
     assert rest == ["no faults"]
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -54,14 +56,66 @@ def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> No
     assert line.endswith("→ Correct it.")
     assert summary == "1 fault"
     answer = json.loads(doctor(cluster.sandbox.kubeconfig, "-o", "json").stdout)
-    assert answer["context"] == "vkprovider-sandbox-tests"
+    assert set(answer) == {"context", "server", "kubernetes", "vkprovider", "cml", "findings", "exitCode"}
+    assert (answer["context"], answer["kubernetes"]) == ("vkprovider-sandbox-tests", "v1.36.3")
+    assert answer["cml"][cluster.workers[2].name] == "2.8.1+build.14"
     assert answer["exitCode"] == 1
+    assert set(answer["findings"][0]) == {"level", "object", "reason", "message", "remedy"}
     [fault] = answer["findings"]
     assert (fault["level"], fault["object"], fault["reason"]) == (
         "fault",
         "LabletDefinition/broken",
         "TopologyInvalid",
     )
+
+
+def test_help_tells_the_exit_codes_and_the_shape(cluster: Cluster) -> None:
+    said = " ".join(doctor(cluster.sandbox.kubeconfig, "--help").stdout.split())
+    assert "Exit code 0: healthy; 1: faults; 2: not everything could be checked" in said
+    assert "level (fault, unchecked, note), object, reason, message and remedy" in said
+
+
+# ------------------------------------------------------------------------------------------------ workers
+
+
+def test_lost_licence_is_a_fault(cluster: Cluster) -> None:
+    with extra_worker(cluster, "unlicensed") as extra:
+        extra.wait_ready()
+        healthy(cluster, "CMLWorker/unlicensed")
+        extra.simulator.cml("DELETE", "/licensing/deregistration")
+        finding = diagnosed(cluster, "CMLWorker/unlicensed", "LicenceInvalid")
+        assert finding.message == "registration NOT_REGISTERED, authorization INIT: CML starts no devices"
+
+
+def test_what_a_worker_grants_and_promises_is_noted(cluster: Cluster) -> None:
+    with extra_worker(cluster, "modest", "--licence-nodes=20") as extra:
+        extra.wait_ready()
+        extra.simulator.cml("POST", "/users", {"username": "learner", "password": "learner-Pa55"})
+        cluster.apply(secret("modest", {"username": "learner", "password": "learner-Pa55"}), namespace=SYSTEM)
+        notes = {f.reason: f for f in examine(cluster).findings if f.object == "CMLWorker/modest"}
+        assert {"NotAdministrator", "LicencesFew", "PortsNotOpened"} <= set(notes), notes
+        assert notes["LicencesFew"].message == "spec.capacity.labNodes is 100, its licence lets 20 devices run"
+        assert notes["PortsNotOpened"].message.startswith("the provider's default range is 10000-20000, PATty opens 2")
+        assert all(finding.level == "note" for finding in notes.values())
+
+
+def test_lease_that_is_not_renewed_is_a_fault(cluster: Cluster) -> None:
+    with extra_worker(cluster, "late") as extra:
+        extra.wait_ready()
+        healthy(cluster, "Lease/")
+        hour_ago = (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        cluster.patch(f"{NODE_LEASES}/vnode.late", {"spec": {"renewTime": hour_ago}})
+        finding = diagnosed(cluster, "Lease/", "LeaseExpired")
+        assert finding.object == "Lease/kube-node-lease/vnode.late"
+        healthy(cluster, "Lease/", within_s=20)
+
+
+def test_the_api_server_tells_its_time(cluster: Cluster) -> None:
+    """Otherwise no clock would ever be found to differ."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    said = cluster.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+    stamp = datetime.fromisoformat(said["metadata"]["creationTimestamp"])
+    assert abs(datetime.now(UTC) - stamp) < timedelta(seconds=5)
 
 
 # ------------------------------------------------------------------------------------------------ it cannot tell

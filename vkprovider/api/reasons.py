@@ -263,7 +263,15 @@ DOCTOR: Final = {
     "NoReplica": Reason("No replica of the provider lives: nothing is acted upon.", "Start it; look at its log."),
     "ReplicaSilent": Reason("A replica ended without leaving; the others take its nodes over."),
     "NoOwner": Reason("No living replica owns a worker.", "Wait LEADER_LEASE_TTL; look at the provider's log."),
-    "ClockSkew": Reason("The clocks of a replica and of this machine differ.", "Run a time service on both."),
+    "LeaseExpired": Reason(
+        "The Lease of a Node is not renewed in time: the Node turns NotReady.",
+        "See that its replica reaches the API server; look at its log.",
+    ),
+    "ClockSkew": Reason(
+        "The clock of the API server, a replica or a worker differs from that of this machine.",
+        "Run a time service on both.",
+    ),
+    "ClockUnknown": Reason("You may not ask the API server for its time.", "Ask as a cluster admin."),
     "NoWorker": Reason("There is no CMLWorker.", "Create one."),
     "NotObserved": Reason("The provider has not looked at the object (or its last change).", "See that it runs."),
     "NotReady": Reason("The object is not Ready and does not say why.", "Look at the provider's log."),
@@ -274,6 +282,19 @@ DOCTOR: Final = {
     "SameUrl": Reason("Two CMLWorkers are one and the same controller.", "Keep one CMLWorker per controller."),
     "ForeignLabs": Reason("There are labs of others on the worker; they are never touched."),
     "Cordoned": Reason("Somebody cordoned the Node.", "kubectl uncordon"),
+    "NotAdministrator": Reason(
+        "The worker's user is no administrator of CML: labs of others are neither seen nor counted.",
+        "Make it one, unless only vkprovider uses the worker.",
+    ),
+    "LicenceInvalid": Reason("CML is not licensed and starts no devices.", "Register it: Tools, Licensing."),
+    "LicencesFew": Reason(
+        "`capacity.labNodes` promises more devices than the worker's licence lets run.",
+        "Set it to what the message says, or license more.",
+    ),
+    "PortsNotOpened": Reason(
+        "The worker's port range is not what PATty, CML's port forwarder, opens unless told otherwise.",
+        "Set `portRange` to the ports that PATty opens on the worker.",
+    ),
     "UnreachableFromHere": Reason("The provider reaches the worker, the doctor's machine does not."),
     "Unschedulable": Reason(
         "The scheduler finds no Node for a lablet; the message is its own.",

@@ -40,7 +40,14 @@ def doctor(
 ) -> None:
     """Check a cluster and its workers: one line per fault, with the object and the remedy.
 
-    Exit code 0: healthy; 1: faults; 2: not everything could be checked.
+    Checked are versions, custom resource definitions, rights of the provider, replicas and Leases, clocks, workers
+    (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
+    asked from this machine too, with the login in their Secrets.
+
+    -o json prints one object: context, server, kubernetes, vkprovider, cml (version by worker), exitCode, and findings,
+    each with level (fault, unchecked, note), object, reason, message and remedy.
+
+    Exit code 0: healthy; 1: faults; 2: not everything could be checked, and no fault was found.
     """
     try:
         manifest = (find_manifests() / "base" / "rbac.yaml").read_text(encoding="utf-8")
@@ -64,10 +71,10 @@ async def _examine(
         finally:
             await kube.close()
     except InputError as error:
-        return Report(name, server, "", (unchecked("Kubeconfig", error.reason, error.message),))
+        return Report(name, server, findings=(unchecked("Kubeconfig", error.reason, error.message),))
     except OutsideError as error:
         text = f"the API server cannot be asked: {error.message}"
-        return Report(name, server, "", (unchecked("Cluster", "ApiUnavailable", text),))
+        return Report(name, server, findings=(unchecked("Cluster", "ApiUnavailable", text),))
 
 
 def _json(report: Report) -> str:
@@ -79,6 +86,9 @@ def _text(report: Report) -> str:
     where = f"context {report.context}"
     where += f", API server {report.server}" if report.server else ""
     where += f", Kubernetes {report.kubernetes}" if report.kubernetes else ""
+    where += f", vkprovider {report.vkprovider}" if report.vkprovider else ""
+    versions = sorted({version.partition("+")[0] for version in report.cml.values() if version})
+    where += f", CML {', '.join(versions)}" if versions else ""
     return "\n".join([where, *(finding.line for finding in report.findings), _summary(report.findings)])
 
 

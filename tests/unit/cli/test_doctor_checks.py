@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
     ],
 )
 def test_exit_code(findings: tuple[Any, ...], code: int) -> None:
-    assert Report("c", "s", "v", findings).exit_code == code
+    assert Report("c", "s", "v", findings=findings).exit_code == code
 
 
 def test_line_is_one_line_with_object_reason_and_remedy() -> None:
@@ -101,6 +101,30 @@ def test_owner() -> None:
     assert nobody.message == "no replica owns it"
 
 
+def heartbeat(renewed: str) -> Lease:
+    spec = {"holderIdentity": "r1", "leaseDurationSeconds": 40, "renewTime": renewed}
+    return msgspec.convert({"metadata": {"name": "vnode.w", "namespace": "kube-node-lease"}, "spec": spec}, Lease)
+
+
+def test_node_lease_that_nobody_renews() -> None:
+    now = NOW.timestamp()
+    assert setup.check_heartbeat(heartbeat("2026-01-31T11:59:20.000000Z"), {"r1"}, now) == []
+    [finding] = setup.check_heartbeat(heartbeat("2026-01-31T11:59:00.000000Z"), {"r1"}, now)
+    assert (finding.object, finding.reason) == ("Lease/kube-node-lease/vnode.w", "LeaseExpired")
+    assert finding.message == "not renewed for 60 s, its duration is 40 s: the Node turns NotReady"
+    assert "replica r1" in finding.remedy
+    assert setup.check_heartbeat(heartbeat("2026-01-31T11:59:00.000000Z"), set(), now) == [], (
+        "no replica: told elsewhere"
+    )
+    assert setup.check_heartbeat(None, {"r1"}, now) == []
+
+
+@pytest.mark.parametrize(("ahead_s", "found"), [(0.0, False), (-4.9, False), (5.0, True), (-3600.0, True)])
+def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column of the table)
+    findings = setup.check_clock("Cluster", "the API server", ahead_s)
+    assert [(f.level, f.reason) for f in findings] == ([(Level.NOTE, "ClockSkew")] if found else [])
+
+
 # ------------------------------------------------------------------------------------------------ workers
 
 
@@ -112,12 +136,20 @@ def seen(
     forbidden: str = "",
     node: dict[str, Any] | None = None,
     lives: bool = True,
+    **spec: Any,
 ) -> workers.Seen:
     """See a good worker, but for what is given."""
     condition = {"type": "Ready", "status": "True" if ready else "False", "reason": "R", "message": "m"}
     resource = {
         "metadata": {"name": "w", "generation": 1},
-        "spec": {"url": "https://w", "address": "198.51.100.1", "credentialsSecretName": "s"},
+        "spec": {
+            "url": "https://w",
+            "address": "198.51.100.1",
+            "credentialsSecretName": "s",
+            "portRange": {"start": 2000, "end": 7999},
+            "capacity": {"labNodes": 20},
+            **spec,
+        },
         "status": {"conditions": [condition], "observedGeneration": 1},
     }
     good = {
@@ -160,6 +192,34 @@ def test_worker_that_only_the_provider_reaches_is_no_fault() -> None:
 
 def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
     assert check(seen(probe=workers.Probe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
+
+
+def licensed(registration: str, authorization: str, *, reserved: bool = False, quota: int = 20) -> workers.Seen:
+    return seen(probe=workers.Probe("2.9.1", licence=workers.Licence(registration, authorization, reserved, quota)))
+
+
+def test_licence() -> None:
+    assert check(licensed("COMPLETED", "IN_COMPLIANCE")) == []
+    assert check(licensed("NOT_REGISTERED", "INIT")) == [("fault", "LicenceInvalid")]
+    assert check(licensed("COMPLETED", "OUT_OF_COMPLIANCE")) == [("fault", "LicenceInvalid")]
+    assert check(licensed("NOT_REGISTERED", "INIT", reserved=True)) == []
+    assert check(licensed("COMPLETED", "IN_COMPLIANCE", quota=19)) == [("note", "LicencesFew")]
+
+
+def test_user_without_rights_is_a_note() -> None:
+    assert check(seen(probe=workers.Probe("2.9.1", admin=False))) == [("note", "NotAdministrator")]
+    assert check(seen(probe=workers.Probe("2.9.1", admin=True))) == []
+
+
+def test_worker_with_another_clock_is_a_note() -> None:
+    assert check(seen(probe=workers.Probe("2.9.1", skew_s=-90.0))) == [("note", "ClockSkew")]
+
+
+def test_ports_that_the_worker_does_not_open_by_default_are_a_note() -> None:
+    assert check(seen(portRange={"start": 10000, "end": 20000})) == [("note", "PortsNotOpened")]
+    assert check(seen(portRange={"start": 2000, "end": 8000})) == [("note", "PortsNotOpened")]
+    assert check(seen(portRange={"start": 3000, "end": 3100})) == []
+    assert check(seen(portRange=None)) == [("note", "PortsNotOpened")], "the provider's own default"
 
 
 def test_unsupported_version_is_found_without_the_provider() -> None:

@@ -1,6 +1,7 @@
 """`vkprovider doctor`: what is wrong with a cluster and its workers, one finding per fault.
 
-    gather     reads the cluster and asks the workers: all I/O is here
+    gather     decides what is read and who is asked, and hands it to the checks
+    reading    reads the cluster; asking asks a worker: with gather, all I/O
     rights     what the provider's ServiceAccount needs, read from the shipped manifest
     setup      checks of the installation: custom resource definitions, namespace, rights, replicas
     workers    checks of CMLWorkers, their Secrets and Nodes

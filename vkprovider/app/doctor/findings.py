@@ -51,11 +51,15 @@ class Report(msgspec.Struct, frozen=True):
     Attributes:
         context: Of the kubeconfig, or `in-cluster`.
         kubernetes: The API server's version.
+        vkprovider: This program's version; what it does not find equal in the cluster is a finding.
+        cml: Version of CML by CMLWorker; empty if it is not known.
     """
 
     context: str
     server: str
-    kubernetes: str
+    kubernetes: str = ""
+    vkprovider: str = ""
+    cml: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
 
     @property

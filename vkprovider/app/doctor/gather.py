@@ -4,40 +4,30 @@ import asyncio
 import base64
 import binascii
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
+from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass
 from vkprovider.app.doctor import lablets, setup, workers
-from vkprovider.app.doctor.findings import Finding, Report, note, unchecked
+from vkprovider.app.doctor.asking import ask
+from vkprovider.app.doctor.findings import Finding, Level, Report, note, unchecked
+from vkprovider.app.doctor.reading import Reading
 from vkprovider.app.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
-from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.ownership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.kube.client import KubeClient
 
-_PAGE: Final = 500
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""
-_SKEW_S: Final = 5.0
 _GROUP: Final = f"/apis/{names.API_VERSION}"
 _MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
-
-T = TypeVar("T")
-
-
-class _Page(msgspec.Struct, frozen=True):
-    """A page of any list: `metadata.continue` leads to the next."""
-
-    items: list[msgspec.Raw] = []
-    metadata: dict[str, Any] = {}
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -46,9 +36,6 @@ class _Object(msgspec.Struct, frozen=True):
 
 class _Secret(msgspec.Struct, frozen=True):
     data: dict[str, str] = {}
-
-
-_page: Final = msgspec.json.Decoder(_Page)
 
 
 class Doctor:
@@ -69,6 +56,9 @@ class Doctor:
         self._manifest = manifest
         self._probing = probe
         self._found: list[Finding] = []
+        self._reading = Reading(kube)
+        self._cml: dict[str, str] = {}
+        self._ahead_s = 0.0
 
     async def examine(self) -> Report:
         """Check everything.
@@ -78,11 +68,14 @@ class Doctor:
         """
         version = await self._kube.version()
         self._found += setup.check_version(version)
+        await self._check_clock()
         await self._check_setup()
         alive = await self._replicas()
         await self._check_workers(alive)
         await self._check_lablets()
-        return Report(self._context, self._kube.server, version, setup.sort(self._found))
+        findings = setup.sort([*self._found, *self._reading.found])
+        cml = dict(sorted(self._cml.items()))
+        return Report(self._context, self._kube.server, version, __version__, cml, findings)
 
     # --------------------------------------------------------------------------------------------- the installation
 
@@ -90,15 +83,15 @@ class Doctor:
         for wanted in crds():
             name = wanted["metadata"]["name"]
             path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-            found = await self._read(path, dict, f"CustomResourceDefinition/{name}")
-            if found is not None or not self._was_forbidden(f"CustomResourceDefinition/{name}"):
+            found = await self._reading.read(path, dict, f"CustomResourceDefinition/{name}")
+            if found is not None or not self._reading.failed(f"CustomResourceDefinition/{name}"):
                 self._found += setup.check_crd(wanted, found)
         namespace = self._namespace
         about = f"Namespace/{namespace}"
-        exists = await self._read(f"/api/v1/namespaces/{namespace}", _Object, about) is not None
+        exists = await self._reading.read(f"/api/v1/namespaces/{namespace}", _Object, about) is not None
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{SERVICE_ACCOUNT}"
-        account = exists and await self._read(path, _Object, about) is not None
-        if self._was_forbidden(about):
+        account = exists and await self._reading.read(path, _Object, about) is not None
+        if self._reading.failed(about):
             return
         found_here = setup.check_namespace(namespace, exists=exists, account=account)
         self._found += found_here
@@ -129,14 +122,28 @@ class Doctor:
         try:
             answer = await self._review("SubjectAccessReview", {**spec, "user": user, "groups": groups})
         except Forbidden:
-            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-            raw = await self._kube.create(
-                "/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body)
-            )
-            if msgspec.json.decode(raw)["status"]["userInfo"]["username"] != user:
+            if (await self._who_am_i())["status"]["userInfo"]["username"] != user:
                 raise
             answer = await self._review("SelfSubjectAccessReview", spec)
         return bool(answer["status"].get("allowed"))
+
+    async def _who_am_i(self) -> dict[str, Any]:
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        raw = await self._kube.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body))
+        answer: dict[str, Any] = msgspec.json.decode(raw)
+        return answer
+
+    async def _check_clock(self) -> None:
+        """Compare our clock with the API server's: it stamps what it creates, which anybody may have it do."""
+        began_s = time.time()
+        try:
+            stamp = (await self._who_am_i())["metadata"].get("creationTimestamp")
+        except OutsideError as error:
+            self._found.append(unchecked("Cluster", "ClockUnknown", f"its clock cannot be read: {error.message}"))
+            return
+        if stamp:
+            self._ahead_s = _unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
+            self._found += setup.check_clock("Cluster", "the API server", self._ahead_s)
 
     async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
         body = msgspec.json.encode({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
@@ -149,7 +156,7 @@ class Doctor:
         """Find out which replicas live: by the clock, and where that is in doubt by watching for a renewal."""
         about = f"Namespace/{self._namespace}"
         first = await self._members(about)
-        if self._was_forbidden(about):
+        if self._reading.failed(about):
             return set()
         now = time.time()
         ages = {name: now - _renewed(lease) for name, lease in first.items()}
@@ -161,30 +168,29 @@ class Doctor:
                 del silent[name]
         alive = set(first) - set(silent)
         for name in sorted(alive):
-            if ages[name] < -_SKEW_S or ages[name] > (first[name].spec.lease_duration_seconds or 0):
-                text = f"the clocks of replica {name} and of this machine differ by {abs(ages[name]):.0f} s"
-                self._found.append(note(about, "ClockSkew", text, "Run a time service on both."))
+            if ages[name] < 0 or ages[name] > (first[name].spec.lease_duration_seconds or 0):
+                self._found += setup.check_clock(about, f"replica {name}", -ages[name])
         self._found += setup.check_replicas(self._namespace, alive, silent)
         return alive
 
     async def _members(self, about: str) -> dict[str, Lease]:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
-        leases = await self._list(path, Lease, about, {"labelSelector": LABEL_MEMBER})
+        leases = await self._reading.list(path, Lease, about, {"labelSelector": LABEL_MEMBER})
         return {lease.metadata.name.removeprefix(MEMBER_PREFIX): lease for lease in leases}
 
     # --------------------------------------------------------------------------------------------- workers
 
     async def _check_workers(self, alive: set[str]) -> None:
-        resources = await self._list(f"{_GROUP}/cmlworkers", CustomResource, "CMLWorker")
+        resources = await self._reading.list(f"{_GROUP}/cmlworkers", CustomResource, "CMLWorker")
         if not resources:
-            if not self._was_forbidden("CMLWorker"):
+            if not self._reading.failed("CMLWorker"):
                 self._found.append(note("CMLWorker", "NoWorker", "there is none, so no lablet can run"))
             return
         self._found += workers.check_urls(resources)
-        installation = await self._read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
-        nodes = {n.metadata.name: n for n in await self._list("/api/v1/nodes", Node, "Node")}
+        installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
+        nodes = {n.metadata.name: n for n in await self._reading.list("/api/v1/nodes", Node, "Node")}
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
-        leases = {item.metadata.name: item for item in await self._list(path, Lease, "Lease", _MANAGED)}
+        leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
         gate = asyncio.Semaphore(_PROBES_MAX)
 
         async def look(resource: CustomResource) -> list[Finding]:
@@ -195,8 +201,11 @@ class Doctor:
             seen = workers.Seen(resource, node, secret, probe, bool(alive))
             uid = installation.metadata.uid if installation is not None else ""
             found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
-            if not found and not self._was_forbidden("Lease"):
-                found = setup.check_owner(name, leases.get(names.node_name(name)), alive)
+            self._cml[name] = probe.version or str(resource.status.get("cmlVersion", ""))
+            well = all(finding.level is not Level.FAULT for finding in found)
+            if well and not self._reading.failed("Lease"):
+                lease = leases.get(names.node_name(name))
+                found += setup.check_owner(name, lease, alive) or setup.check_heartbeat(lease, alive, self._now_s())
             return found
 
         for found in await asyncio.gather(*(look(resource) for resource in resources)):
@@ -220,81 +229,29 @@ class Doctor:
             else:
                 state = workers.SecretState(frozenset(key for key, value in data.items() if value))
                 credentials = _credentials(data)
-        return state, await self._probe(spec, credentials) if self._probing else workers.Probe()
+        return state, await self._probe(spec, credentials)
 
     async def _probe(self, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
-        if spec.tunnel != "direct" or spec.url.startswith("null://"):
+        if not self._probing or spec.tunnel != "direct" or spec.url.startswith("null://"):
             return workers.Probe()
-        version = ""
+        return await ask(spec, credentials)
 
-        async def read() -> Credentials:
-            assert credentials is not None  # noqa: S101 (asked only then)
-            return credentials
-
-        try:
-            verify = not spec.tls.insecure_skip_verify
-            labs = open_labs(spec.url, read, verify=verify, ca_bundle=spec.tls.ca_bundle)
-        except InputError as error:
-            return workers.Probe(error=error)
-        try:
-            version = await labs.version()
-            if credentials is not None:
-                await labs.list_labs()
-        except OutsideError as error:
-            return workers.Probe(version, error)
-        finally:
-            await labs.close()
-        return workers.Probe(version)
+    def _now_s(self) -> float:
+        """Tell the time by the API server's clock."""
+        return time.time() + self._ahead_s
 
     # --------------------------------------------------------------------------------------------- lablets
 
     async def _check_lablets(self) -> None:
-        resources = await self._list(f"{_GROUP}/labletdefinitions", CustomResource, "LabletDefinition")
+        resources = await self._reading.list(f"{_GROUP}/labletdefinitions", CustomResource, "LabletDefinition")
         path = "/apis/node.k8s.io/v1/runtimeclasses"
-        classes = {c.metadata.name: c for c in await self._list(path, RuntimeClass, "RuntimeClass")}
+        classes = {c.metadata.name: c for c in await self._reading.list(path, RuntimeClass, "RuntimeClass")}
         for resource in resources:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
         definitions = {resource.metadata.name for resource in resources}
-        pods = await self._list("/api/v1/pods", Pod, "Pod", {"fieldSelector": "status.phase!=Succeeded"})
+        pods = await self._reading.list("/api/v1/pods", Pod, "Pod", {"fieldSelector": "status.phase!=Succeeded"})
         ours = [pod for pod in pods if lablets.concerns_us(pod, definitions)]
         self._found += lablets.check_pods(ours, datetime.now(UTC))
-
-    # --------------------------------------------------------------------------------------------- reading
-
-    async def _read(self, path: str, type_: type[T], about: str) -> T | None:
-        """Read an object; None if there is none, or if that could not be found out, which is reported."""
-        try:
-            return msgspec.json.decode(await self._kube.get(path), type=type_)
-        except NotFound:
-            return None
-        except OutsideError as error:
-            self._found.append(unchecked(about, "NotReadable", error.message))
-            return None
-
-    async def _list(self, path: str, type_: type[T], about: str, params: dict[str, str] | None = None) -> list[T]:
-        """List a collection, page by page; empty if that could not be done, which is reported."""
-        found: list[T] = []
-        query = {"limit": str(_PAGE), **(params or {})}
-        decoder = msgspec.json.Decoder(type_)
-        try:
-            while True:
-                page = _page.decode(await self._kube.get(path, query))
-                found += _decoded(page.items, decoder)
-                if not (go_on := page.metadata.get("continue")):
-                    return found
-                query["continue"] = go_on
-        except NotFound:
-            return []  # the definition of that kind is missing, which is reported elsewhere
-        except OutsideError as error:
-            self._found.append(unchecked(about, "NotReadable", error.message))
-            return []
-
-    def _was_forbidden(self, about: str) -> bool:
-        return any(f.object == about and f.reason == "NotReadable" for f in self._found)
-
-
-def _decoded(items: Iterable[msgspec.Raw], decoder: "msgspec.json.Decoder[T]") -> list[T]:
-    return [decoder.decode(item) for item in items]
 
 
 def _credentials(data: dict[str, str]) -> Credentials | None:
@@ -306,7 +263,12 @@ def _credentials(data: dict[str, str]) -> Credentials | None:
 
 
 def _renewed(lease: Lease) -> float:
+    return _unix_s(lease.spec.renew_time or "")
+
+
+def _unix_s(stamp: str) -> float:
+    """Read a time of Kubernetes; 0 if it is none."""
     try:
-        return datetime.fromisoformat(lease.spec.renew_time or "").timestamp()
+        return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return 0.0

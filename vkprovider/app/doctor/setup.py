@@ -1,6 +1,7 @@
 """Checks of the installation itself."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from vkprovider.api.objects import Lease
@@ -8,6 +9,8 @@ from vkprovider.app.doctor.findings import Finding, fault, note, once, unchecked
 from vkprovider.app.doctor.rights import SERVICE_ACCOUNT, Right
 
 KUBERNETES_OLDEST: Final = (1, 30)
+SKEW_S: Final = 5.0
+"""Clocks that differ by less do no harm."""
 _APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds"
 _APPLY_BASE: Final = "kubectl apply -k manifests/base"
 
@@ -109,6 +112,33 @@ def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> lis
     text = f"replica {holder}, which owns it, does not live" if holder else "no replica owns it"
     remedy = "Wait for the take-over, at most LEADER_LEASE_TTL; then look at the provider's log."
     return [fault(f"CMLWorker/{worker}", "NoOwner", text, remedy)]
+
+
+def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -> list[Finding]:
+    """Check that the Lease of a Node is renewed in time.
+
+    Args:
+        lease: In `kube-node-lease`.
+        alive: Replicas that live; without any it is clear why.
+        now_s: Unix time by the API server's clock.
+    """
+    if not alive or lease is None or not lease.spec.renew_time:
+        return []
+    duration_s = lease.spec.lease_duration_seconds or 0
+    age_s = now_s - datetime.fromisoformat(lease.spec.renew_time).timestamp()
+    if age_s <= duration_s + SKEW_S:
+        return []
+    text = f"not renewed for {age_s:.0f} s, its duration is {duration_s} s: the Node turns NotReady"
+    remedy = f"See that replica {lease.spec.holder_identity} reaches the API server, and look at its log."
+    return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", "LeaseExpired", text, remedy)]
+
+
+def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
+    """Tell whether somebody's clock is `ahead_s` seconds ahead of this machine's."""
+    if abs(ahead_s) < SKEW_S:
+        return []
+    text = f"the clocks of {whose} and of this machine differ by {abs(ahead_s):.0f} s"
+    return [note(about, "ClockSkew", text, "Run a time service on both.")]
 
 
 def sort(findings: list[Finding]) -> tuple[Finding, ...]:

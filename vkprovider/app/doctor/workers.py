@@ -11,9 +11,15 @@ from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
 from vkprovider.api.reasons import WORKERS
 from vkprovider.app.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
+from vkprovider.app.doctor.setup import check_clock
+from vkprovider.controllers.context import Tuning
 from vkprovider.domain import node as nodes
 
 KEYS: Final = ("username", "password")
+PATTY_PORTS: Final = (2000, 7999)
+"""What CML's port forwarder opens unless it is told otherwise."""
+PORTS_UNSET: Final = Tuning().port_range
+"""What a worker without a range of its own gets, unless the provider is told otherwise."""
 
 
 class SecretState(msgspec.Struct, frozen=True):
@@ -28,16 +34,38 @@ class SecretState(msgspec.Struct, frozen=True):
     forbidden: str = ""
 
 
+class Licence(msgspec.Struct, frozen=True):
+    """What a worker says of its licence, in Cisco's words.
+
+    Attributes:
+        registration: `COMPLETED` when all is well.
+        authorization: `IN_COMPLIANCE` when all is well.
+        reserved: Whether it is licensed offline; then the two do not tell.
+        quota: Licensed devices that may run at once; None if it does not say.
+    """
+
+    registration: str
+    authorization: str
+    reserved: bool = False
+    quota: int | None = None
+
+
 class Probe(msgspec.Struct, frozen=True):
     """What a worker answered to us, which need not be what it answers to the provider.
 
     Attributes:
         version: CML's version; empty if it was not asked.
         error: Why it could not be asked.
+        skew_s: How far its clock is ahead of ours; None if that is not known, as the following.
+        admin: Whether our user is an administrator of CML.
+        licence: Its licence.
     """
 
     version: str = ""
     error: OutsideError | InputError | None = None
+    skew_s: float | None = None
+    admin: bool | None = None
+    licence: Licence | None = None
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -73,6 +101,10 @@ def check_worker(seen: Seen, *, namespace: str, installation: str) -> list[Findi
         *_check_condition(about, seen),
         *_check_secret(about, spec, seen.secret, namespace),
         *_check_node(about, spec, seen, installation),
+        *_check_account(about, seen.probe),
+        *_check_licence(about, spec, seen.probe.licence),
+        *_check_ports(about, spec),
+        *check_clock(about, "this worker", seen.probe.skew_s or 0.0),
     ]
     return once([*found, *_check_probe(about, seen, known={finding.reason for finding in found})])
 
@@ -153,6 +185,38 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
     if node.spec.unschedulable and seen.resource.metadata.deletion_timestamp is None:
         found.append(note(about, "Cordoned", f"Node {name} is cordoned", f"kubectl uncordon {name}"))
     return found
+
+
+def _check_account(about: str, probe: Probe) -> list[Finding]:
+    if probe.admin is not False:
+        return []
+    text = "its user is no administrator: labs of others are neither seen nor counted"
+    return [note(about, "NotAdministrator", text, "Make it one in CML, unless only vkprovider uses this worker.")]
+
+
+def _check_licence(about: str, spec: CMLWorkerSpec, licence: Licence | None) -> list[Finding]:
+    if licence is None:
+        return []
+    told = licence.registration, licence.authorization
+    if not licence.reserved and told != ("COMPLETED", "IN_COMPLIANCE"):
+        text = f"registration {told[0] or 'unknown'}, authorization {told[1] or 'unknown'}: CML starts no devices"
+        return [fault(about, "LicenceInvalid", text, "Register CML: Tools, Licensing.")]
+    wanted = spec.capacity.lab_nodes
+    if licence.quota is not None and wanted is not None and wanted > licence.quota:
+        text = f"spec.capacity.labNodes is {wanted}, its licence lets {licence.quota} devices run"
+        return [note(about, "LicencesFew", text, f"Set it to {licence.quota}, or license more.")]
+    return []
+
+
+def _check_ports(about: str, spec: CMLWorkerSpec) -> list[Finding]:
+    """Compare the port range with what CML's port forwarder opens unless it was told otherwise."""
+    given = spec.port_range
+    first, last = (given.start, given.end) if given is not None else PORTS_UNSET
+    if PATTY_PORTS[0] <= first and last <= PATTY_PORTS[1]:
+        return []
+    whose = "spec.portRange" if given is not None else "the provider's default range"
+    text = f"{whose} is {first}-{last}, PATty opens {PATTY_PORTS[0]}-{PATTY_PORTS[1]} unless it is told otherwise"
+    return [note(about, "PortsNotOpened", text, "Set spec.portRange to the ports that PATty opens on this worker.")]
 
 
 def _check_probe(about: str, seen: Seen, *, known: set[str]) -> list[Finding]:
