@@ -4,6 +4,7 @@ import http.client
 import re
 from pathlib import Path
 
+import yaml
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -12,7 +13,9 @@ from tests.support.cluster import Cluster, is_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 
-PAGE = Path(vkprovider.__file__).parents[1] / "docs" / "reference" / "metrics.md"
+HOME = Path(vkprovider.__file__).parents[1]
+PAGE = HOME / "docs" / "reference" / "metrics.md"
+MONITORING = HOME / "manifests" / "monitoring"
 ROW = re.compile(r"\| `(?P<name>[a-z_]+)` \| (?P<kind>[a-z]+) \| (?P<labels>[^|]*) \| (?P<help>.+) \|")
 
 
@@ -126,3 +129,13 @@ def test_a_worker_that_is_not_ready_shows(cluster: Cluster) -> None:
     until(lambda: shown() == ([0], [1]), 15)
     failed = scrape(cluster)["vkprovider_cml_call_seconds"]
     assert sum(values(failed, "_count", code="unreachable")) >= 1
+
+
+def test_monitoring_is_accepted_by_the_cluster(cluster: Cluster) -> None:
+    """The default as the API server sees it; what is for the operator needs the operator's own definitions."""
+    said = cluster.kubectl("apply", "--dry-run=server", "-k", str(MONITORING)).stdout
+    for name in ("service/vkprovider-metrics", "configmap/vkprovider-alerts", "configmap/vkprovider-dashboard"):
+        assert f"{name} created" in said
+    rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MONITORING / "operator")).stdout))
+    assert {item["kind"] for item in rendered} == {"PodMonitor", "PrometheusRule"}
+    assert {item["metadata"]["namespace"] for item in rendered} == {"vkprovider-system"}

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
 from vkprovider import __version__
+from vkprovider.app.metrics import exposition
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -67,4 +68,4 @@ class Page:
         )
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await exposition(self._registry), headers={"Content-Type": CONTENT_TYPE})

@@ -1,32 +1,49 @@
-"""Structured logs: JSON lines in a cluster, colours on a terminal."""
+"""Structured logs: JSON lines in a cluster, colours on a terminal; libraries' lines look like ours."""
 
 import logging
 import sys
+from typing import Final
 
 import structlog
+from structlog.stdlib import ProcessorFormatter
 from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import Processor
+
+_TRACES: Final = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+"""Local variables would bring secrets into the log."""
 
 
 def set_up(level: str, format_: str) -> None:
-    """Configure structlog and, for libraries, the standard logging."""
+    """Configure structlog and, for libraries, the standard logging.
+
+    Args:
+        level: `debug`, `info`, `warning` or `error`; of libraries never less than warnings.
+        format_: `json`, `console`, or `auto`: by whether standard error is a terminal.
+    """
     number = getattr(logging, level.upper())
     console = format_ == "console" or (format_ == "auto" and sys.stderr.isatty())
-    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
-    if console:  # plain tracebacks: prettier ones print local variables, and secrets with them
+    renderer: Processor = structlog.processors.JSONRenderer()
+    if console:  # plain tracebacks: prettier ones print local variables
         renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    traces = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    traces: list[Processor] = [] if console else [_TRACES]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if console else [traces]),
+            stamp,
+            *traces,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(
-        level=max(number, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s"
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, stamp],
+            processors=[ProcessorFormatter.remove_processors_meta, *traces, renderer],
+        )
     )
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)

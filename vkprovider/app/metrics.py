@@ -1,9 +1,10 @@
 """Metrics for Prometheus: the counts of one replica, read when somebody asks; see `measures` for the table."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -53,3 +54,22 @@ def registry_of(replica: Source) -> CollectorRegistry:
     registry.register(ReplicaCollector(replica))
     ProcessCollector(registry=registry)
     return registry
+
+
+class _Taken(Collector):
+    """Metrics that were read a moment ago."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+async def exposition(registry: CollectorRegistry) -> bytes:
+    """Read all counts at once and write them down in a thread: of ten thousand lablets, that takes a third of a second.
+
+    Leases are renewed meanwhile.
+    """
+    taken = _Taken(list(registry.collect()))
+    return await asyncio.to_thread(generate_latest, taken)

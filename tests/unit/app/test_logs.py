@@ -1,0 +1,71 @@
+"""Logs as whoever reads them sees them: one JSON object per line, whoever wrote it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import vkprovider
+
+HOME = str(Path(vkprovider.__file__).parents[1])
+PROGRAM = """
+import logging
+import structlog
+from vkprovider.app.logs import set_up
+
+set_up({level!r}, {format_!r})
+log = structlog.get_logger("ours")
+log.debug("too little")
+log.info("lab imported", pod="uid-1", worker="w")
+logging.getLogger("library").info("too little")
+logging.getLogger("library").warning("slow %s", "answer")
+
+
+def fail(password):
+    raise ValueError("no")
+
+
+for failed in (log.exception, logging.getLogger("library").exception):
+    try:
+        fail("s3cret")
+    except ValueError:
+        failed("it failed")
+"""
+
+
+def said(level: str, format_: str) -> str:
+    program = PROGRAM.format(level=level, format_=format_)
+    result = subprocess.run(  # noqa: S603 (ours)
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=HOME
+    )
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_every_line_is_one_json_object() -> None:
+    lines = [json.loads(line) for line in said("info", "json").splitlines()]
+    assert [(line["level"], line["event"]) for line in lines] == [
+        ("info", "lab imported"),
+        ("warning", "slow answer"),
+        ("error", "it failed"),
+        ("error", "it failed"),
+    ]
+    assert lines[0]["pod"] == "uid-1"
+    assert lines[1]["logger"] == "library"
+    for line in lines:
+        assert line["timestamp"].endswith("Z")
+    for line in lines[2:]:
+        [trace] = line["exception"]
+        assert (trace["exc_type"], trace["exc_value"]) == ("ValueError", "no")
+
+
+def test_no_local_variable_is_shown() -> None:
+    for format_ in ("json", "console"):
+        text = said("info", format_)
+        assert "it failed" in text
+        assert "s3cret" not in text.replace('fail("s3cret")', "")
+
+
+def test_less_is_said_on_request() -> None:
+    assert "lab imported" not in said("error", "json")
+    assert "too little" in said("debug", "json")
