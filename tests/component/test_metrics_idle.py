@@ -1,0 +1,80 @@
+"""A replica that has not begun tells its metrics all the same; what it counts appears under the names of the table."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from vkprovider.app.measures import MEASURES
+from vkprovider.app.metrics import exposition, registry_of
+from vkprovider.app.run import Replica
+from vkprovider.controllers.context import Context
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+KUBECONFIG = """
+current-context: nowhere
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: nobody, user: {}}]
+"""
+
+
+@pytest.fixture
+async def replica(tmp_path: Path) -> AsyncIterator[Replica]:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG)
+    kube = await KubeClient.connect(kubeconfig=str(path))
+    events = EventRecorder(kube, component="vkprovider", instance="r")
+    yield Replica(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"))
+    await kube.close()
+
+
+async def exported(replica: Replica) -> dict[str, Metric]:
+    text = (await exposition(registry_of(replica))).decode()
+    families = text_string_to_metric_families(text)
+    return {f"{f.name}_total" if f.type == "counter" else f.name: f for f in families}
+
+
+async def test_every_metric_of_the_table_is_exported(replica: Replica) -> None:
+    families = await exported(replica)
+    assert {name: family.type for name, family in families.items()} == {m.name: m.kind for m in MEASURES}
+
+
+async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> None:
+    counters = replica.ctx.counters
+    counters.steps["IMPORT"] = 2
+    counters.transitions["READY", "RUNNING"] = 3
+    counters.lab_started("gone", 5.0)
+    replica.lablets.queue.ran_s["ok"].observe(0.3)
+    families = await exported(replica)
+    for measure in MEASURES:
+        for sample in families[measure.name].samples:
+            assert set(sample.labels) - {"le"} == set(measure.labels), sample
+    [steps] = families["vkprovider_steps_total"].samples
+    assert (steps.name, steps.labels, steps.value) == ("vkprovider_steps_total", {"step": "IMPORT"}, 2)
+    [moved] = families["instance_state_transitions_total"].samples
+    assert (moved.labels, moved.value) == ({"from_state": "READY", "to_state": "RUNNING"}, 3)
+    assert families["lab_start_duration_seconds"].samples == [], "of a worker that is no more"
+    buckets = {
+        sample.labels["le"]: sample.value
+        for sample in families["vkprovider_reconcile_seconds"].samples
+        if sample.name.endswith("_bucket") and sample.labels["queue"] == "lablets" and sample.labels["result"] == "ok"
+    }
+    assert (buckets["0.1"], buckets["0.5"], buckets["+Inf"]) == (0, 1, 1)
+
+
+async def test_times_of_an_instance_end_with_it(replica: Replica) -> None:
+    registry = registry_of(replica)
+    queue = replica.lablets.queue
+
+    running = asyncio.create_task(queue.run())
+    queue.add("uid-1")  # nobody knows it, so its turn is short
+    assert await queue.drain(5)
+    running.cancel()
+    assert b'instance_reconciliation_duration_seconds_count{instance_id="uid-1"} 1.0' in await exposition(registry)
+    queue.forget("uid-1")
+    assert b"uid-1" not in await exposition(registry)
