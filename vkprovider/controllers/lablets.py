@@ -361,8 +361,9 @@ class Lablets:
             ending = pod.metadata.deletion_timestamp is not None or (facts.claim is not None and facts.claim.outcome)
             state = State.STOPPING if ending else State.INSTANTIATING
             waiting = ("CleaningUp", text) if ending else (reason, text)
-            wait_s = await self._teller.publish(lablet, worker, Report(state, phase_of(facts), waiting, facts.nodes))
-            pause = min(pause, wait_s) if wait_s is not None and not ending else pause
+            report = Report(state, phase_of(facts), waiting, facts.nodes)
+            wait_s = await self._teller.publish(lablet, worker, report, urgent=lablet.failures > 1)
+            pause = pause if wait_s is None else min(pause, wait_s)
         return Result(pause)
 
 

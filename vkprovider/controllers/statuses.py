@@ -41,8 +41,10 @@ async def publish(
     devices: Mapping[str, str],
     ip: str,
     written: Written,
+    *,
+    urgent: bool = False,
 ) -> float | None:
-    """Make a Pod's status say what is reported.
+    """Make a Pod's status say what is reported; what is urgent is not held back as mere progress.
 
     Returns:
         After how many seconds to come back because the write can wait; None if the status says it (now).
@@ -60,7 +62,7 @@ async def publish(
     now = ctx.now()
     if not written.progress_since:
         written.progress_since = now
-    left = _due(ctx, wanted, known, written) - now
+    left = _due(ctx, wanted, known, written, urgent=urgent) - now
     if left > 0:
         return left
     body = _encode(podstatus.patch(pod, wanted, claim, ctx.now_unix, devices))
@@ -84,10 +86,10 @@ def _number(pod: Pod) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _due(ctx: Context, wanted: Status, known: Status, written: Written) -> float:
+def _due(ctx: Context, wanted: Status, known: Status, written: Written, *, urgent: bool) -> float:
     """Tell when a change may be written: what a person or a controller acts on at once, progress later."""
     same = wanted.headline == known.headline
-    if not wanted.is_progress:
+    if urgent or not wanted.is_progress:
         return written.at + _SAME_HEADLINE_S if same else 0.0
     if same:
         return max(written.at, written.progress_since) + ctx.tuning.progress_every_s

@@ -152,9 +152,9 @@ class Steps:
                 lablet.stop_sent_at = 0.0
                 self._teller.emit(lablet, "Normal", "Started", f"Started lab {claim.title}")
             case Step.STOP:
-                lablet.stop_sent_at = ctx.now()
-                lablet.start_sent_at = 0.0
                 await self._unless_gone(lablet, labs.stop_lab(claim.lab_id))
+                lablet.stop_sent_at = ctx.now()  # only now: a stop that was refused is sent again soon
+                lablet.start_sent_at = 0.0
             case Step.WIPE:
                 lablet.stop_sent_at = lablet.start_sent_at = lablet.starting_since = 0.0
                 await self._unless_gone(lablet, labs.wipe_lab(claim.lab_id))

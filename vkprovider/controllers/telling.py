@@ -52,7 +52,9 @@ class Teller:
             ref = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
             self._ctx.events.emit(ref, "Warning" if type_ == "Warning" else "Normal", reason, note)
 
-    async def publish(self, lablet: Lablet, worker: Worker, report: Report | None) -> float | None:
+    async def publish(
+        self, lablet: Lablet, worker: Worker, report: Report | None, *, urgent: bool = False
+    ) -> float | None:
         """Make the Pod's status say what is reported; returns after how many seconds to come back, if ever.
 
         Raises:
@@ -65,7 +67,7 @@ class Teller:
         content = self._contents.get(claim.digest) if claim is not None else None
         devices = intent.devices_of(pod, content) if content is not None else {}
         ip = worker.ip
-        return await publish(self._ctx, pod, report, claim, devices, ip, lablet.written)
+        return await publish(self._ctx, pod, report, claim, devices, ip, lablet.written, urgent=urgent)
 
 
 def _says(lablet: Lablet, reason: str, note: str) -> bool:

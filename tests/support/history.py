@@ -1,0 +1,38 @@
+"""What was done to labs, as the workers themselves wrote it down."""
+
+from typing import Any
+
+from tests.support.simulator import Simulator
+
+
+class History:
+    """What was done to labs since this was made, by whomever, from the access logs of workers."""
+
+    def __init__(self, *workers: Simulator) -> None:
+        self._workers = {worker.name: (worker, worker.last_request()) for worker in workers}
+
+    def entries(self) -> list[dict[str, Any]]:
+        """List all attempts to change a lab, in order: access log entries, whose `lab` is now always set."""
+        found = []
+        for worker, since in self._workers.values():
+            for entry in sorted(worker.access_log(since), key=lambda entry: int(entry["number"])):
+                parts = entry["path"].split("/")  # /api/v0/labs/<id>[/<operation>]
+                if entry["method"] == "GET" or "authenticate" in parts:
+                    continue
+                found.append({"lab": parts[4] if len(parts) > 4 else "", **entry})
+        return found
+
+    def of(self, pod_uid: str) -> list[str]:
+        """List what was done to the labs of a Pod: `import`, `start`, `stop`, `wipe`, `DELETE`; not what failed."""
+        done = [entry for entry in self.entries() if 200 <= entry.get("status", 0) < 300]
+        labs = {entry["lab"] for entry in done if entry.get("title", "").endswith(pod_uid)}
+        return [operation(entry) for entry in done if entry["lab"] in labs]
+
+    def refused(self) -> list[str]:
+        """List what was attempted and not answered with success, on any lab."""
+        return [operation(entry) for entry in self.entries() if not 200 <= entry.get("status", 0) < 300]
+
+
+def operation(entry: dict[str, Any]) -> str:
+    """Name what an entry of the access log did: `import`, `start`, `stop`, `wipe`, `DELETE`."""
+    return str(entry["method"] if entry["method"] == "DELETE" else entry["path"].rsplit("/", 1)[1])
