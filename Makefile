@@ -5,11 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -p no:cacheprovider
+CONTAINER = $(if $(shell command -v podman),podman,docker)
+IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fix generate faults bench wheel clean
+.PHONY: help install demo test check fix generate faults bench wheel image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -36,13 +38,15 @@ check: $(STAMP) ## Lint, format, types, import contracts, generated files
 	$(BIN)/mypy
 	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
 	$(BIN)/python -m vkprovider.cli.generated --check
+	$(BIN)/python -m vkprovider.cli.rendered --check
 
 fix: $(STAMP) ## Repair what ruff can, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-generate: $(STAMP) ## Write the CRDs and the reference pages anew from the code
+generate: $(STAMP) ## Write CRDs, reference pages and install.yaml anew from the code
 	$(BIN)/python -m vkprovider.cli.generated
+	$(BIN)/python -m vkprovider.cli.rendered
 
 faults: $(STAMP) ## The long fault scenarios; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
@@ -55,6 +59,9 @@ bench: $(STAMP) ## The benchmarks; ONLY=name runs one
 wheel: $(STAMP) ## Build the wheel into dist/
 	@rm -rf build/lib build/bdist*
 	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker
+	$(CONTAINER) build --tag $(IMAGE) --file Containerfile .
 
 clean: ## Remove .venv and everything built; the cached control plane stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,101 @@
+"""The manifests agree with the program, and with the image that the Containerfile describes."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from pydantic import AliasChoices
+
+from vkprovider import __version__
+from vkprovider.api import names
+from vkprovider.app.settings import Settings
+
+OLDEST = "1.30"
+"""The oldest supported release of Kubernetes."""
+ROOT = Path(__file__).parents[3]
+MANIFESTS = ROOT / "manifests"
+OBJECTS: list[dict[str, Any]] = list(yaml.safe_load_all((MANIFESTS / "install.yaml").read_text()))
+APPLIED = [
+    MANIFESTS / "install.yaml",
+    *sorted(MANIFESTS.glob("components/*/*.yaml")),
+    *sorted(MANIFESTS.glob("examples/*")),
+]
+CONTAINERFILE = (ROOT / "Containerfile").read_text()
+
+
+@pytest.fixture
+def pod() -> dict[str, Any]:
+    """The Deployment's Pods."""
+    [deployment] = [item for item in OBJECTS if item["kind"] == "Deployment"]
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def instruction(name: str) -> str:
+    """The last instruction of a kind, of the image that is run."""
+    return [line for line in CONTAINERFILE.splitlines() if line.startswith(f"{name} ")][-1].removeprefix(f"{name} ")
+
+
+def variables() -> dict[str, str]:
+    """Every environment variable that is a setting: its field."""
+    found = {}
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        for variable in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+            found[str(variable)] = name
+    return found
+
+
+def test_image_is_that_of_this_version(pod: dict[str, Any]) -> None:
+    assert [c["image"] for c in pod["containers"]] == [f"vkprovider:{__version__}"], "manifests/deployment: newTag"
+
+
+def test_deployment_sets_settings_that_exist(pod: dict[str, Any]) -> None:
+    [container] = pod["containers"]
+    assert {entry["name"] for entry in container["env"]} <= variables().keys()
+    port = Settings.model_fields["http_port"].default
+    assert [entry["containerPort"] for entry in container["ports"]] == [port]
+
+
+def test_image_runs_as_the_deployment_says(pod: dict[str, Any]) -> None:
+    [container] = pod["containers"]
+    context = pod["securityContext"]
+    assert instruction("USER") == f"{context['runAsUser']}:{context['runAsGroup']}"
+    command = yaml.safe_load(instruction("ENTRYPOINT")) + yaml.safe_load(instruction("CMD"))
+    assert container["command"] == command
+    assert instruction("EXPOSE") == str(container["ports"][0]["containerPort"])
+
+
+def test_image_is_built_of_what_the_wheel_needs() -> None:
+    """What `.dockerignore` lets through exists, and the packages, their data and the pinned versions are among it."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert "*" in lines
+    passed = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert {name for name in passed if not (ROOT / name).exists()} == set()
+    assert passed >= {"vkprovider", "tunnels", "manifests", "pyproject.toml", "setup.py", "README.md", "LICENSE"}
+    assert "constraints.txt" in passed
+
+
+def test_policy_of_reports_names_every_report() -> None:
+    [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-reports" and "matchConstraints" in o["spec"]]
+    [changed] = [v["expression"] for v in policy["spec"]["variables"] if v["name"] == "changed"]
+    for key in (names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_CONTENT):
+        assert f"'{key}'" in changed
+
+
+def test_every_policy_says_what_happens_when_it_fails() -> None:
+    policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
+    assert len(policies) == 3
+    bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
+    for policy in policies:
+        assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}
+        assert policy["metadata"]["name"] in bound
+
+
+@pytest.mark.parametrize("path", APPLIED, ids=lambda path: str(path.relative_to(MANIFESTS)))
+def test_oldest_supported_release_knows_every_field(path: Path) -> None:
+    for item in yaml.safe_load_all(path.read_text()):
+        if not item["apiVersion"].startswith(("kustomize.config.k8s.io/", f"{names.GROUP}/")):
+            kubernetes_validate.validate(item, OLDEST, strict=True)
