@@ -69,7 +69,7 @@ def of_queues(read: Callable[[KeyedQueue[str]], float | Histogram]) -> Reader:
 
 def of_informers(read: Callable[[Informer[Any]], float]) -> Reader:
     """Read the same of every informer."""
-    return lambda replica: (((i.name,), read(i)) for i in [*replica.informers, replica.ownership.members])
+    return lambda replica: (((i.name,), read(i)) for i in replica.informers)
 
 
 def reconciles(replica: Source) -> Iterator[Sample]:

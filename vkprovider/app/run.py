@@ -24,9 +24,11 @@ from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
 from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.nodes import NodeWriter
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.workers import Workers
+from vkprovider.domain.content import ANNOTATION_DEFINITION
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.informer import Informer
@@ -79,12 +81,14 @@ class Replica:
             name="runtimeclasses",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
         )
-        self.ownership = Ownership(ctx)
+        self.membership = Membership(ctx)
+        self.ownership = Ownership(ctx, self.membership, self.resources.items.keys)
         self.definitions = Definitions(
             ctx,
             self.definition_resources.items.get,
             self.runtime_classes.items.get,
             lambda: list(self.stored.items.values()),
+            lambda: self.ownership.leads,
         )
         self.workers = Workers(
             ctx,
@@ -106,15 +110,39 @@ class Replica:
         self.definition_resources.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
         self.runtime_classes.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
         self.definitions.changed = self.lablets.definition_changed
+        self.stored.add_handler(self._content_changed)
+        self.ownership.led = self._led
+        self.membership.fenced = self.lablets.queue.interrupt
+        self.membership.resumed = self._resumed
 
     def _worker_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
         if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that we wrote
             self.workers.queue.add(_name(old, new))
+        if old is None or new is None:
+            self.ownership.renew_plan()
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         worker = names.worker_of(_name(old, new))
         if worker is not None:
             self.workers.queue.add(worker)
+
+    def _content_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        """Have those look at a definition who do not write its content themselves."""
+        config_map = new or old
+        if config_map is not None and not self.ownership.leads:
+            self.definitions.queue.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
+
+    def _led(self) -> None:
+        """Begin to do what only one replica should do."""
+        for name in self.definition_resources.items:
+            self.definitions.queue.add(name)
+        for node in self.node_objects.items:
+            if (worker := names.worker_of(node)) is not None:
+                self.workers.queue.add(worker)
+
+    def _resumed(self) -> None:
+        self.workers.resume()
+        self.lablets.resume()
 
     @property
     def informers(self) -> list[Informer[Any]]:
@@ -126,6 +154,8 @@ class Replica:
             self.pods,
             self.stored,
             self.runtime_classes,
+            self.membership.members,
+            self.ownership.leases,
         ]
 
     def not_ready(self) -> list[str]:
@@ -137,6 +167,8 @@ class Replica:
         """Begin with workers and lablets when everything that decisions need is known completely."""
         for informer in self.informers:
             await informer.synced.wait()
+        self.membership.ready.set()
+        await self.ownership.settled.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.definitions.queue.run(), name="definitions")
             await self.definitions.queue.drain(_DEFINITIONS_S)  # pods should not be refused for what is just not read
@@ -153,8 +185,9 @@ class Replica:
     def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
         """Every loop of a replica, by name."""
         return {
-            "membership": self.ownership.run_membership(),  # says that this replica lives
-            "members": self.ownership.members.run(),  # hears whether the others do
+            "membership": self.membership.run(),  # says that this replica lives
+            "fence": self.membership.run_fence(),  # stops it when it cannot say so
+            "plan": self.ownership.run_plan(),  # tells which nodes to take and to hand over
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
@@ -191,7 +224,8 @@ class Replica:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.workers.close()
                 await self.ctx.events.flush(1.0)
-                await self.ownership.release()
+                await self.ownership.release_all()
+                await self.membership.leave()
         except TimeoutError:
             _log.warning("the API server did not let us leave in time", replica=self.ctx.replica)
 

@@ -144,6 +144,12 @@ class Settings(BaseModel):
     api_burst: int = Field(
         2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
     )
+    workload_levels: int = Field(
+        10,
+        validation_alias="VKPROVIDER_WORKLOAD_LEVELS",
+        ge=1,
+        description="Levels of load; for a node that its planned owner leaves unclaimed, the least loaded try first.",
+    )
     api_in_flight_max: int = Field(
         32,
         validation_alias="VKPROVIDER_API_IN_FLIGHT",
@@ -191,6 +197,7 @@ class Settings(BaseModel):
         """The times of the controllers."""
         return Tuning(
             lease_ttl_s=self.lease_ttl_s,
+            workload_levels=self.workload_levels,
             probe_s=self.worker_probe_s,
             refresh_s=2 * self.worker_probe_s,
             probe_failures_max=self.worker_probe_failures_max,

@@ -31,6 +31,7 @@ class Tuning:
     """Times of the controllers, all in seconds."""
 
     lease_ttl_s: float = 15.0
+    workload_levels: int = 10
     probe_s: float = 5.0
     probe_timeout_s: float = 3.0
     probe_failures_max: int = 3

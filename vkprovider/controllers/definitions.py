@@ -58,8 +58,19 @@ class Definitions:
         resource: Callable[[str], CustomResource | None],
         runtime_class: Callable[[str], RuntimeClass | None],
         stored: Callable[[], list[ConfigMap]],
+        leads: Callable[[], bool],
     ) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            resource: The LabletDefinition of a name.
+            runtime_class: The RuntimeClass of a name.
+            stored: The content ConfigMaps.
+            leads: Whether this replica writes; the others only take in what it has written.
+        """
         self._ctx = ctx
+        self._leads = leads
         self._resource = resource
         self._runtime_class = runtime_class
         self._stored = stored
@@ -86,7 +97,10 @@ class Definitions:
         try:
             spec = parse_definition_spec(resource.spec)
         except InputError as error:
-            return await self._refuse(resource, error)
+            return await self._refuse(resource, error) if self._leads() else Result()
+        if not self._leads():
+            await self._follow(resource, spec)
+            return Result()
         try:
             if resource.metadata.deletion_timestamp is not None:
                 fault = await self._leave(resource)
@@ -106,6 +120,14 @@ class Definitions:
         if fault is not None:
             waits.append(_LEAVE_AGAIN_S if fault.reason == "InUse" else self._ctx.tuning.reconcile_s)
         return Result(min(waits) if waits else None)
+
+    async def _follow(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
+        """Take in what the replica that leads has written."""
+        kept, _ = await self._sort(resource, spec)
+        said = _ready_of(resource)
+        ready = said.get("status") == "True" and resource.metadata.deletion_timestamp is None
+        fault = None if ready else InputError(said.get("reason", "NoContent"), said.get("message", "no content yet"))
+        self._show(resource, kept, fault, spec.environment)
 
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
         """Say that a spec is wrong; what was kept of an earlier one stays, and a deletion goes on."""
@@ -361,16 +383,12 @@ class Definitions:
         self, resource: CustomResource, kept: list[Content], fault: InputError | None, environment: str
     ) -> None:
         name = resource.metadata.name
-        usable = kept if fault is None or fault.reason not in {"InUse", "Deleting"} else []
         before = self.items.get(name)
         said = _ready_of(resource)
         news = fault is not None and (said.get("reason"), said.get("message")) != (fault.reason, fault.message)
         if before is not None and before.fault is not None and str(before.fault) == str(fault):
             fault, news = before.fault, False
-        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault)
-        if before != view:
-            self.items[name] = view
-            self.changed()
+        self._show(resource, kept, fault, environment)
         if fault is not None and news and fault.reason != "Deleting":
             self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", fault.reason, fault.message)
         wanted = _status(resource, kept, fault, self._ctx.now_unix)
@@ -382,6 +400,15 @@ class Definitions:
             await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}/status", _encode({"status": wanted}))
         except NotFound:
             return
+
+    def _show(self, resource: CustomResource, kept: list[Content], fault: InputError | None, environment: str) -> None:
+        """Let pods see a definition."""
+        name = resource.metadata.name
+        usable = kept if fault is None or fault.reason not in {"InUse", "Deleting"} else []
+        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault)
+        if self.items.get(name) != view:
+            self.items[name] = view
+            self.changed()
 
 
 def _fault(error: InputError | Invalid | Forbidden) -> InputError:

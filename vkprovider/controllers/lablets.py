@@ -4,6 +4,7 @@ What is kept here per lablet is volatile: a crash loses it, and the claims, the 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Final
@@ -81,11 +82,15 @@ class Lablets:
         self.closing = False
         self._by_worker: dict[str, set[str]] = {}
         self._refused: set[str] = set()
+        self._busy: Counter[str] = Counter()
+        self._idle = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
-        self._teller = Teller(ctx, contents)
+        self._teller = Teller(ctx, contents, workers.items)
         self._steps = Steps(ctx, workers, definitions, contents, self._teller, self._room_made)
         workers.changed = self._wake
         workers.met = self._met
+        workers.gone = self._start_over
+        workers.idle = self._wait_idle
 
     # --------------------------------------------------------------------------------------------- what changes
 
@@ -99,6 +104,10 @@ class Lablets:
             return
         lablet = self._lablet(pod.metadata.uid, worker)
         lablet.pod = new
+        if worker not in self._workers.items:  # whoever acts for it looks; we only keep the Pod, for when we do
+            if new is None:
+                self._forget(lablet)
+            return
         if new is None or (old is not None and old.metadata.deletion_timestamp != new.metadata.deletion_timestamp):
             lablet.hold_until = 0.0
         if new is None and pod.metadata.deletion_timestamp is not None:
@@ -126,6 +135,29 @@ class Lablets:
             self._lablet(claim.pod_uid, worker.name)
         self._wake(self._by_worker.get(worker.name, ()))
 
+    def _start_over(self, worker: str) -> None:
+        """Forget all but the Pods of a worker that is ours no more: what we did there may be undone by others."""
+        for uid in list(self._by_worker.get(worker, ())):
+            pod = self.items[uid].pod
+            self._drop(self.items[uid])
+            if pod is not None:
+                self._lablet(uid, worker).pod = pod
+
+    async def _wait_idle(self, worker: str, within_s: float) -> bool:
+        """Wait until no turn of a lablet of a worker is in hand; False if that takes too long."""
+        try:
+            async with asyncio.timeout(within_s):
+                while self._busy[worker]:
+                    self._idle.clear()
+                    await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def resume(self) -> None:
+        """Go on with everything: this replica could not act for a while."""
+        self._wake(list(self.items))
+
     def all_synced(self) -> None:
         """Pods are known completely: look at every claim whose Pod may be gone."""
         self._wake(list(self.items))
@@ -137,12 +169,16 @@ class Lablets:
             self._by_worker.setdefault(worker, set()).add(uid)
         return lablet
 
-    def _forget(self, lablet: Lablet) -> None:
+    def _drop(self, lablet: Lablet) -> None:
         self.items.pop(lablet.uid, None)
         self._by_worker.get(lablet.worker, set()).discard(lablet.uid)
         self._refused.discard(lablet.uid)
-        self._ctx.events.forget(lablet.uid)
         self.queue.forget(lablet.uid)
+
+    def _forget(self, lablet: Lablet) -> None:
+        """Drop a lablet that has come to its end."""
+        self._drop(lablet)
+        self._ctx.events.forget(lablet.uid)
 
     # --------------------------------------------------------------------------------------------- one turn
 
@@ -152,8 +188,17 @@ class Lablets:
         if lablet is None or self.closing or not self._synced():
             return Result()
         worker = self._workers.items.get(lablet.worker)
-        if worker is None:
+        if worker is None or worker.parked:
             return Result()  # not ours; whoever takes the node wakes its lablets
+        self._busy[worker.name] += 1
+        try:
+            return await self._turn(lablet, worker)
+        finally:
+            self._busy[worker.name] -= 1
+            if not self._busy[worker.name]:
+                self._idle.set()
+
+    async def _turn(self, lablet: Lablet, worker: Worker) -> Result:
         if worker.silent:
             lablet.hold_until = 0.0  # when it answers again, nothing should wait any longer
         elif lablet.fault is not None and (left := lablet.hold_until - self._ctx.now()) > 0:
@@ -176,7 +221,7 @@ class Lablets:
                 return await self._failed(lablet, worker, _fault_of(decision.step, error))
             if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
                 lablet.failures, lablet.fault = 0, None
-            if not go_on or self.closing:
+            if not go_on or self.closing or worker.parked:
                 break
         else:
             return Result(_BREATH_S)

@@ -18,6 +18,7 @@ from vkprovider.domain import node as nodes
 from vkprovider.domain.node import Health, Stats, View, down
 from vkprovider.domain.podstatus import iso
 from vkprovider.domain.resources import Resources
+from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class NodeWriter:
         if await self._leave(resource, worker):
             return True
         view = await self._view(resource, worker)
-        await self._write_node(view)
+        await self._write_node(view, worker.guard)
         await self._mark_in_use(resource, worker)
         if view.health.ready:  # a fault that comes back is told again
             uid = resource.metadata.uid
@@ -90,6 +91,7 @@ class NodeWriter:
                 "epoch": epoch,
                 "labs": {"ours": len(worker.claims.claims), "foreign": worker.finder.foreign},
             },
+            worker.guard,
         )
         for lab_id, title in worker.finder.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
@@ -167,14 +169,14 @@ class NodeWriter:
             )
         return node
 
-    async def _write_node(self, view: View) -> None:
+    async def _write_node(self, view: View, guard: Guard) -> None:
         name, now = names.node_name(view.worker), self._ctx.now_unix
         node = await self.find(view.worker)
         if node is None:
             with contextlib.suppress(Conflict):  # somebody was quicker: its event brings us back
-                await self._ctx.kube.create(_NODES, _encode(nodes.create(view, now)))
+                await self._ctx.kube.create(_NODES, _encode(nodes.create(view, now)), guard=guard)
             return
-        self._tell(node, view)
+        self._tell(node, view, guard)
         for patch, path in (
             (nodes.metadata_patch(node, view), f"{_NODES}/{name}"),
             (nodes.status_patch(node, view, now), f"{_NODES}/{name}/status"),
@@ -182,24 +184,24 @@ class NodeWriter:
             if patch is None:
                 continue
             try:
-                answer = await self._ctx.kube.merge_patch(path, _encode(patch))
+                answer = await self._ctx.kube.merge_patch(path, _encode(patch), guard=guard)
             except (Conflict, NotFound):
                 return  # what is known of it is old: the next event brings us back
             node = _decoder.decode(answer)
             if path.endswith(name):
                 second = nodes.status_patch(node, view, now)
                 if second is not None:
-                    await self._ctx.kube.merge_patch(f"{path}/status", _encode(second))
+                    await self._ctx.kube.merge_patch(f"{path}/status", _encode(second), guard=guard)
                 break
 
-    def _tell(self, node: Node, view: View) -> None:
+    def _tell(self, node: Node, view: View, guard: Guard) -> None:
         """Tell those who describe the Node that its worker went away or came back."""
         before = next((c.status for c in node.status.conditions if c.type == "Ready"), "")
         health = view.health
         if before == ("True" if health.ready else "False"):
             return
         ref = ObjectRef("v1", "Node", "", node.metadata.name, node.metadata.uid)
-        self._ctx.events.emit(ref, "Normal" if health.ready else "Warning", health.reason, health.message)
+        self._ctx.events.emit(ref, "Normal" if health.ready else "Warning", health.reason, health.message, guard=guard)
 
     def _is_ours(self, node: Node, worker: str) -> bool:
         """Tell whether a Node is ours, also if somebody took our annotation away: the provider id names the worker."""
@@ -273,7 +275,9 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
 
-    async def _write_status(self, resource: CustomResource, health: Health, known: dict[str, Any]) -> None:
+    async def _write_status(
+        self, resource: CustomResource, health: Health, known: dict[str, Any], guard: Guard | None = None
+    ) -> None:
         wanted = {
             "conditions": [self._condition(resource, health)],
             "observedGeneration": resource.metadata.generation,
@@ -286,7 +290,7 @@ class NodeWriter:
         self._written_at[resource.metadata.name] = self._ctx.now()
         path = f"{_WORKERS}/{resource.metadata.name}/status"
         try:
-            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}))
+            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}), guard=guard)
         except NotFound:
             return
 
@@ -314,7 +318,7 @@ class NodeWriter:
             return
         body = {"metadata": {"finalizers": wanted, "resourceVersion": resource.metadata.resource_version}}
         try:
-            await self._ctx.kube.merge_patch(f"{_WORKERS}/{worker.name}", _encode(body))
+            await self._ctx.kube.merge_patch(f"{_WORKERS}/{worker.name}", _encode(body), guard=worker.guard)
         except (Conflict, NotFound):
             return
 
@@ -327,7 +331,7 @@ class NodeWriter:
             node = self._node(names.node_name(worker.name))
             if node is not None and not node.spec.unschedulable:
                 body = _encode({"spec": {"unschedulable": True}})
-                await self._ctx.kube.merge_patch(f"{_NODES}/{node.metadata.name}", body)
+                await self._ctx.kube.merge_patch(f"{_NODES}/{node.metadata.name}", body, guard=worker.guard)
             return False
         if claims:
             left = ", ".join(sorted(claim.title for claim in claims.values()))

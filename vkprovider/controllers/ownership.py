@@ -1,14 +1,13 @@
-"""Which nodes this replica may act for.
+"""Which nodes this replica acts for.
 
-Two kinds of Lease. The *membership* Lease of each replica is renewed every few seconds and says that the replica lives.
-The *node* Lease says which replica acts for the node; its `leaseTransitions` is the epoch. A node is taken from a
-silent replica only after that replica's membership has been ended with the resourceVersion whose silence was observed:
-a conflict there means that it lives. A replica that cannot renew its membership fences itself before anybody may think
-it dead, and every side effect passes `guard` in the same step of the event loop.
+The *node* Lease says which replica acts for the node; its `leaseTransitions` is the epoch. Every replica computes the
+same plan from who lives and who has what (`domain.shard`). A replica takes a node that is planned for it as soon as
+nobody who lives has it, and hands over one that is planned for another. Every side effect passes `guard` in the same
+step of the event loop: it asks whether this replica may act at all, and whether the epoch is still the one it began in.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,15 +18,19 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.membership import Membership
 from vkprovider.domain import lease as leases
-from vkprovider.domain.lease import Seen, Verdict
+from vkprovider.domain import shard
+from vkprovider.domain.lease import Verdict
+from vkprovider.domain.shard import Duty
 from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
 
-MEMBER_PREFIX: Final = "vkprovider-replica-"
-LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 _NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
+_LOOK_S: Final = 0.5
+"""How often silence is looked for; news are looked at within a tenth of that."""
+_RENEW_AGAIN_S: Final = 5.0
 
 _decoder: Final = msgspec.json.Decoder(Lease)
 
@@ -37,109 +40,141 @@ class Ownership:
 
     Attributes:
         epochs: Epoch by worker, of the nodes that are ours.
+        planned: Who should act for which worker.
+        leads: Whether this replica does what only one should do.
+        settled: Set when it is known for the first time who does what.
+        changed: Called with a worker's name when there is something to do about its node.
         lost: Called with a worker's name when its node is ours no more.
+        led: Called when this replica has begun to lead.
     """
 
-    def __init__(self, ctx: Context, lost: Callable[[str], None] = lambda _: None) -> None:
-        ttl_s = ctx.tuning.lease_ttl_s
+    def __init__(self, ctx: Context, membership: Membership, workers: Callable[[], Collection[str]]) -> None:
+        """Take the replica, its membership, and what names all workers."""
         self._ctx = ctx
-        self._renew_s = ttl_s / 5
-        self._gone_s = ttl_s * 2 / 3
-        self._fence_s = ttl_s * 8 / 15
+        self._membership = membership
+        self._workers = workers
         self._node_renew_s = min(15.0, leases.NODE_LEASE_SECONDS / 2.5)
-        self._members_path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
-        self._member: Lease | None = None
-        self._renew_began_at = -1e9
         self._held: dict[str, Lease] = {}
         self._renewed_at: dict[str, float] = {}
-        self._seen: dict[str, Seen] = {}
+        self._free_since: dict[str, float] = {}
+        self._duties: dict[str, Duty] = {}
+        self._news = asyncio.Event()
+        self._dice = ctx.dice()
         self.epochs: dict[str, int] = {}
-        self.lost = lost
-        self.members: Informer[Lease] = Informer(
-            ctx.kube, self._members_path, Lease, name="replicas", label_selector=LABEL_MEMBER
+        self.planned: dict[str, str] = {}
+        self.leads = False
+        self.settled = asyncio.Event()
+        self.changed: Callable[[str], None] = lambda _: None
+        self.lost: Callable[[str], None] = lambda _: None
+        self.led: Callable[[], None] = lambda: None
+        self.leases: Informer[Lease] = Informer(
+            ctx.kube,
+            _NODE_LEASES,
+            Lease,
+            name="node-leases",
+            label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
         )
-        self.members.add_handler(self._member_changed)
-
-    # --------------------------------------------------------------------------------------------- the fence
+        self.leases.add_handler(self._lease_changed)
+        membership.changed = self._news.set
+        membership.ended = lambda: self._lose_all("its membership was ended by another replica")
 
     @property
     def is_fenced(self) -> bool:
-        """Whether this replica must not act: it could not say that it lives for too long."""
-        return leases.fenced(self._renew_began_at, self._ctx.now(), self._fence_s)
-
-    def owns(self, worker: str) -> bool:
-        """Tell whether this replica acts for a worker's node now."""
-        return worker in self.epochs and not self.is_fenced
+        """Whether this replica must not act."""
+        return self._membership.is_fenced
 
     def guard(self, worker: str) -> Callable[[], None]:
-        """Make the check that runs right before every side effect for a worker."""
+        """Make the check that runs right before every side effect for a worker, for as long as it is ours now."""
+        epoch = self.epochs.get(worker)
 
         def check() -> None:
-            if not self.owns(worker):
+            if epoch is None or self.epochs.get(worker) != epoch or self.is_fenced:
                 self._ctx.counters.fenced += 1
                 raise Fenced(f"worker {worker} is not ours (any more)")
 
         return check
 
-    # --------------------------------------------------------------------------------------------- membership
+    # --------------------------------------------------------------------------------------------- the plan
 
-    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
-        if new is not None:
-            holder = new.metadata.name.removeprefix(MEMBER_PREFIX)
-            self._seen[holder] = leases.observe(self._seen.get(holder), new, self._ctx.now())
-        elif old is not None:
-            self._seen.pop(old.metadata.name.removeprefix(MEMBER_PREFIX), None)
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
+        lease = new or old
+        worker = names.worker_of(lease.metadata.name) if lease is not None else None
+        if worker is None:
+            return
+        holder = new.spec.holder_identity if new is not None else None
+        if worker in self.epochs and holder != self._ctx.replica and self._is_later(worker, old, new):
+            self._lose(worker, f"its Lease shows {holder or 'nobody'}")
+        if (old.spec.holder_identity if old is not None else None) != holder:
+            self._news.set()
 
-    async def run_membership(self) -> None:
-        """Say that this replica lives, for ever."""
+    def _is_later(self, worker: str, old: Lease | None, new: Lease | None) -> bool:
+        """Tell whether our watch, which may be late, shows something that happened after our own last write."""
+        ours = self._held.get(worker)
+        if ours is None:
+            return True
+        if new is None:
+            return old is not None and old.metadata.uid == ours.metadata.uid
+        return _epoch(new) > _epoch(ours)
+
+    def renew_plan(self) -> None:
+        """Have the plan looked at soon: a worker came or went."""
+        self._news.set()
+
+    async def run_plan(self) -> None:
+        """Follow who lives, who has what and what silence means, for ever."""
+        for informer in (self.leases, self._membership.members):
+            await informer.synced.wait()
         while True:
-            began = self._ctx.now()
+            self._plan()
             try:
-                await self._renew_membership()
-                self._renew_began_at = began
-            except OutsideError as error:
-                _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
-            await asyncio.sleep(max(0.1, self._renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began)))
+                async with asyncio.timeout(_LOOK_S):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
+            self._news.clear()
 
-    async def _renew_membership(self) -> None:
-        ctx, name = self._ctx, MEMBER_PREFIX + self._ctx.replica
-        body = leases.body(
-            name=name,
-            namespace=ctx.namespace,
-            holder=ctx.replica,
-            old=self._member,
-            now=datetime.now(UTC),
-            seconds=int(ctx.tuning.lease_ttl_s),
-            metadata={"labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER}},
+    def _plan(self) -> None:
+        now, me = self._ctx.now(), self._ctx.replica
+        living = self._membership.living()
+        owners = {worker: self._owner(worker, living) for worker in self._workers()}
+        self.planned = shard.plan(living, owners)
+        leads, before = min(living, default="") == me, self.leads
+        self.leads = leads
+        self._free_since = {w: self._free_since.get(w, now) for w, owner in owners.items() if owner is None}
+        duties = {worker: self.duty(worker) for worker in owners}
+        old, self._duties = self._duties, duties
+        for worker, duty in duties.items():
+            if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
+                self.changed(worker)
+        if leads and not before:
+            self.led()
+        if me in living:
+            self.settled.set()
+
+    def _owner(self, worker: str, living: Collection[str]) -> str | None:
+        """Tell who that lives has a worker."""
+        if worker in self.epochs:
+            return self._ctx.replica
+        lease = self.leases.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
+        holder = lease.spec.holder_identity if lease is not None else None
+        return holder if holder in living and holder != self._ctx.replica else None
+
+    def duty(self, worker: str) -> Duty:
+        """Tell what this replica has to do about a node now."""
+        if self.is_fenced:
+            return Duty.STAND_BY
+        since = self._free_since.get(worker)
+        total, tuning = len(self.planned), self._ctx.tuning
+        return shard.duty(
+            self._ctx.replica,
+            mine=worker in self.epochs,
+            planned=self.planned.get(worker),
+            free_for_s=None if since is None else self._ctx.now() - since,
+            patience_s=shard.patience_s(len(self.epochs), total, tuning.workload_levels, self._dice),
         )
-        raw = msgspec.json.encode(body)
-        try:
-            if self._member is None:
-                answer = await ctx.kube.create(self._members_path, raw, timeout_s=self._renew_s, urgent=True)
-            else:
-                answer = await ctx.kube.replace(
-                    f"{self._members_path}/{name}", raw, timeout_s=self._renew_s, urgent=True
-                )
-        except NotFound:  # somebody thought us gone: the nodes may be taken by now
-            self._member = None
-            self._lose_all("its membership was ended by another replica")
-            raise
-        except Conflict:
-            self._member = _decoder.decode(await ctx.kube.get(f"{self._members_path}/{name}", urgent=True))
-            raise
-        self._member = _decoder.decode(answer)
 
-    def _lose_all(self, why: str) -> None:
-        for worker in list(self.epochs):
-            self._lose(worker, why)
-
-    def _lose(self, worker: str, why: str) -> None:
-        if self.epochs.pop(worker, None) is not None:
-            _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
-            self._held.pop(worker, None)
-            self.lost(worker)
-
-    # --------------------------------------------------------------------------------------------- nodes
+    # --------------------------------------------------------------------------------------------- taking
 
     async def acquire(self, worker: str, uid: str) -> bool:
         """Take a worker's node if it is free or its holder is gone; True if it is ours.
@@ -150,6 +185,7 @@ class Ownership:
 
         Raises:
             InputError: `NodeConflict`: a Lease of that name is not ours.
+            OutsideError: The API server was no help.
         """
         if self.is_fenced:
             return False
@@ -170,26 +206,17 @@ class Ownership:
                 "CMLWorker, or delete that node",
             )
         holder = lease.spec.holder_identity if lease is not None else None
-        seen = self._seen.get(holder or "")
-        silent_s = None if seen is None else self._ctx.now() - seen.at
-        verdict = leases.judge(lease, self._ctx.replica, holder_silent_s=silent_s, ttl_s=self._gone_s)
+        gone = not holder or self._membership.is_gone(holder)
+        verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
         if verdict is Verdict.WAIT:
             return False
-        if verdict is Verdict.TAKE and holder and seen is not None and not await self._end_membership(holder, seen):
+        if verdict is Verdict.TAKE and holder and not await self._membership.end(holder):
+            return False
+        if not await self._write(worker, lease, uid):
             return False
         if verdict is Verdict.TAKE and holder:
             self._ctx.counters.takeovers += 1
             _log.info("node taken over", worker=worker, holder=holder)
-        return await self._write(worker, lease, uid)
-
-    async def _end_membership(self, holder: str, seen: Seen) -> bool:
-        path = f"{self._members_path}/{MEMBER_PREFIX}{holder}"
-        try:
-            await self._ctx.kube.delete(path, resource_version=seen.resource_version)
-        except NotFound:
-            return True
-        except Conflict:
-            return False  # it lives: it has renewed since
         return True
 
     async def _write(self, worker: str, old: Lease | None, uid: str, *, holder: str | None = None) -> bool:
@@ -214,9 +241,10 @@ class Ownership:
         began, raw = self._ctx.now(), msgspec.json.encode(body)
         try:
             if old is None:
-                answer = await self._ctx.kube.create(_NODE_LEASES, raw, urgent=True)
+                answer = await self._ctx.kube.create(_NODE_LEASES, raw, urgent=True, guard=self._may_act)
             else:
-                answer = await self._ctx.kube.replace(f"{_NODE_LEASES}/{name}", raw, urgent=True)
+                path = f"{_NODE_LEASES}/{name}"
+                answer = await self._ctx.kube.replace(path, raw, urgent=True, guard=self._may_act)
         except (Conflict, NotFound):
             self._lose(worker, "its Lease was written by somebody else")
             return False
@@ -224,9 +252,16 @@ class Ownership:
         if lease.spec.holder_identity == self._ctx.replica and not self.is_fenced:
             self._held[worker] = lease
             self._renewed_at[worker] = began
-            self.epochs[worker] = lease.spec.lease_transitions or 0
+            self.epochs[worker] = _epoch(lease)
             return True
         return False
+
+    def _may_act(self) -> None:
+        if self.is_fenced:
+            self._ctx.counters.fenced += 1
+            raise Fenced("this replica could not renew its membership")
+
+    # --------------------------------------------------------------------------------------------- keeping
 
     async def run_heartbeat(self) -> None:
         """Renew the Leases of our nodes, slowly: the stock node controller only wants to see them change."""
@@ -234,33 +269,50 @@ class Ownership:
             await asyncio.sleep(1.0)
             due = self._ctx.now() - self._node_renew_s
             for worker, lease in list(self._held.items()):
-                if self._renewed_at[worker] > due or self.is_fenced:
+                if self._renewed_at[worker] > due or self.is_fenced or self._held.get(worker) is not lease:
                     continue
                 try:
                     await self._write(worker, lease, _owner_uid(lease))
-                except OutsideError as error:
-                    self._renewed_at[worker] += 5.0
+                except (OutsideError, Fenced) as error:
+                    self._renewed_at[worker] += _RENEW_AGAIN_S
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
+
+    # --------------------------------------------------------------------------------------------- letting go
+
+    def _lose_all(self, why: str) -> None:
+        for worker in list(self.epochs):
+            self._lose(worker, why)
+
+    def _lose(self, worker: str, why: str) -> None:
+        self._held.pop(worker, None)
+        if self.epochs.pop(worker, None) is not None:
+            _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
+            self.lost(worker)
+            self._news.set()
 
     def forget(self, worker: str) -> None:
         """Stop acting for a worker that was deleted."""
         self.epochs.pop(worker, None)
         self._held.pop(worker, None)
 
-    async def release(self) -> None:
-        """Give all nodes back, then the membership, so that the next replica need not wait."""
-        for worker, lease in list(self._held.items()):
-            self.epochs.pop(worker, None)
-            try:
-                await self._write(worker, lease, _owner_uid(lease), holder="")
-            except OutsideError as error:
-                _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
-        self._held.clear()
-        if self._member is not None:
-            try:
-                await self._ctx.kube.delete(f"{self._members_path}/{MEMBER_PREFIX}{self._ctx.replica}", urgent=True)
-            except OutsideError as error:
-                _log.warning("cannot delete the replica's Lease", error=str(error))
+    async def release(self, worker: str) -> None:
+        """Give a node back, so that the next one need not wait; nothing may be in hand for it any more."""
+        lease = self._held.pop(worker, None)
+        if self.epochs.pop(worker, None) is None or lease is None:
+            return
+        try:
+            await self._write(worker, lease, _owner_uid(lease), holder="")
+        except (OutsideError, Fenced) as error:
+            _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
+
+    async def release_all(self) -> None:
+        """Give all nodes back."""
+        for worker in list(self.epochs):
+            await self.release(worker)
+
+
+def _epoch(lease: Lease) -> int:
+    return lease.spec.lease_transitions or 0
 
 
 def _owner_uid(lease: Lease) -> str:

@@ -13,6 +13,7 @@ from vkprovider.domain import podstatus
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.facts import Report
 from vkprovider.domain.podstatus import Status
+from vkprovider.kube.client import Guard
 
 _encode: Final = msgspec.json.encode
 _SAME_HEADLINE_S: Final = 1.0
@@ -42,6 +43,7 @@ async def publish(
     ip: str,
     written: Written,
     *,
+    guard: Guard,
     urgent: bool = False,
 ) -> float | None:
     """Make a Pod's status say what is reported; what is urgent is not held back as mere progress.
@@ -51,6 +53,7 @@ async def publish(
 
     Raises:
         OutsideError: The write failed.
+        Fenced: The node is not ours any more.
     """
     wanted = podstatus.render(pod, report, claim, devices, ip)
     known = written.status
@@ -68,7 +71,7 @@ async def publish(
     body = _encode(podstatus.patch(pod, wanted, claim, ctx.now_unix, devices))
     path = PODS.format(pod.metadata.namespace, pod.metadata.name) + "/status"
     try:
-        answer = await ctx.kube.strategic_patch(path, body)
+        answer = await ctx.kube.strategic_patch(path, body, guard=guard)
     except (NotFound, Conflict):
         return None  # gone: its deletion is on its way to us
     except Invalid as error:

@@ -76,7 +76,7 @@ class Steps:
                 assert facts.claim is not None  # noqa: S101 (decided from it)
                 return await self._confirm_gone(lablet, facts.claim)
             case Step.DELETE_POD:
-                return await self._delete_pod(lablet)
+                return await self._delete_pod(lablet, worker)
             case Step.RELEASE:
                 worker.claims.drop(lablet.uid)
                 self._room_made(worker.name)
@@ -117,14 +117,13 @@ class Steps:
         lablet.gone_confirmed = True
         return True
 
-    async def _delete_pod(self, lablet: Lablet) -> bool:
+    async def _delete_pod(self, lablet: Lablet, worker: Worker) -> bool:
         """Confirm a deletion, as a kubelet does."""
         pod = lablet.pod
         assert pod is not None  # noqa: S101 (decided from it)
         path = PODS.format(pod.metadata.namespace, pod.metadata.name)
-        guard = self._workers.guard(lablet.worker)
         with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
-            await self._ctx.kube.delete(path, uid=lablet.uid, grace_s=0, guard=guard)
+            await self._ctx.kube.delete(path, uid=lablet.uid, grace_s=0, guard=worker.guard)
         lablet.delete_sent = True
         return False
 

@@ -21,10 +21,11 @@ _log: Final = structlog.get_logger(__name__)
 class Teller:
     """Tells about lablets."""
 
-    def __init__(self, ctx: Context, contents: Mapping[str, Content]) -> None:
-        """Take the replica, and the contents by digest."""
+    def __init__(self, ctx: Context, contents: Mapping[str, Content], workers: Mapping[str, Worker]) -> None:
+        """Take the replica, the contents by digest, and the workers that are ours."""
         self._ctx = ctx
         self._contents = contents
+        self._workers = workers
 
     def move(self, lablet: Lablet, state: State) -> None:
         """Note the state that a lablet is in."""
@@ -50,7 +51,9 @@ class Teller:
         if pod is not None:
             meta = pod.metadata
             ref = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
-            self._ctx.events.emit(ref, "Warning" if type_ == "Warning" else "Normal", reason, note)
+            worker = self._workers.get(lablet.worker)
+            guard = worker.guard if worker is not None else None
+            self._ctx.events.emit(ref, "Warning" if type_ == "Warning" else "Normal", reason, note, guard=guard)
 
     async def publish(
         self, lablet: Lablet, worker: Worker, report: Report | None, *, urgent: bool = False
@@ -59,6 +62,7 @@ class Teller:
 
         Raises:
             OutsideError: The write failed.
+            Fenced: The node is not ours any more.
         """
         pod = lablet.pod
         if report is None or pod is None:
@@ -67,7 +71,9 @@ class Teller:
         content = self._contents.get(claim.digest) if claim is not None else None
         devices = intent.devices_of(pod, content) if content is not None else {}
         ip = worker.ip
-        return await publish(self._ctx, pod, report, claim, devices, ip, lablet.written, urgent=urgent)
+        return await publish(
+            self._ctx, pod, report, claim, devices, ip, lablet.written, guard=worker.guard, urgent=urgent
+        )
 
 
 def _says(lablet: Lablet, reason: str, note: str) -> bool:

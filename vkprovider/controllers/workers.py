@@ -4,7 +4,7 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,10 +35,18 @@ from vkprovider.controllers.ownership import Ownership
 from vkprovider.domain.facts import Presence
 from vkprovider.domain.node import Health, Stats, check_version, down, up
 from vkprovider.domain.resources import Resources
+from vkprovider.domain.shard import Duty
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
+_TAKE_AGAIN_S: Final = 1.0
+_PARK_S: Final = 10.0
+"""How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
+
+
+async def _no_wait(_name: str, _within_s: float) -> None:
+    """Wait for nothing: nobody has said what there may be in hand."""
 
 
 @dataclass(slots=True)
@@ -49,6 +57,8 @@ class Worker:
         labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
         silent: Why the worker does not answer; "" while it does.
         awaited: Somebody waits for the next observation.
+        guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
+        parked: Nothing new is begun for it: it is being handed over.
     """
 
     name: str
@@ -56,6 +66,7 @@ class Worker:
     claims: ClaimStore
     labs: Labs
     finder: LabFinder
+    guard: Callable[[], None]
     stats: WorkerStats | None = None
     version: str = ""
     version_at: float = -1e9
@@ -73,6 +84,7 @@ class Worker:
     capacity: Resources | None = None
     pods: int = 0
     ip: str = ""
+    parked: bool = False
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[NodeFact, ...]]:
         """Tell what is known of a lab from answers that were asked for after `since`."""
@@ -92,6 +104,8 @@ class Workers:
         items: Those whose node is ours and whose claims are read, by name.
         changed: Called with Pod UIDs about whose labs something is new.
         met: Called with a worker once its claims are read, and when there is news of its capacity or its claims.
+        gone: Called with the name of a worker that is ours no more.
+        idle: Waits until nothing is in hand for a worker that is parked.
     """
 
     def __init__(
@@ -108,8 +122,13 @@ class Workers:
         self.items: dict[str, Worker] = {}
         self.changed: Callable[[Collection[str]], None] = lambda _: None
         self.met: Callable[[Worker], None] = lambda _: None
+        self.gone: Callable[[str], None] = lambda _: None
+        self.idle: Callable[[str, float], Awaitable[object]] = _no_wait
+        self._left: dict[str, str] = {}
+        self._closing: list[Worker] = []
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="workers", workers=64)
         self.flushes: KeyedQueue[str] = KeyedQueue(self._flush, name="claims", workers=64)
+        ownership.changed = self.queue.add
         ownership.lost = self._lost
 
     def observe_soon(self, name: str) -> None:
@@ -120,17 +139,23 @@ class Workers:
             left = worker.nodes_at + self._ctx.tuning.transition_s - self._ctx.now()
             self.queue.add(name, after_s=max(0.0, left))
 
-    def guard(self, name: str) -> Callable[[], None]:
-        """Make the check that runs right before a side effect for a worker."""
-        return self._ownership.guard(name)
-
     def epoch(self, name: str) -> int:
         """Tell the epoch in which this replica acts for a worker."""
         return self._ownership.epochs.get(name, 0)
 
     def _lost(self, name: str) -> None:
-        self.items.pop(name, None)
+        """Drop what is known of a worker: it may be changed by somebody else from now on."""
+        worker = self.items.pop(name, None)
+        if worker is not None:
+            self._closing.append(worker)
+            self.gone(name)
         self.queue.add(name)
+
+    def resume(self) -> None:
+        """Go on with everything: this replica could not act for a while."""
+        for name in self.items:
+            self.queue.add(name)
+            self.flushes.add(name)
 
     async def _flush(self, name: str) -> Result:
         worker = self.items.get(name)
@@ -150,19 +175,26 @@ class Workers:
         """Bring a worker's Node up to date and observe the worker."""
         resource = self._resource(name)
         ctx = self._ctx
-        if resource is None:
-            await self._nodes.remove(name)
-            await self._forget(name)
-            return Result()
+        while self._closing:
+            await self._close(self._closing.pop())
+        if resource is None or self._left.get(name) == resource.metadata.uid:
+            return await self._clear(name, resource)
+        match self._ownership.duty(name):
+            case Duty.STAND_BY:
+                return Result()
+            case Duty.HAND_OVER:
+                return await self._hand_over(name)
+            case duty:
+                taking = duty is Duty.TAKE
         try:
-            spec = parse_worker_spec(resource.spec)
-            if name not in self._ownership.epochs:
+            if taking:
                 await self._nodes.find(name)
-            if not await self._ownership.acquire(name, resource.metadata.uid):
-                return Result(2.0)
+                if not await self._ownership.acquire(name, resource.metadata.uid):
+                    return Result(_TAKE_AGAIN_S)
+            spec = parse_worker_spec(resource.spec)
             worker = await self._open(name, resource, spec)
         except Fenced:
-            return Result(2.0)
+            return Result(_TAKE_AGAIN_S)
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
@@ -174,6 +206,8 @@ class Workers:
         room = (worker.capacity, worker.pods)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
+        except Fenced:
+            return Result(_TAKE_AGAIN_S)
         except InputError as fault:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
@@ -181,15 +215,41 @@ class Workers:
         if room != (worker.capacity, worker.pods):
             self.met(worker)
         if leaving:
+            self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
         return Result(ctx.tuning.probe_s)
+
+    async def _clear(self, name: str, resource: CustomResource | None) -> Result:
+        """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
+        if resource is None:
+            self._left.pop(name, None)
+            if name in self._ownership.epochs or self._ownership.leads:
+                await self._nodes.remove(name)
+        await self._forget(name)
+        return Result()
+
+    async def _hand_over(self, name: str) -> Result:
+        """Finish what is in hand for a worker, then release its node: it is planned for another replica."""
+        worker = self.items.get(name)
+        if worker is not None:
+            worker.parked = True
+            await self.idle(name, _PARK_S)
+            try:
+                await worker.claims.flush(hurry=True)
+            except (InputError, OutsideError, Fenced) as error:
+                _log.warning("claims not written before the handover", worker=name, error=str(error))
+        await self._ownership.release(name)
+        await self._forget(name)
+        _log.info("node handed over", worker=name, to=self._ownership.planned.get(name))
+        return Result()
 
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
         name = resource.metadata.name
         if fault.reason == "NodeConflict":
             await self._forget(name)  # our Lease would say that somebody else's node is alive
         if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource):
+            self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
         await self._nodes.refuse(resource, fault, owner=self._ownership.epochs.get(name))
@@ -235,7 +295,7 @@ class Workers:
         except (InputError, OutsideError):
             await labs.close()
             raise
-        worker = Worker(name, spec, claims, labs, LabFinder(ctx, name, labs), stats)
+        worker = Worker(name, spec, claims, labs, LabFinder(ctx, name, labs), guard, stats)
         self.items[name] = worker
         self.met(worker)
         return worker
@@ -249,6 +309,7 @@ class Workers:
         self._ownership.forget(name)
         worker = self.items.pop(name, None)
         if worker is not None:
+            self.gone(name)
             await self._close(worker)
 
     async def close(self) -> None:

@@ -40,21 +40,20 @@ def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
     return seen if seen is not None and seen.resource_version == version else Seen(version, now)
 
 
-def judge(lease: Lease | None, me: str, *, holder_silent_s: float | None, ttl_s: float) -> Verdict:
+def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> Verdict:
     """Decide about a node's Lease.
 
     Args:
         lease: The node's Lease, or None if there is none.
         me: This replica.
-        holder_silent_s: For how long the holder's membership has been observed not to change; None if it has none.
-        ttl_s: From that silence on a holder counts as gone.
+        holder_is_gone: Whether the holder has no membership, or one that has been silent for too long.
     """
     if lease is None:
         return Verdict.CREATE
     holder = lease.spec.holder_identity
     if holder == me:
         return Verdict.MINE
-    if not holder or holder_silent_s is None or holder_silent_s >= ttl_s:
+    if not holder or holder_is_gone:
         return Verdict.TAKE
     return Verdict.WAIT
 

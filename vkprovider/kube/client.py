@@ -22,6 +22,9 @@ from vkprovider.kube.transport import Transport
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+Guard = Callable[[], None]
+"""Called in the loop step that sends a request; raises `Fenced` to stop it."""
+
 APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 USER_AGENT: Final = f"vkprovider/{__version__}"
@@ -144,7 +147,7 @@ class KubeClient:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_s: float | None = None,
-        guard: Callable[[], None] | None = None,
+        guard: Guard | None = None,
         urgent: bool = False,
     ) -> bytes:
         """Send one request and give the answer's body.

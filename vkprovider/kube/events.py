@@ -18,8 +18,8 @@ from typing import Any, Final, Literal
 import msgspec
 import structlog
 
-from vkprovider.api.errors import Conflict, NotFound, OutsideError, Throttled, Unavailable, shorten
-from vkprovider.kube.client import KubeClient
+from vkprovider.api.errors import Conflict, Fenced, NotFound, OutsideError, Throttled, Unavailable, shorten
+from vkprovider.kube.client import Guard, KubeClient
 from vkprovider.kube.pace import TokenBucket, backoff
 
 EventType = Literal["Normal", "Warning"]
@@ -59,6 +59,7 @@ class _Event:
     first_s: float
     last_s: float
     heard_s: float  # on the monotonic clock, as the next one
+    guard: Guard | None = None
     written_s: float | None = None
     count: int = 1
     sent: int = 0  # the count as last sent
@@ -123,7 +124,16 @@ class EventRecorder:
         """Events that wait to be written."""
         return len(self._warnings) + len(self._normals)
 
-    def emit(self, regarding: ObjectRef, type_: EventType, reason: str, note: str, *, action: str = "") -> None:
+    def emit(
+        self,
+        regarding: ObjectRef,
+        type_: EventType,
+        reason: str,
+        note: str,
+        *,
+        action: str = "",
+        guard: Guard | None = None,
+    ) -> None:
         """Note an Event. Never waits, never raises.
 
         Args:
@@ -132,20 +142,21 @@ class EventRecorder:
             reason: One CamelCase word; Kubernetes' own where it has one: `Pulling`, `FailedMount`, `Killing`.
             note: A sentence, without secrets; shortened to 1024 characters.
             action: What was being done, in CamelCase, if that is not the reason itself.
+            guard: Asked when it is sent; while it refuses the Event waits, and is dropped in the end.
         """
         now_s, wall_s = self._now(), self._wall()
         key = (regarding.uid, type_, reason, note)
         event = self._known.get(key)
         if event is not None and now_s - event.heard_s < _SAME_S:
             event.count += 1
-            event.last_s, event.heard_s = wall_s, now_s
+            event.last_s, event.heard_s, event.guard = wall_s, now_s, guard
             self._known.move_to_end(key)
             if not event.due:
                 self._repeat(event)
             return
         self._stamp_ns = max(int(wall_s * 1e9), self._stamp_ns + 1)  # no two names are the same
         note = shorten(note, _NOTE_CHARS_MAX)
-        event = _Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s)
+        event = _Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
         self._known.pop(key, None)
         self._known[key] = event
         if len(self._known) > _REMEMBERED_MAX:
@@ -233,7 +244,7 @@ class EventRecorder:
                 for attempt in range(1, _TRIES_MAX + 1):
                     try:
                         await self._send(event)
-                    except Unavailable as error:
+                    except (Unavailable, Fenced) as error:
                         if attempt == _TRIES_MAX:
                             raise
                         after_s = error.after_s if isinstance(error, Throttled) else 0.0
@@ -243,7 +254,7 @@ class EventRecorder:
         except asyncio.CancelledError:
             self._repeat(event)  # `flush` still finds it
             raise
-        except OutsideError as error:  # the namespace is going, or rights are missing: no use in insisting
+        except (OutsideError, Fenced) as error:  # the namespace is going, rights are missing, another one tells now
             self.dropped_total += 1
             if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
                 _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
@@ -265,10 +276,10 @@ class EventRecorder:
         if event.written_s is not None:
             body = msgspec.json.encode({"count": event.count, "lastTimestamp": _rfc3339(event.last_s)})
             with suppress(NotFound):
-                await self._client.merge_patch(f"{event.path}/{event.name}", body)
+                await self._client.merge_patch(f"{event.path}/{event.name}", body, guard=event.guard)
                 return
         with suppress(Conflict):
-            await self._client.create(event.path, msgspec.json.encode(self._body(event)))
+            await self._client.create(event.path, msgspec.json.encode(self._body(event)), guard=event.guard)
 
     def _body(self, event: _Event) -> dict[str, Any]:
         about = event.regarding

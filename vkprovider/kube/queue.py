@@ -164,6 +164,11 @@ class KeyedQueue(Generic[K]):
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
+    def interrupt(self) -> None:
+        """Cancel what is in work; its keys stay due, and run again with the next free worker."""
+        for worker in list(self._workers):
+            worker.cancel()
+
     async def drain(self, timeout_s: float) -> bool:
         """Wait until nothing is due or in work; False if `timeout_s` was too short. Delayed keys do not count."""
         try:

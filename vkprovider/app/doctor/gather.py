@@ -21,7 +21,7 @@ from vkprovider.app.doctor.findings import Finding, Level, Report, note, uncheck
 from vkprovider.app.doctor.reading import Reading
 from vkprovider.app.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
 from vkprovider.cml.spi import Credentials
-from vkprovider.controllers.ownership import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.controllers.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.kube.client import KubeClient
 
 _PROBES_MAX: Final = 16

@@ -1,0 +1,188 @@
+"""Which replicas live, and whether this one may still act.
+
+Each replica renews a Lease of its own every few seconds. Another one counts as gone when its Lease has been *observed*
+not to change for two thirds of LEADER_LEASE_TTL, on the observer's own clock; wall clocks are never compared. Silence
+counts only while the observer's own renewals went through: who was away itself has not been listening.
+
+Before anything is taken from a silent replica its membership is *ended*, with the resourceVersion whose silence was
+observed: a conflict there means that it lives. A replica that cannot renew fences itself before anybody may think it
+dead: all three times derive from one setting.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, NotFound, OutsideError
+from vkprovider.api.objects import Lease
+from vkprovider.controllers.context import Context
+from vkprovider.domain import lease as leases
+from vkprovider.domain.lease import Seen
+from vkprovider.kube.informer import Informer
+
+_log: Final = structlog.get_logger(__name__)
+
+MEMBER_PREFIX: Final = "vkprovider-replica-"
+LABEL_MEMBER: Final = f"{names.GROUP}/replica"
+_FENCED_LOOK_S: Final = 0.2
+
+_decoder: Final = msgspec.json.Decoder(Lease)
+
+
+class Membership:
+    """The replicas of this installation, seen from one of them.
+
+    Attributes:
+        members: The Leases of all.
+        ready: Set when this replica knows enough to be given nodes; it is no member before.
+        changed: Called when a replica comes or goes.
+        ended: Called when others have ended this replica's membership: its nodes may be theirs by now.
+        fenced: Called when this replica must stop acting, so that what is in flight is cancelled.
+        resumed: Called when it may act again.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        ttl_s = ctx.tuning.lease_ttl_s
+        self._ctx = ctx
+        self._renew_s = ttl_s / 5
+        self._gone_s = ttl_s * 2 / 3
+        self._fence_s = ttl_s * 8 / 15
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
+        self._lease: Lease | None = None
+        self._renew_began_at = -1e9
+        self._listening_since = -1e9
+        self._seen: dict[str, Seen] = {}
+        self.ready = asyncio.Event()
+        self.changed: Callable[[], None] = lambda: None
+        self.ended: Callable[[], None] = lambda: None
+        self.fenced: Callable[[], None] = lambda: None
+        self.resumed: Callable[[], None] = lambda: None
+        self.members: Informer[Lease] = Informer(
+            ctx.kube, self._path, Lease, name="replicas", label_selector=LABEL_MEMBER
+        )
+        self.members.add_handler(self._member_changed)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether this replica must not act: it could not say that it lives for too long."""
+        return leases.fenced(self._renew_began_at, self._ctx.now(), self._fence_s)
+
+    # --------------------------------------------------------------------------------------------- the others
+
+    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
+        lease = new or old
+        if lease is None:
+            return
+        replica = lease.metadata.name.removeprefix(MEMBER_PREFIX)
+        known = replica in self._seen
+        if new is not None:
+            self._seen[replica] = leases.observe(self._seen.get(replica), new, self._ctx.now())
+        else:
+            self._seen.pop(replica, None)
+        if known is (new is None):
+            self.changed()
+
+    def living(self) -> set[str]:
+        """Name the replicas that live, this one among them unless it is fenced."""
+        others = {replica for replica in self._seen if not self.is_gone(replica)} - {self._ctx.replica}
+        return others if self.is_fenced else others | {self._ctx.replica}
+
+    def is_gone(self, replica: str) -> bool:
+        """Tell whether a replica has ended, or has been silent for so long that it counts as gone."""
+        seen = self._seen.get(replica)
+        return seen is None or self._ctx.now() - max(seen.at, self._listening_since) >= self._gone_s
+
+    async def end(self, replica: str) -> bool:
+        """End the membership of a replica that counts as gone; False if it turns out to live.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        seen = self._seen.get(replica)
+        if seen is None:
+            return True
+        if not self.is_gone(replica):
+            return False
+        try:
+            await self._ctx.kube.delete(
+                f"{self._path}/{MEMBER_PREFIX}{replica}", resource_version=seen.resource_version, urgent=True
+            )
+        except NotFound:
+            return True
+        except Conflict:  # it lives, and our watch is late: listen anew
+            self._seen[replica] = Seen(seen.resource_version, self._ctx.now())
+            return False
+        _log.info("ended the membership of a silent replica", replica=replica)
+        return True
+
+    # --------------------------------------------------------------------------------------------- this one
+
+    async def run(self) -> None:
+        """Say that this replica lives, for ever."""
+        await self.ready.wait()
+        while True:
+            began = self._ctx.now()
+            try:
+                await self._renew()
+            except OutsideError as error:
+                _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
+            else:
+                if began - self._renew_began_at >= self._fence_s:  # we were not listening to the others either
+                    self._listening_since = self._ctx.now()
+                    self.changed()
+                self._renew_began_at = began
+            await asyncio.sleep(max(0.1, self._renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began)))
+
+    async def run_fence(self) -> None:
+        """Tell when this replica must stop acting, and when it may (go on)."""
+        acting = False
+        while True:
+            if acting and self.is_fenced:
+                _log.warning("fenced: cannot say that this replica lives", replica=self._ctx.replica)
+                self.fenced()
+            elif not acting and not self.is_fenced:
+                self.resumed()
+            acting = not self.is_fenced
+            left_s = self._renew_began_at + self._fence_s - self._ctx.now()
+            await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
+
+    async def _renew(self) -> None:
+        ctx, name = self._ctx, MEMBER_PREFIX + self._ctx.replica
+        body = leases.body(
+            name=name,
+            namespace=ctx.namespace,
+            holder=ctx.replica,
+            old=self._lease,
+            now=datetime.now(UTC),
+            seconds=int(ctx.tuning.lease_ttl_s),
+            metadata={"labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER}},
+        )
+        raw = msgspec.json.encode(body)
+        path = f"{self._path}/{name}"
+        try:
+            if self._lease is None:
+                answer = await ctx.kube.create(self._path, raw, timeout_s=self._renew_s, urgent=True)
+            else:
+                answer = await ctx.kube.replace(path, raw, timeout_s=self._renew_s, urgent=True)
+        except NotFound:  # somebody thought us gone: our nodes may be theirs by now
+            self._lease = None
+            self.ended()
+            raise
+        except Conflict:
+            self._lease = _decoder.decode(await ctx.kube.get(path, timeout_s=self._renew_s, urgent=True))
+            raise
+        self._lease = _decoder.decode(answer)
+
+    async def leave(self) -> None:
+        """End this replica's own membership, so that nobody waits for its silence."""
+        if self._lease is None:
+            return
+        try:
+            await self._ctx.kube.delete(f"{self._path}/{MEMBER_PREFIX}{self._ctx.replica}", urgent=True)
+        except OutsideError as error:
+            _log.warning("cannot delete the replica's Lease", error=str(error))

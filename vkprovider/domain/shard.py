@@ -1,0 +1,95 @@
+"""Which replica should act for which node: the same answer on every replica, without anybody in charge.
+
+The plan is a function of who is there, which workers there are, and who has them now. It is balanced within one, and of
+all balanced plans it is one with the fewest moves: who has more than others keeps the odd ones.
+
+A replica whose turn it is may fail to come. So a node that its planned owner leaves unclaimed is open to all, and
+those who have least try first (seed 004's workload levels).
+"""
+
+from collections.abc import Collection, Mapping
+from enum import Enum, auto
+from typing import Final
+
+UNCLAIMED_S: Final = 5.0
+"""How long a free node waits for its planned owner before anybody may take it."""
+_LEVEL_S: Final = 0.1
+
+
+class Duty(Enum):
+    """What a replica has to do about a node."""
+
+    OWN = auto()  # go on
+    TAKE = auto()  # acquire it
+    HAND_OVER = auto()  # finish what is in hand, then release it
+    STAND_BY = auto()  # nothing
+
+
+def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[str, str]:
+    """Share the workers out: worker → replica.
+
+    Args:
+        replicas: Those who may own.
+        owners: Every worker, and who has it now; None, or somebody who is not among `replicas`, leaves it free.
+
+    >>> plan(["a", "b"], {"w1": "a", "w2": "a", "w3": "a"})
+    {'w1': 'a', 'w2': 'a', 'w3': 'b'}
+    """
+    held: dict[str, list[str]] = {replica: [] for replica in sorted(replicas)}
+    if not held:
+        return {}
+    free: list[str] = []
+    for worker in sorted(owners):
+        held.get(owners[worker] or "", free).append(worker)
+    share, odd = divmod(len(owners), len(held))
+    by_load = sorted(held, key=lambda replica: -len(held[replica]))
+    quota = {replica: share + (place < odd) for place, replica in enumerate(by_load)}
+    planned: dict[str, str] = {}
+    for replica, workers in held.items():
+        planned |= dict.fromkeys(workers[: quota[replica]], replica)
+        free += workers[quota[replica] :]
+    left = iter(sorted(free))
+    for replica, workers in held.items():
+        for _ in range(quota[replica] - len(workers)):
+            planned[next(left)] = replica
+    return dict(sorted(planned.items()))
+
+
+def duty(
+    me: str, *, mine: bool, planned: str | None, free_for_s: float | None, patience_s: float = UNCLAIMED_S
+) -> Duty:
+    """Tell what a replica has to do about a node.
+
+    Args:
+        me: This replica.
+        mine: Whether it acts for the node now.
+        planned: Who should, or None if that is not known.
+        free_for_s: For how long nobody who lives has had it; None if somebody has.
+        patience_s: How long this replica lets the planned owner come first.
+    """
+    if mine:
+        return Duty.OWN if planned in {me, None} else Duty.HAND_OVER
+    if planned is None or free_for_s is None:
+        return Duty.STAND_BY
+    return Duty.TAKE if planned == me or free_for_s >= patience_s else Duty.STAND_BY
+
+
+def level(owned: int, total: int, levels: int) -> int:
+    """Tell how loaded a replica is, from 0 to `levels - 1`: seed 004's workload level.
+
+    >>> [level(owned, 10, 10) for owned in (0, 1, 9, 10)]
+    [0, 1, 9, 9]
+    """
+    return min(levels - 1, owned * levels // total) if total else 0
+
+
+def patience_s(owned: int, total: int, levels: int, dice: float) -> float:
+    """Tell how long a replica leaves a free node to its planned owner, and then to those who have less.
+
+    Args:
+        owned: How many nodes it has.
+        total: How many there are.
+        levels: How many levels there are.
+        dice: Evenly between 0 and 1; keeps replicas of one level apart.
+    """
+    return UNCLAIMED_S + _LEVEL_S * (level(owned, total, levels) + dice)
