@@ -61,14 +61,14 @@ SCHEDULER: Final = {
     ),
     "untolerated taint": Reason(
         "Nodes have a taint that the Pod does not tolerate. Of ordinary nodes that is as it should be. Of workers: "
-        "`node.kubernetes.io/not-ready` and `unreachable` (the worker or the provider is away), your own, or the Pod "
-        "has no runtimeClassName.",
-        "Repair the worker (`kubectl get cmlw`), remove your taint, or set runtimeClassName.",
+        "they are of another environment than the definition, or not Ready (`node.kubernetes.io/not-ready`, "
+        "`unreachable`), or the taint is yours; or the Pod has no runtimeClassName.",
+        "`kubectl get cmlw,ldef -o wide` shows environments and why a worker is not Ready; set runtimeClassName.",
     ),
     "didn't match Pod's node affinity/selector": Reason(
         "The Pod is not for those nodes: a lablet goes to workers of its definition's environment only, and where its "
         "own selector and affinity lead.",
-        "Compare `kubectl get nodes --show-labels` with both; add a worker of that environment.",
+        "Compare both with `kubectl get nodes --show-labels`; set spec.nodeLabels of a CMLWorker, or add one.",
     ),
     "were unschedulable": Reason("Nodes are cordoned.", "`kubectl uncordon NODE` when the maintenance is over."),
     "didn't match pod anti-affinity rules": Reason(
