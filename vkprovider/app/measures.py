@@ -91,6 +91,13 @@ MEASURES: Final = (
         "Whether the replica must not act, because it could not renew its Lease for too long.",
         lambda r: value(r.ownership.is_fenced),
     ),
+    Measure(
+        "vkprovider_leader",
+        "gauge",
+        (),
+        "Whether this replica writes what belongs to no worker, such as RuntimeClasses; one replica does.",
+        lambda r: value(r.ownership.leads),
+    ),
     Measure("vkprovider_owned_nodes", "gauge", (), "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
     Measure(
         "vkprovider_node_owned",

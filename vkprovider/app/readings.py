@@ -95,8 +95,9 @@ def booted(replica: Source) -> Iterator[Sample]:
 
 
 def lablets(replica: Source) -> Iterator[Sample]:
-    """Count lablets by state."""
-    states = Tally(lablet.state for lablet in replica.lablets.items.values())
+    """Count lablets by state; the others' are known too, and are counted there."""
+    ours = replica.workers.items
+    states = Tally(lablet.state for lablet in replica.lablets.items.values() if lablet.worker in ours)
     return by_name({str(state): states[state] for state in State} | {"unreported": states[None]})
 
 
