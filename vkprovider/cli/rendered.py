@@ -40,6 +40,7 @@ def main(arguments: list[str]) -> int:
         print(f"manifests/install.yaml is not looked at: {error}")
         return 0 if check else 1
     if INSTALL.read_text(encoding="utf-8") == text:
+        print("manifests/install.yaml is up to date")
         return 0
     if check:
         print("manifests/install.yaml is not as rendered: run `make generate`")

@@ -1,0 +1,177 @@
+"""An installation by the shipped manifests: what its Deployment would run in containers runs as processes here."""
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.cluster import is_ready
+from tests.support.extra import ACCOUNT, SYSTEM, Program, cmlworker, secret
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+from vkprovider.sandbox.content import find_manifests
+from vkprovider.sandbox.kubeconfig import read_cluster, write_kubeconfig
+from vkprovider.sandbox.ports import free_ports
+
+MANIFESTS = find_manifests()
+WORKER = "cml-1"
+POD_IP = "192.0.2.2"
+"""What a kubelet would have given: a documentation address."""
+
+
+class Replica:
+    """One Pod of the Deployment, as a process; its probes are asked as a kubelet would."""
+
+    def __init__(self, installation: "Installation", pod: dict[str, Any]) -> None:
+        self.name = pod["metadata"]["name"]
+        [self.container] = pod["spec"]["containers"]
+        [self.port] = free_ports(1)
+        home = installation.directory / self.name
+        home.mkdir()
+        account = pod["spec"]["serviceAccountName"]
+        bound = ("--bound-object-kind=Pod", f"--bound-object-name={self.name}")
+        token = installation.kubectl("create", "token", account, f"--namespace={SYSTEM}", *bound).strip()
+        cluster = read_cluster(installation.sandbox.kubeconfig)
+        write_kubeconfig(home / "kubeconfig", name="replica", cluster=cluster, user={"token": token})
+        programs = str(Path(sys.executable).parent)
+        program = shutil.which(self.container["command"][0], path=programs)
+        assert program
+        environ = {
+            **installation.environment(pod, self.container),
+            "PATH": programs,
+            # All replicas share this machine, and nothing is mounted into a process.
+            "VKPROVIDER_HTTP_PORT": str(self.port),
+            "KUBECONFIG": str(home / "kubeconfig"),
+        }
+        self.log = home / "log"
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603 (the Deployment's command)
+                [program, *self.container["command"][1:]], env=environ, stdout=output, stderr=output, cwd="/"
+            )
+
+    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        """Ask its page; give status and body, status 0 if nothing listens."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except OSError:
+            return 0, {}
+        finally:
+            connection.close()
+
+    def probe(self, kind: str) -> int:
+        """Ask what a probe of the container asks: `startup`, `liveness`, `readiness`; give the status."""
+        request = self.container[f"{kind}Probe"]["httpGet"]
+        ports = {port["name"]: port["containerPort"] for port in self.container["ports"]}
+        assert ports[request["port"]] == 8082, "not the setting's default"
+        return self.get(request["path"])[0]
+
+    def end(self) -> int:
+        """End it as a kubelet does, and give its exit code."""
+        self._process.terminate()
+        return self._process.wait(timeout=30)
+
+
+class Installation:
+    """A control plane to which `manifests/overlays/default` was applied, with one simulated worker."""
+
+    def __init__(self, sandbox: Sandbox, directory: Path) -> None:
+        self.sandbox = sandbox
+        self.directory = directory
+        self.replicas: list[Replica] = []
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
+        """Run kubectl as admin; raises SandboxError with what it said."""
+        return self.sandbox.kubectl(*arguments, input=input).stdout
+
+    def refused(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
+        """Run a kubectl that must fail, and give what it said; empty if it did not fail."""
+        result = self.sandbox.kubectl(*arguments, input=input, check=False)
+        return result.stderr if result.returncode else ""
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        """Run `kubectl get … -o json`; an object that does not exist is empty."""
+        found = self.kubectl("get", *arguments, "-o", "json", "--ignore-not-found")
+        decoded: dict[str, Any] = json.loads(found or "{}")
+        return decoded
+
+    def items(self, *arguments: str) -> list[dict[str, Any]]:
+        """List objects."""
+        items: list[dict[str, Any]] = self.get(*arguments).get("items", [])
+        return items
+
+    def apply(self, *objects: dict[str, Any], namespace: str = "") -> None:
+        """`kubectl apply` objects."""
+        where = [f"--namespace={namespace}"] if namespace else []
+        self.kubectl(
+            "apply", "-f", "-", *where, input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        )
+
+    def environment(self, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, str]:
+        """Resolve a container's environment, as a kubelet does."""
+        fields = {f"metadata.{key}": pod["metadata"][key] for key in ("name", "namespace")} | {"status.podIP": POD_IP}
+        found: dict[str, str] = {}
+        for source in container["envFrom"]:
+            if "configMapRef" in source:
+                name = source["configMapRef"]["name"]
+                found |= self.get("configmap", name, f"--namespace={SYSTEM}").get("data", {})
+        for entry in container["env"]:
+            found[entry["name"]] = entry.get("value") or fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        return found
+
+    def start(self, **settings: str) -> None:
+        """Run every Pod of the Deployment as a process; `settings` go into the ConfigMap that it reads."""
+        meta = {"name": "vkprovider-settings", "namespace": SYSTEM}
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": settings})
+        wanted = self.get("deployment", "vkprovider", f"--namespace={SYSTEM}")["spec"]["replicas"]
+        self.replicas = [Replica(self, pod) for pod in until(lambda: self._pods(wanted), 15)]
+
+    def _pods(self, count: int) -> list[dict[str, Any]]:
+        pods = self.items("pods", f"--namespace={SYSTEM}", "--selector=app.kubernetes.io/name=vkprovider")
+        assert len(pods) == count, pods
+        return pods
+
+    def wait_node(self) -> None:
+        """Wait until the worker's Node is Ready."""
+        until(lambda: is_ready(self.get("node", f"vnode.{WORKER}")), 30, self.logs())
+
+    def wait_lablets(self, namespace: str, count: int) -> list[dict[str, Any]]:
+        """Wait until a namespace has so many Pods and all are Ready."""
+
+        def ready() -> list[dict[str, Any]]:
+            pods = self.items("pods", f"--namespace={namespace}")
+            assert len(pods) == count, [pod["metadata"]["name"] for pod in pods]
+            assert all(is_ready(pod) for pod in pods), [pod["status"] for pod in pods]
+            return pods
+
+        return until(ready, 30)
+
+    def logs(self) -> str:
+        """Give the end of every replica's log."""
+        return "\n".join(line for replica in self.replicas for line in replica.log.read_text().splitlines()[-20:])
+
+
+@contextmanager
+def installed(name: str, directory: Path) -> Iterator[Installation]:
+    """Make an empty cluster, apply the overlay to it, connect a worker, and run the provider."""
+    with Sandbox.up(name, directory=directory / "sandbox", workers=0, provider=False, tied=True) as sandbox:
+        made = Installation(sandbox, directory)
+        made.kubectl("apply", "-k", str(MANIFESTS / "overlays" / "default"))
+        program = Program("--boot-seconds=0.2")
+        try:
+            made.apply(secret(WORKER, ACCOUNT), cmlworker(WORKER, program.url, environment="default"))
+            made.start(WORKER_PROBE_SECONDS="1", RECONCILE_INTERVAL="1")
+            made.wait_node()
+            yield made
+        finally:
+            codes = [replica.end() for replica in made.replicas]
+            program.close()
+        assert set(codes) == {os.EX_OK}, made.logs()
