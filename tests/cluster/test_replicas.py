@@ -1,0 +1,135 @@
+"""Several replicas share the nodes; one that dies, pauses, comes or goes costs no lablet anything (R004-024…039)."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cluster import Cluster, is_ready
+from tests.support.replicas import Replicas
+from tests.support.topologies import definition, pod_template
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+
+REPLICAS, WORKERS, LABLETS = 3, 6, 12
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox of its own: three replicas, six workers whose labs take five seconds to boot."""
+    made = Sandbox.up(
+        "replicas",
+        directory=tmp_path_factory.mktemp("replicas"),
+        workers=WORKERS,
+        replicas=REPLICAS,
+        provider_env={"WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"},
+        worker_args=[["--boot-seconds=5"]],
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+@pytest.fixture
+def replicas(cluster: Cluster) -> Iterator[Replicas]:
+    """The replicas; all of them run, and have their share, before and after each test."""
+    replicas = Replicas(cluster)
+    until(replicas.is_balanced, 30)
+    yield replicas
+    for process in range(1, REPLICAS + 1):
+        cluster.sandbox.kill(f"provider-{process}", signal.SIGCONT)
+    cluster.heal()
+    until(replicas.is_balanced, 30)
+
+
+def deploy(cluster: Cluster, namespace: str, name: str) -> None:
+    """Begin twelve lablets."""
+    cluster.define(definition(name))
+    labels = {"app": name}
+    spec = {"replicas": LABLETS, "selector": {"matchLabels": labels}, "template": pod_template(name, labels=labels)}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    cluster.apply(deployment, namespace=namespace)
+
+
+def once_each(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
+    """Assert that CML saw one import and one start for every Pod, and that no container was started again."""
+    pods = cluster.pods(namespace)
+    uids = [pod["metadata"]["uid"] for pod in pods]
+    imports, starts = replicas.seen_by_cml()
+    assert {uid: (imports[uid], starts[uid]) for uid in uids} == dict.fromkeys(uids, (1, 1))
+    assert {status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]} == {0}
+
+
+def test_nodes_are_shared_and_everybody_can_see_by_whom(cluster: Cluster, replicas: Replicas) -> None:
+    assert len(set(replicas.owners().values())) == REPLICAS
+    for worker in cluster.workers:
+        lease = replicas.leases()[worker.node]
+        status = cluster.cmlworker(worker)["status"]
+        until(lambda: cluster.cmlworker(worker)["status"]["owner"] == lease["holderIdentity"], 10)  # noqa: B023
+        assert status["epoch"] <= lease["leaseTransitions"]
+
+
+def test_nodes_of_a_killed_replica_are_taken_and_its_labs_are_finished(
+    cluster: Cluster, replicas: Replicas, namespace: str
+) -> None:
+    deploy(cluster, namespace, "killed")
+    victim = replicas.identity("provider-2")
+    nodes = replicas.nodes_of(victim)
+    until(lambda: sum(replicas.seen_by_cml()[1].values()) >= LABLETS // 2, 15, "no lab is being started")
+    cluster.sandbox.kill("provider-2")
+    booting = [p for p in cluster.pods(namespace) if p["spec"].get("nodeName") in nodes and not is_ready(p)]
+    assert booting, "the kill came too late to interrupt anything"
+
+    def taken() -> bool:
+        replicas.all_nodes_ready()
+        return not replicas.nodes_of(victim)
+
+    until(taken, 15)
+    assert victim not in replicas.members()
+    cluster.wait_ready(namespace, LABLETS)
+    once_each(cluster, replicas, namespace)
+    cluster.sandbox.start("provider-2")
+    until(replicas.is_balanced, 30)
+    cluster.wait_ready(namespace, LABLETS)
+    once_each(cluster, replicas, namespace)
+
+
+def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
+    cluster: Cluster, replicas: Replicas, namespace: str
+) -> None:
+    deploy(cluster, namespace, "paused")
+    sleeper = replicas.identity("provider-3")
+    epochs = {node: replicas.leases()[node]["leaseTransitions"] for node in replicas.nodes_of(sleeper)}
+    until(lambda: sum(replicas.seen_by_cml()[1].values()) >= LABLETS // 2, 15, "no lab is being started")
+    cluster.sandbox.kill("provider-3", signal.SIGSTOP)
+    until(lambda: not replicas.nodes_of(sleeper), 15, "its nodes are not taken")
+    assert all(replicas.leases()[node]["leaseTransitions"] > epoch for node, epoch in epochs.items())
+    cluster.wait_ready(namespace, LABLETS)
+    cluster.sandbox.kill("provider-3", signal.SIGCONT)
+    until(lambda: sleeper in replicas.members(), 15, "it does not come back")
+    until(replicas.is_balanced, 30)
+    replicas.all_nodes_ready()
+    cluster.wait_ready(namespace, LABLETS)
+    once_each(cluster, replicas, namespace)
+
+
+def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
+    deploy(cluster, namespace, "rolled")
+    before = {pod["metadata"]["uid"]: since(pod) for pod in cluster.wait_ready(namespace, LABLETS)}
+    for process in replicas.processes:
+        leaver = replicas.identity(process)
+        cluster.sandbox.stop(process, grace_s=20)
+        assert leaver not in replicas.members(), "it left without a word"
+        until(lambda: "" not in replicas.owners().values() and leaver not in replicas.owners().values(), 10)  # noqa: B023
+        cluster.sandbox.start(process)
+        until(replicas.is_balanced, 30)
+    after = {pod["metadata"]["uid"]: since(pod) for pod in cluster.wait_ready(namespace, LABLETS)}
+    assert after == before, "a lablet was not Ready for a while"
+    once_each(cluster, replicas, namespace)
+
+
+def since(pod: dict[str, object]) -> str:
+    """Tell since when a Pod has been Ready."""
+    status = pod["status"]
+    assert isinstance(status, dict)
+    return str(next(c["lastTransitionTime"] for c in status["conditions"] if c["type"] == "Ready"))

@@ -1,0 +1,87 @@
+"""Several replicas of the provider, as a test sees them: who has which node, and what reached CML."""
+
+import http.client
+import json
+from collections import Counter
+from typing import Any
+
+from tests.support.cluster import Cluster, condition, is_ready
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+MEMBERS = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases?labelSelector=vkprovider.io/replica"
+
+
+class Replicas:
+    """The provider processes of a sandbox."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.sandbox = cluster.sandbox
+
+    @property
+    def processes(self) -> list[str]:
+        """Names of the processes that run, such as `provider-1`."""
+        found = [p.name for p in self.sandbox.processes() if p.name.startswith("provider-") and p.state == "running"]
+        return sorted(found)
+
+    def identity(self, process: str) -> str:
+        """Ask a process for the name under which it owns nodes.
+
+        Raises:
+            OSError: It does not answer.
+        """
+        host = self.sandbox.process(process).url.removeprefix("http://")
+        connection = http.client.HTTPConnection(host, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return str(json.loads(connection.getresponse().read())["instance_id"])
+        finally:
+            connection.close()
+
+    def leases(self) -> dict[str, dict[str, Any]]:
+        """The specs of all node Leases, by node."""
+        return {item["metadata"]["name"]: item["spec"] for item in self.cluster.items(LEASES)}
+
+    def owners(self) -> dict[str, str]:
+        """Who has which node: node → replica; "" while nobody has."""
+        return {node: spec.get("holderIdentity") or "" for node, spec in self.leases().items()}
+
+    def nodes_of(self, replica: str) -> set[str]:
+        """Name the nodes of a replica."""
+        return {node for node, owner in self.owners().items() if owner == replica}
+
+    def members(self) -> set[str]:
+        """Name the replicas that have a membership."""
+        return {item["spec"]["holderIdentity"] for item in self.cluster.items(MEMBERS)}
+
+    def is_balanced(self) -> bool:
+        """Tell whether every running process has its share, within one, and nobody else has any."""
+        count = Counter(self.owners().values())
+        try:
+            living = [self.identity(process) for process in self.processes]
+        except OSError:  # one has only just been started
+            return False
+        loads = [count[replica] for replica in living]
+        return set(count) <= set(living) and max(loads) - min(loads) <= 1 and len(count) == len(living)
+
+    def all_nodes_ready(self) -> bool:
+        """Tell whether every node is Ready; who is not has a reason worth reading."""
+        nodes = self.cluster.items("/api/v1/nodes")
+        late = {n["metadata"]["name"]: condition(n, "Ready").get("reason") for n in nodes if not is_ready(n)}
+        assert not late, f"not Ready: {late}"
+        return True
+
+    def seen_by_cml(self) -> tuple[Counter[str], Counter[str]]:
+        """Count what reached the workers for every Pod UID: imports, and starts."""
+        imports: Counter[str] = Counter()
+        starts: Counter[str] = Counter()
+        for worker in self.cluster.workers:
+            pods: dict[str, str] = {}
+            for entry in worker.access_log():
+                if entry.get("lab"):
+                    pods[entry["lab"]] = entry["title"][-36:]
+                    imports[pods[entry["lab"]]] += 1
+                elif entry["method"] == "PUT" and entry["path"].endswith("/start") and entry["status"] < 300:
+                    lab = entry["path"].split("/")[-2]
+                    starts[pods.get(lab, lab)] += 1
+        return imports, starts
