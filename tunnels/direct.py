@@ -79,6 +79,7 @@ class DirectTransport:
         guard: Called in the same step of the event loop in which the request is written; what it raises passes through
             unchanged, and nothing is sent.
         connections_max: Requests beyond this many wait, within their deadline.
+        user_agent: What the server's log calls us; nothing if empty.
 
     Raises:
         CertificateInvalid: `ca_bundle` is no PEM text.
@@ -93,6 +94,7 @@ class DirectTransport:
         allow: AllowList,
         guard: Guard | None = None,
         connections_max: int = 16,
+        user_agent: str = "",
     ) -> None:
         self._base = base_url.rstrip("/")
         url = URL(self._base)
@@ -101,6 +103,7 @@ class DirectTransport:
         self._allow = allow
         self._guard = guard
         self._connections_max = connections_max
+        self._headers = {"User-Agent": user_agent} if user_agent else None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
@@ -168,6 +171,7 @@ class DirectTransport:
                 connector=aiohttp.TCPConnector(ssl=self._ssl, limit=self._connections_max),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+                headers=self._headers,
                 skip_auto_headers=("Content-Type", "User-Agent"),
                 request_class=_guarded(self._guard),
             )

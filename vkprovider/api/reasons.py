@@ -142,6 +142,10 @@ CONDITIONS: Final = {
 """Types of conditions that vkprovider writes, beside Ready, of which the other tables tell."""
 
 WORKERS: Final = {
+    "TakenOver": Reason(
+        "The replica that acted for the worker was silent for two thirds of LEADER_LEASE_TTL; another one goes on.",
+        "Nothing, if it was stopped; else look at why it ended: its log, `kubectl describe pod` of the provider.",
+    ),
     "WorkerReady": Reason("The worker answers and can be used."),
     "Starting": Reason("The provider has not asked the worker yet."),
     "WorkerUnreachable": Reason(

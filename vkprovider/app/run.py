@@ -29,7 +29,7 @@ from vkprovider.controllers.nodes import NodeWriter
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.workers import Workers
 from vkprovider.domain.content import ANNOTATION_DEFINITION
-from vkprovider.kube.client import KubeClient
+from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.informer import Informer
 
@@ -250,6 +250,7 @@ async def connect(settings: Settings) -> Context:
         qps=settings.api_qps,
         burst=settings.api_burst,
         in_flight_max=settings.api_in_flight_max,
+        user_agent=user_agent(settings.instance_id),
     )
     raw = b""
     while not raw:

@@ -32,6 +32,7 @@ def open_labs(
     verify: bool = True,
     ca_bundle: str | None = None,
     guard: Guard | None = None,
+    user_agent: str = "",
 ) -> Labs:
     """Open a worker; nothing is sent before the first call.
 
@@ -42,6 +43,7 @@ def open_labs(
         ca_bundle: PEM text of the authorities to trust instead of the system's.
         guard: Called right before a request is written, in the same step of the event loop; what it raises passes
             through.
+        user_agent: What the worker's log calls us.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
@@ -50,7 +52,10 @@ def open_labs(
     if parts.scheme == "null":
         name = parts.netloc
         return NullLabs(_NULL_WORKERS.setdefault(name, NullWorker(name)), guard)
-    return CmlLabs(open_session(url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard))
+    session = open_session(
+        url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard, user_agent=user_agent
+    )
+    return CmlLabs(session)
 
 
 def open_session(
@@ -61,6 +66,7 @@ def open_session(
     ca_bundle: str | None = None,
     allow: AllowList = LABS_API,
     guard: Guard | None = None,
+    user_agent: str = "",
 ) -> CmlSession:
     """Open a session with a CML controller over the direct transport; for the arguments see `open_labs`.
 
@@ -79,6 +85,7 @@ def open_session(
             allow=allow,
             guard=guard,
             connections_max=CONNECTIONS_MAX,
+            user_agent=user_agent,
         )
     except CertificateInvalid as error:
         raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error

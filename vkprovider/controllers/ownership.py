@@ -23,6 +23,7 @@ from vkprovider.domain import lease as leases
 from vkprovider.domain import shard
 from vkprovider.domain.lease import Verdict
 from vkprovider.domain.shard import Duty
+from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
@@ -217,6 +218,9 @@ class Ownership:
         if verdict is Verdict.TAKE and holder:
             self._ctx.counters.takeovers += 1
             _log.info("node taken over", worker=worker, holder=holder)
+            ref = ObjectRef(names.API_VERSION, "CMLWorker", "", worker, uid)
+            note = f"replica {self._ctx.replica} acts for it; replica {holder} had been silent"
+            self._ctx.events.emit(ref, "Warning", "TakenOver", note, guard=self.guard(worker))
         return True
 
     async def _write(self, worker: str, old: Lease | None, uid: str, *, holder: str | None = None) -> bool:

@@ -36,6 +36,7 @@ from vkprovider.domain.facts import Presence
 from vkprovider.domain.node import Health, Stats, check_version, down, up
 from vkprovider.domain.resources import Resources
 from vkprovider.domain.shard import Duty
+from vkprovider.kube.client import user_agent
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -271,7 +272,9 @@ class Workers:
         guard = self._ownership.guard(name)
         credentials = reader(ctx, spec)
         verify, bundle = not spec.tls.insecure_skip_verify, spec.tls.ca_bundle
-        labs = open_labs(spec.url, credentials, verify=verify, ca_bundle=bundle, guard=guard)
+        labs = open_labs(
+            spec.url, credentials, verify=verify, ca_bundle=bundle, guard=guard, user_agent=user_agent(ctx.replica)
+        )
         stats = (
             open_worker_stats(spec.url, credentials, verify=verify, ca_bundle=bundle) if spec.stats == "On" else None
         )

@@ -30,6 +30,12 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 USER_AGENT: Final = f"vkprovider/{__version__}"
 """The part before the slash becomes the field manager of plain writes."""
 
+
+def user_agent(replica: str) -> str:
+    """Name a replica in the logs of those whom it asks."""
+    return f"{USER_AGENT} ({replica})"
+
+
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _CORE_AT: Final = 3  # where the resource stands in `/api/v1/…`
 _GROUP_AT: Final = 4  # and in `/apis/<group>/<version>/…`

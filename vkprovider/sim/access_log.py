@@ -23,6 +23,8 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str
     query: str = ""
     user: str = ""
+    agent: str = ""
+    """Its User-Agent."""
     answered_s: float = 0.0
     answered_unix_s: float = 0.0
     status: int = 0

@@ -75,6 +75,7 @@ class Endpoint:
                 method=request.method,
                 path=request.path,
                 query=request.query_string,
+                agent=request.headers.get("User-Agent", ""),
             )
             try:
                 response = await self._answer(request, route, entry)
