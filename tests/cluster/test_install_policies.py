@@ -1,0 +1,228 @@
+"""What the shipped admission policies refuse, what they let through, and what they say (C08, C46)."""
+
+import copy
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.installation import MANIFESTS, WORKER, Installation, installed
+from tests.support.topologies import definition, pod
+from tests.support.waiting import until
+from vkprovider.api import names
+
+TOLERATION = {"key": names.TAINT_VIRTUAL_NODE, "operator": "Exists"}
+EVERYTHING = {"operator": "Exists"}
+REPORTS = [names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_CONTENT] + [
+    f"{names.GROUP}/{name}" for name in ("port-mappings", "lds-session-id", "lds-base-url", "lds-login-url")
+]
+PLAIN_NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "plain", "labels": {"kubernetes.io/os": "linux"}},
+    "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+NETWORK = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "network", "namespace": "kube-system"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "network"}},
+        "template": {
+            "metadata": {"labels": {"app": "network"}},
+            "spec": {
+                "tolerations": [EVERYTHING],
+                "nodeSelector": {"kubernetes.io/os": "linux"},
+                "containers": [{"name": "network", "image": "network:1"}],
+            },
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """`netlab` charges licences, `free` neither licences nor ports; `other` is somebody else's RuntimeClass."""
+    with installed("policies", tmp_path_factory.mktemp("installation")) as made:
+        free = {"cpu": "100m", "memory": "64Mi", "labNodes": 0, "ports": 0}
+        made.apply(definition("netlab"), definition("free", resources=free))
+        made.apply({**runtime_class("other"), "overhead": {"podFixed": {"cpu": "10m"}}})
+        for name in ("netlab", "free"):
+            until(lambda name=name: made.get("runtimeclass", name), 10, name)  # type: ignore[misc]
+        # The API server learns of policies and RuntimeClasses a moment after they were made.
+        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION])), 15)
+        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION], runtimeClassName="other")), 15)
+        until(lambda: refusal(made, annotated("first", names.ANNOTATION_STATE)), 15)
+        yield made
+
+
+def runtime_class(name: str) -> dict[str, Any]:
+    return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "runc"}
+
+
+def plain(name: str, **spec: Any) -> dict[str, Any]:
+    """A Pod that is no lablet, and bound to no node: no kubelet would let it go."""
+    spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "main:1"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def annotated(name: str, key: str) -> dict[str, Any]:
+    made = pod(name, "netlab")
+    made["metadata"]["annotations"] = {key: "made up"}
+    return made
+
+
+def refusal(installation: Installation, item: dict[str, Any]) -> str:
+    """What the API server says against an object; empty if it would take it."""
+    return installation.refused("create", "--dry-run=server", "-f", "-", input=json.dumps(item))
+
+
+# ------------------------------------------------------------------------------------------- tolerations
+@pytest.mark.parametrize("key", [names.TAINT_VIRTUAL_NODE, names.TAINT_ENV, "vkprovider.io/anything"])
+def test_toleration_needs_the_runtime_class_of_a_definition(installation: Installation, key: str) -> None:
+    tolerations = [{"key": "some/taint", "operator": "Exists"}, {"key": key, "operator": "Exists"}]
+    said = refusal(installation, plain("stray", tolerations=tolerations))
+    assert "Only lablets may tolerate vkprovider.io/ taints. Set spec.runtimeClassName to a LabletDefinition" in said
+    said = refusal(installation, plain("stray", tolerations=tolerations, runtimeClassName="other"))
+    assert "RuntimeClass other is not that of a LabletDefinition" in said
+    assert "remove the tolerations whose key begins with vkprovider.io/" in said
+
+
+@pytest.mark.parametrize("name", ["netlab", "free"])
+def test_lablets_pass(installation: Installation, name: str) -> None:
+    """With the tolerations that the RuntimeClass adds, and with their own, as a DaemonSet of lablets has them."""
+    assert refusal(installation, pod("lablet", name)) == ""
+    assert refusal(installation, pod("lablet", name, tolerations=[TOLERATION])) == ""
+
+
+def test_others_pass(installation: Installation) -> None:
+    assert refusal(installation, plain("other")) == ""
+    assert refusal(installation, plain("other", runtimeClassName="other")) == ""
+    assert refusal(installation, plain("other", tolerations=[EVERYTHING])) == ""
+    assert refusal(installation, plain("other", tolerations=[{"key": "some/taint", "operator": "Exists"}])) == ""
+
+
+def test_network_of_a_plain_node_starts_there_and_nowhere_else(installation: Installation) -> None:
+    """A DaemonSet that tolerates everything, as CNI plugins do."""
+    installation.kubectl("create", "-f", "-", input=json.dumps(PLAIN_NODE))
+    installation.apply(NETWORK)
+    where = ("pods", "--namespace=kube-system", "--selector=app=network")
+    bound = until(lambda: [p for p in installation.items(*where) if p["spec"].get("nodeName")], 15)
+    assert [p["spec"]["nodeName"] for p in bound] == ["plain"]
+    assert installation.get("daemonset", "network", "--namespace=kube-system")["status"]["desiredNumberScheduled"] == 1
+
+
+def test_toleration_added_later_is_refused(installation: Installation) -> None:
+    installation.apply(plain("late", tolerations=[{"key": "some/taint", "operator": "Exists"}]))
+    patch = '[{"op": "add", "path": "/spec/tolerations/-", "value": %s}]' % json.dumps(TOLERATION)  # noqa: UP031 (braces)
+    said = installation.refused("patch", "pod", "late", "--type=json", f"--patch={patch}")
+    assert "Only lablets may tolerate" in said
+    installation.kubectl("label", "pod", "late", "still=changes")
+    installation.kubectl("delete", "pod", "late", "--now")
+
+
+def test_pod_from_before_the_policies_can_be_changed_and_removed(installation: Installation) -> None:
+    before = plain("before", tolerations=[TOLERATION])
+    installation.kubectl("delete", "validatingadmissionpolicybinding", "vkprovider-tolerations")
+    until(lambda: not refusal(installation, before), 15)
+    installation.apply(before)
+    installation.kubectl("apply", "-k", str(MANIFESTS / "policies"))
+    until(lambda: refusal(installation, before | {"metadata": {"name": "after"}}), 15)
+    installation.kubectl("label", "pod", "before", "still=changes")
+    installation.kubectl("delete", "pod", "before", "--now")
+
+
+# ------------------------------------------------------------------------------------------- reports
+@pytest.mark.parametrize("key", REPORTS)
+def test_reports_come_from_the_provider_only(installation: Installation, key: str) -> None:
+    said = refusal(installation, annotated("forged", key))
+    assert f"Only the provider writes {key}. Remove it from the annotations of the manifest" in said
+
+
+@pytest.mark.parametrize("key", ["vkprovider.io/username", "vkprovider.io/desired-state", "example.com/state"])
+def test_input_passes(installation: Installation, key: str) -> None:
+    assert refusal(installation, annotated("asks", key)) == ""
+
+
+def test_reports_of_a_lablet_are_carried_along_and_not_changed(installation: Installation) -> None:
+    installation.apply(pod("lablet", "netlab"))
+    [found] = installation.wait_lablets("default", 1)
+    reports = found["metadata"]["annotations"]
+    assert {names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_CONTENT} <= reports.keys()
+
+    carried = copy.deepcopy(found)
+    carried["metadata"]["labels"]["carried"] = "along"
+    installation.kubectl("replace", "-f", "-", input=json.dumps(carried))
+    installation.kubectl("annotate", "pod", "lablet", "vkprovider.io/username=ada")
+    heard = '{"status": {"conditions": [{"type": "example.com/Seen", "status": "True"}]}}'
+    installation.kubectl("patch", "pod", "lablet", "--subresource=status", f"--patch={heard}")
+
+    forged = f"{names.ANNOTATION_LAB_ID}=somebody-elses"
+    assert f"Only the provider writes {names.ANNOTATION_LAB_ID}." in installation.refused(
+        "annotate", "pod", "lablet", forged, "--overwrite"
+    )
+    patch = json.dumps({"metadata": {"annotations": {names.ANNOTATION_LAB_ID: "somebody-elses"}}})
+    said = installation.refused("patch", "pod", "lablet", "--subresource=status", f"--patch={patch}")
+    assert "Only the provider writes" in said
+
+    installation.kubectl("annotate", "pod", "lablet", f"{names.ANNOTATION_STATE}-")
+
+    def repaired() -> bool:
+        return bool(installation.get("pod", "lablet")["metadata"]["annotations"].get(names.ANNOTATION_STATE) == "READY")
+
+    until(repaired, 15, "the provider does not write its report again")
+    installation.kubectl("delete", "pod", "lablet")
+
+
+def test_reports_do_not_come_with_a_binding(installation: Installation) -> None:
+    installation.apply(plain("unbound"))
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "unbound", "annotations": {names.ANNOTATION_STATE: "READY"}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": f"vnode.{WORKER}"},
+    }
+    path = "/api/v1/namespaces/default/pods/unbound/binding"
+    said = installation.refused("create", f"--raw={path}", "-f", "-", input=json.dumps(binding))
+    assert f"Only the provider writes {names.ANNOTATION_STATE}" in said
+    installation.kubectl("delete", "pod", "unbound", "--now")
+
+
+# ------------------------------------------------------------------------------------------- use of definitions
+@pytest.fixture
+def require_use(installation: Installation, tmp_path: Path) -> Iterator[None]:
+    """The optional component, as an overlay of one's own takes it."""
+    manifests = os.path.relpath(MANIFESTS, tmp_path)
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{manifests}/overlays/default"],
+        "components": [f"{manifests}/components/require-use"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    installation.kubectl("apply", "-k", str(tmp_path))
+    yield
+    installation.kubectl("delete", "validatingadmissionpolicybinding", "vkprovider-require-use")
+    until(lambda: not refusal(installation, pod("anybody", "free")), 15)
+
+
+@pytest.mark.usefixtures("require_use")
+def test_definition_must_be_granted_to_the_service_account(installation: Installation) -> None:
+    """In its namespace, by the command that the refusal names; a toleration of everything is no way around."""
+    said = until(lambda: refusal(installation, pod("lablet", "netlab")), 15)
+    assert "ServiceAccount default/default may not use LabletDefinition netlab" in said
+    assert "may not use" in refusal(installation, pod("lablet", "netlab", tolerations=[EVERYTHING]))
+    assert refusal(installation, plain("other", runtimeClassName="other", tolerations=[EVERYTHING])) == ""
+    command = re.search(r"kubectl (-n default create rolebinding .*)", said)
+    assert command
+    installation.kubectl(*command[1].split())
+    until(lambda: not refusal(installation, pod("lablet", "netlab")), 15)
+    installation.kubectl("create", "namespace", "elsewhere")
+    elsewhere = pod("lablet", "netlab")
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    until(lambda: "ServiceAccount elsewhere/default may not use" in refusal(installation, elsewhere), 15)
