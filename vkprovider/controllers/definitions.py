@@ -125,7 +125,7 @@ class Definitions:
         """Take in what the replica that leads has written."""
         kept, _ = await self._sort(resource, spec)
         said = _ready_of(resource)
-        ready = said.get("status") == "True" and resource.metadata.deletion_timestamp is None
+        ready = kept and said.get("status") != "False" and resource.metadata.deletion_timestamp is None
         fault = None if ready else InputError(said.get("reason", "NoContent"), said.get("message", "no content yet"))
         self._show(resource, kept, fault, spec.environment)
 

@@ -25,6 +25,7 @@ CRASHES: Final = 3
 """A process that ended this often while it was waited for will not come up."""
 
 POLL_S: Final = 0.05
+_READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
 
 
 def await_api(layout: Layout, port: int) -> None:
@@ -58,15 +59,13 @@ def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
 
 def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], providers: Sequence[str]) -> None:
     """Wait until all nodes are Ready."""
-    objects = [f"node/{node}" for node in nodes]
+    wanted = {f"{node}=True" for node in nodes}
 
     def ready() -> bool:
-        return all(
-            kubectl("wait", f"--for={sign}", "--timeout=3s", *objects, check=False).returncode == 0
-            for sign in ("create", "condition=Ready")
-        )
+        listed = kubectl("get", "nodes", "-o", f"jsonpath={_READY}", check=False)
+        return listed.returncode == 0 and wanted <= set(listed.stdout.split())
 
-    if objects:
+    if wanted:
         await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S)
 
 
