@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster import Cluster, is_ready
-from tests.support.replicas import Replicas
+from tests.support.replicas import Replicas, restarts, since_ready
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
@@ -57,7 +57,7 @@ def once_each(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
     uids = [pod["metadata"]["uid"] for pod in pods]
     imports, starts = replicas.seen_by_cml()
     assert {uid: (imports[uid], starts[uid]) for uid in uids} == dict.fromkeys(uids, (1, 1))
-    assert {status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]} == {0}
+    assert restarts(pods) == {0}
 
 
 def test_nodes_are_shared_and_everybody_can_see_by_whom(cluster: Cluster, replicas: Replicas) -> None:
@@ -115,7 +115,7 @@ def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
 
 def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
     deploy(cluster, namespace, "rolled")
-    before = {pod["metadata"]["uid"]: since(pod) for pod in cluster.wait_ready(namespace, LABLETS)}
+    before = since_ready(cluster.wait_ready(namespace, LABLETS))
     for process in replicas.processes:
         leaver = replicas.identity(process)
         cluster.sandbox.stop(process, grace_s=20)
@@ -123,13 +123,6 @@ def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas
         until(lambda: "" not in replicas.owners().values() and leaver not in replicas.owners().values(), 10)  # noqa: B023
         cluster.sandbox.start(process)
         until(replicas.is_balanced, 30)
-    after = {pod["metadata"]["uid"]: since(pod) for pod in cluster.wait_ready(namespace, LABLETS)}
+    after = since_ready(cluster.wait_ready(namespace, LABLETS))
     assert after == before, "a lablet was not Ready for a while"
     once_each(cluster, replicas, namespace)
-
-
-def since(pod: dict[str, object]) -> str:
-    """Tell since when a Pod has been Ready."""
-    status = pod["status"]
-    assert isinstance(status, dict)
-    return str(next(c["lastTransitionTime"] for c in status["conditions"] if c["type"] == "Ready"))

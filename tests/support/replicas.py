@@ -85,3 +85,13 @@ class Replicas:
                     lab = entry["path"].split("/")[-2]
                     starts[pods.get(lab, lab)] += 1
         return imports, starts
+
+
+def since_ready(pods: list[dict[str, Any]]) -> dict[str, str]:
+    """Tell since when each Pod has been Ready, by UID."""
+    return {pod["metadata"]["uid"]: str(condition(pod, "Ready").get("lastTransitionTime")) for pod in pods}
+
+
+def restarts(pods: list[dict[str, Any]]) -> set[int]:
+    """Give the restart counts of all containers."""
+    return {status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]}

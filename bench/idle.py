@@ -1,0 +1,134 @@
+"""Five hundred idle nodes and two replicas: what it costs that nothing happens, also beside many foreign pods.
+
+The null backend answers at once, so all that is left is the bridge's own: Leases, membership, probes, watches.
+"""
+
+import asyncio
+import itertools
+import json
+from pathlib import Path
+
+from bench.figures import Figures
+from bench.outside import audited, cpu_s
+from vkprovider.kube.client import MERGE_PATCH, KubeClient
+from vkprovider.sandbox import Sandbox
+
+NODES = 500
+FEW_NODES = 2
+SETTLE_S = 20.0
+MEASURE_S = 60.0
+FOREIGN_PODS = 5000
+CHANGES_PER_S = 50
+_BATCH = 200
+CAPACITY = {"cpu": "8", "memory": "16Gi", "labs": 10, "labNodes": 20}
+
+
+async def run() -> Figures:
+    """Measure."""
+    little = await _resident_mb(FEW_NODES)
+    sandbox = await _up(NODES)
+    try:
+        return await _measure(sandbox, little)
+    finally:
+        await asyncio.to_thread(sandbox.down)
+
+
+async def _up(nodes: int) -> Sandbox:
+    return await asyncio.to_thread(
+        Sandbox.up,
+        "bench-idle",
+        workers=nodes,
+        replicas=2,
+        backend="null",
+        audit=True,
+        tied=True,
+        worker_spec={"capacity": CAPACITY},
+        on_progress=print,
+    )
+
+
+def _pids(sandbox: Sandbox) -> list[int]:
+    return [pid for name in ("provider-1", "provider-2") if (pid := sandbox.process(name).pid)]
+
+
+def _resident_now_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    return float("nan")
+
+
+async def _resident_mb(nodes: int) -> float:
+    """What a replica takes that has next to nothing to do."""
+    sandbox = await _up(nodes)
+    try:
+        await asyncio.sleep(SETTLE_S)
+        return max(_resident_now_mb(pid) for pid in _pids(sandbox))
+    finally:
+        await asyncio.to_thread(sandbox.down)
+
+
+async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
+    assert sandbox.audit_log is not None
+    pids = _pids(sandbox)
+    await asyncio.sleep(SETTLE_S)
+    before, audit_from = [cpu_s(pid) for pid in pids], sandbox.audit_log.stat().st_size
+    await asyncio.sleep(MEASURE_S)
+    calm = max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S
+    writes = audited(sandbox.audit_log, audit_from)
+    resident = [_resident_now_mb(pid) for pid in pids]
+    # Each replica owns one half and stands by for the other.
+    per_pair_kb = (max(resident) - little_mb) * 1000 / (NODES / 2)
+    kube = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16)
+    try:
+        names = await _foreign_pods(kube)
+        busy = await _while_they_change(kube, names, pids)
+    finally:
+        await kube.close()
+    grown = max(_resident_now_mb(pid) - was for pid, was in zip(pids, resident, strict=True))
+    return {
+        "writes per node and minute": ((sum(writes.values()) - writes["failed"]) / NODES / (MEASURE_S / 60), "writes"),
+        "CPU of a replica that owns 250": (100 * calm, "%"),
+        "memory per owned and standby node": (per_pair_kb, "KB"),
+        "CPU beside foreign pods": (100 * busy, "%"),
+        "memory for foreign pods": (grown, "MB"),
+        "resident": (max(resident), "MB"),
+    }
+
+
+async def _foreign_pods(kube: KubeClient) -> list[str]:
+    """Make pods of others, bound to plain Node objects that nobody serves."""
+    for number in range(10):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"plain-{number}"}}
+        await kube.create("/api/v1/nodes", json.dumps(node).encode())
+    names = [f"foreign-{number}" for number in range(FOREIGN_PODS)]
+
+    async def make(name: str, node: str) -> None:
+        containers = [{"name": "app", "image": "app:1", "env": [{"name": "TEXT", "value": "x" * 1500}]}]
+        spec = {"nodeName": node, "containers": containers, "automountServiceAccountToken": False}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        await kube.create("/api/v1/namespaces/default/pods", json.dumps(pod).encode(), timeout_s=60)
+
+    pairs = list(enumerate(names))
+    for start in range(0, len(pairs), _BATCH):
+        await asyncio.gather(*(make(name, f"plain-{number % 10}") for number, name in pairs[start : start + _BATCH]))
+    await asyncio.sleep(SETTLE_S)
+    return names
+
+
+async def _while_they_change(kube: KubeClient, names: list[str], pids: list[int]) -> float:
+    """Change the pods of others at a steady rate; give the share of a core that a replica takes meanwhile."""
+    before = [cpu_s(pid) for pid in pids]
+    loop = asyncio.get_running_loop()
+    began, turn = loop.time(), itertools.count()
+    pending: set[asyncio.Task[bytes]] = set()
+    while (elapsed := loop.time() - began) < MEASURE_S:
+        number = next(turn)
+        path = f"/api/v1/namespaces/default/pods/{names[number % len(names)]}"
+        body = json.dumps({"metadata": {"annotations": {"turn": str(number)}}}).encode()
+        task = asyncio.create_task(kube.request("PATCH", path, body=body, content_type=MERGE_PATCH))
+        pending.add(task)
+        task.add_done_callback(pending.discard)
+        await asyncio.sleep(max(0.0, (number + 1) / CHANGES_PER_S - elapsed))
+    await asyncio.gather(*pending)
+    return max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S

@@ -1,0 +1,214 @@
+"""Three replicas share thirty workers: kills, a pause, an API server that is away (R004-024…039)."""
+
+import json
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import Cluster, condition, is_ready
+from tests.support.replicas import Replicas, restarts, since_ready
+from tests.support.topologies import definition, deployment
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+
+WORKERS, LABLETS, ROUNDS, CALM_KILLS = 30, 150, 5, 15
+IN_FLIGHT_MIN = 60
+PAUSE_S, OUTAGE_S = 60, 120
+FENCE_S = 8.0
+"""Of LEADER_LEASE_TTL: how long after its last renewal a replica may act."""
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Three replicas, thirty simulated workers whose labs take a minute to boot, an audit log."""
+    made = Sandbox.up(
+        "sharding",
+        directory=tmp_path_factory.mktemp("sharding"),
+        workers=WORKERS,
+        replicas=3,
+        worker_args=[["--boot-seconds=60", "--boot=iosv=2"]],
+        audit=True,
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+@pytest.fixture
+def replicas(cluster: Cluster) -> Replicas:
+    """The replicas, each with its share."""
+    replicas = Replicas(cluster)
+    until(replicas.is_balanced, 30)
+    return replicas
+
+
+def start(cluster: Cluster, name: str, device: str = "alpine") -> None:
+    """Begin the lablets of a Deployment."""
+    topology = (
+        f"lab: {{version: 0.1.0}}\nnodes: [{{id: n0, label: h0, node_definition: {device}, interfaces: []}}]\nlinks: []"
+    )
+    cluster.define(definition(name, topology))
+    cluster.apply(deployment(name, name, LABLETS))
+    cluster.delete_later("deployment", name)
+
+
+def kill(cluster: Cluster, replicas: Replicas, rand: random.Random) -> float:
+    """Kill one replica, see its nodes taken and no node turn NotReady; give the seconds from kill to taken over."""
+    process = rand.choice(replicas.processes)
+    victim = replicas.identity(process)
+    nodes = {n["metadata"]["name"]: condition(n, "Ready") for n in cluster.items("/api/v1/nodes")}
+    assert replicas.nodes_of(victim), "there is nothing to take over"
+    began = time.monotonic()
+    cluster.sandbox.kill(process)
+    until(lambda: not replicas.nodes_of(victim), 15, f"nodes of {victim} are not taken", every_s=0.2)
+    took_s = time.monotonic() - began
+    sys.stdout.write(f"{process} ({victim}): taken over after {took_s:.1f} s\n")
+    after = {n["metadata"]["name"]: condition(n, "Ready") for n in cluster.items("/api/v1/nodes")}
+    turned = {name for name, ready in after.items() if ready["lastTransitionTime"] != nodes[name]["lastTransitionTime"]}
+    assert not turned, f"nodes turned: {turned}"
+    cluster.sandbox.start(process)
+    return took_s
+
+
+def test_kills_lose_nothing_and_double_nothing(cluster: Cluster, replicas: Replicas) -> None:
+    rand = random.Random(5)  # the same kills every time
+    took: list[float] = []
+    for number in range(ROUNDS):
+        start(cluster, f"round-{number}")
+        until(lambda: full(cluster), 30)
+        wanted = IN_FLIGHT_MIN + rand.randrange(60)
+        until(lambda: in_flight(cluster, replicas) >= wanted, 60)  # noqa: B023 (called at once)
+        took.append(kill(cluster, replicas, rand))
+        cluster.wait_ready("default", LABLETS, within_s=90)
+        once_each(cluster, replicas)
+        if number < ROUNDS - 1:
+            cluster.kubectl("delete", "deployment", f"round-{number}")
+            cluster.wait_gone("default", within_s=60)
+        until(replicas.is_balanced, 30)
+    ready = since_ready(cluster.pods("default"))
+    for _ in range(CALM_KILLS):
+        took.append(kill(cluster, replicas, rand))
+        until(replicas.is_balanced, 30)
+        time.sleep(5)
+    assert since_ready(cluster.wait_ready("default", LABLETS, within_s=90)) == ready
+    once_each(cluster, replicas)
+    sys.stdout.write(f"{len(took)} kills, taken over after {max(took):.1f} s at most\n")
+    assert max(took) <= 15.0, took
+
+
+def in_flight(cluster: Cluster, replicas: Replicas) -> int:
+    """Count the labs between their import and their convergence."""
+    imports, _ = replicas.seen_by_cml()
+    return sum(imports[pod["metadata"]["uid"]] > 0 and not is_ready(pod) for pod in cluster.pods("default"))
+
+
+def full(cluster: Cluster) -> list[dict[str, Any]]:
+    """Give all pods, when all are bound."""
+    pods = cluster.pods("default")
+    assert len([p for p in pods if p["spec"].get("nodeName")]) == LABLETS
+    return pods
+
+
+def once_each(cluster: Cluster, replicas: Replicas) -> None:
+    """Assert that CML saw one import and one start of each lablet, and nobody a restart."""
+    pods = cluster.pods("default")
+    imports, starts = replicas.seen_by_cml()
+    uids = [pod["metadata"]["uid"] for pod in pods]
+    assert {uid: (imports[uid], starts[uid]) for uid in uids} == dict.fromkeys(uids, (1, 1))
+    assert restarts(pods) == {0}
+
+
+def test_paused_replica_does_nothing_late(cluster: Cluster, replicas: Replicas) -> None:
+    start(cluster, "paused")
+    until(lambda: full(cluster), 30)
+    process = "provider-2"
+    sleeper = replicas.identity(process)
+    until(lambda: sum(replicas.seen_by_cml()[1].values()) >= IN_FLIGHT_MIN, 60)
+    assert replicas.nodes_of(sleeper)
+    stopped = time.time()
+    cluster.sandbox.kill(process, signal.SIGSTOP)
+    until(lambda: not replicas.nodes_of(sleeper), 15, "its nodes are not taken")
+    while time.time() < stopped + PAUSE_S:
+        replicas.all_nodes_ready()
+        time.sleep(1)
+    woken = time.time()
+    cluster.sandbox.kill(process, signal.SIGCONT)
+    until(replicas.is_balanced, 30)
+    cluster.wait_ready("default", LABLETS, within_s=90)
+    once_each(cluster, replicas)
+    leases = replicas.leases()
+    again = {
+        node: datetime.fromisoformat(spec["acquireTime"]).timestamp()
+        for node, spec in leases.items()
+        if spec["holderIdentity"] == sleeper
+    }
+    assert again, "it never came back to work"
+    late = late_at_cml(cluster, sleeper, stopped, again) + late_writes(cluster, sleeper, stopped, again)
+    assert not late, late
+    assert min(again.values()) > woken
+
+
+def late_at_cml(cluster: Cluster, replica: str, stopped: float, again: dict[str, float]) -> list[str]:
+    """Name the requests that reached a worker after the deadline, from a replica that had its node no more."""
+    return [
+        f"{worker.name}: {entry['method']} {entry['path']} {entry['arrived_unix_s'] - stopped:.1f} s"
+        for worker in cluster.workers
+        for entry in worker.access_log()
+        if replica in entry.get("agent", "")
+        and stopped + FENCE_S + 1 < entry["arrived_unix_s"] < again.get(worker.node, 1e12)
+    ]
+
+
+def late_writes(cluster: Cluster, replica: str, stopped: float, again: dict[str, float]) -> list[str]:
+    """Name the writes that reached a Node, node Lease, Pod or Event likewise, from the API server's audit log."""
+    assert cluster.sandbox.audit_log
+    nodes = {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in cluster.pods("default")}
+    late = []
+    for raw in cluster.sandbox.audit_log.read_text().splitlines():
+        entry = json.loads(raw)
+        ref = entry.get("objectRef", {})
+        if replica not in entry.get("userAgent", "") or entry["verb"] in {"get", "list", "watch"}:
+            continue
+        if ref.get("resource") == "leases" and ref.get("namespace") != "kube-node-lease":
+            continue  # its membership
+        node = ref["name"] if ref["resource"] in {"nodes", "leases"} else nodes.get(ref.get("name", ""), "")
+        if ref["resource"] == "cmlworkers":
+            node = f"vnode.{ref['name']}"
+        begun = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
+        if stopped + FENCE_S + 1 < begun < again.get(node, min(again.values())) - 1:
+            late.append(f"{entry['verb']} {ref['resource']} {ref.get('name')} {begun - stopped:.1f} s")
+    return late
+
+
+def test_away_api_server_costs_nobody_anything(cluster: Cluster, replicas: Replicas) -> None:
+    start(cluster, "outage", "iosv")
+    ready = since_ready(cluster.wait_ready("default", LABLETS, within_s=120))
+    assert len(ready) == LABLETS
+    before = {node: (spec["holderIdentity"], spec["leaseTransitions"]) for node, spec in replicas.leases().items()}
+    requests = {worker.name: worker.last_request() for worker in cluster.workers}
+    cluster.sandbox.stop("kube-apiserver")
+    time.sleep(OUTAGE_S)
+    assert cluster.sandbox.process("kube-apiserver").state == "stopped"
+    cluster.sandbox.start("kube-apiserver")
+    until(lambda: answers(cluster), 30)
+    until(replicas.all_nodes_ready, 20)
+    cluster.wait_ready("default", LABLETS, within_s=20)
+    after = {node: (spec["holderIdentity"], spec["leaseTransitions"]) for node, spec in replicas.leases().items()}
+    assert after == before, "somebody stole from somebody"
+    once_each(cluster, replicas)
+    writes = [e for w in cluster.workers for e in w.access_log(requests[w.name]) if e["method"] in {"PUT", "DELETE"}]
+    assert not writes
+
+
+def answers(cluster: Cluster) -> bool:
+    """Tell whether the API server answers."""
+    try:
+        return cluster.get("/readyz") is not None
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,92 @@
+"""A hundred nodes and five replicas: joining, leaving, and a Lease that is stolen again and again (R004-035…039)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.replicas import LEASES, Replicas
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+
+WORKERS, REPLICAS, THEFTS = 100, 5, 100
+SPARE_MOVES = 2
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Five replicas, a hundred workers of the null backend."""
+    made = Sandbox.up(
+        "scale",
+        directory=tmp_path_factory.mktemp("scale"),
+        workers=WORKERS,
+        replicas=REPLICAS,
+        backend="null",
+        worker_spec={"capacity": {"cpu": "8", "memory": "16Gi", "labs": 10, "labNodes": 20}},
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+@pytest.fixture
+def replicas(cluster: Cluster) -> Replicas:
+    """The replicas, each with its share."""
+    replicas = Replicas(cluster)
+    until(replicas.is_balanced, 30)
+    return replicas
+
+
+def epochs(replicas: Replicas) -> int:
+    """Sum up the epochs of all nodes: it grows by one with every node that is taken."""
+    return sum(spec["leaseTransitions"] or 0 for spec in replicas.leases().values())
+
+
+def test_leaving_and_joining_move_no_more_than_they_must(replicas: Replicas) -> None:
+    for process in replicas.processes:
+        before, share = epochs(replicas), WORKERS // REPLICAS
+        leaver = replicas.identity(process)
+        replicas.sandbox.stop(process, grace_s=20)
+        until(replicas.is_balanced, 30, "the others do not share its nodes")
+        assert leaver not in replicas.members()
+        assert epochs(replicas) - before <= share + SPARE_MOVES
+        before = epochs(replicas)
+        replicas.sandbox.start(process)
+        until(replicas.is_balanced, 30, "the newcomer gets no share")
+        assert epochs(replicas) - before <= share + SPARE_MOVES
+        replicas.all_nodes_ready()
+
+
+def test_lease_stolen_again_and_again_leaks_nothing(cluster: Cluster, replicas: Replicas) -> None:
+    path = f"{LEASES}/vnode.worker-1"
+    kept: list[tuple[int, int]] = []
+    for number in range(THEFTS):
+        spec = (cluster.get(path) or {})["spec"]
+        theft = {"holderIdentity": f"thief-{number}", "leaseTransitions": spec["leaseTransitions"] + 1}
+        cluster.patch(path, {"spec": theft})
+        until(lambda: "thief" not in replicas.owners()["vnode.worker-1"], 15, "it is not regained")
+        if number in {THEFTS // 5, THEFTS - 1}:
+            kept.append((memory_kb(replicas), descriptors(replicas)))
+    until(replicas.is_balanced, 30)
+    replicas.all_nodes_ready()
+    assert {status.restarts for status in replicas.sandbox.processes() if status.name.startswith("provider-")} == {0}
+    (memory_then, files_then), (memory_now, files_now) = kept
+    assert memory_now - memory_then < 2048 * REPLICAS
+    assert files_now - files_then <= REPLICAS
+
+
+def pids(replicas: Replicas) -> list[int]:
+    """Give the process ids of all replicas."""
+    return [pid for name in replicas.processes if (pid := replicas.sandbox.process(name).pid)]
+
+
+def memory_kb(replicas: Replicas) -> int:
+    """Add up what the replicas have resident."""
+    lines = [line for pid in pids(replicas) for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+def descriptors(replicas: Replicas) -> int:
+    """Count the open files and sockets of the replicas."""
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids(replicas))
