@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, condition, is_ready
+from tests.support.cluster import Cluster, Refused, condition, is_ready
 from tests.support.replicas import Replicas, restarts, since_ready
-from tests.support.topologies import definition, deployment
+from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
 
@@ -50,10 +50,7 @@ def replicas(cluster: Cluster) -> Replicas:
 
 def start(cluster: Cluster, name: str, device: str = "alpine") -> None:
     """Begin the lablets of a Deployment."""
-    topology = (
-        f"lab: {{version: 0.1.0}}\nnodes: [{{id: n0, label: h0, node_definition: {device}, interfaces: []}}]\nlinks: []"
-    )
-    cluster.define(definition(name, topology))
+    cluster.define(definition(name, topology({"h0": device})))
     cluster.apply(deployment(name, name, LABLETS))
     cluster.delete_later("deployment", name)
 
@@ -210,5 +207,5 @@ def answers(cluster: Cluster) -> bool:
     """Tell whether the API server answers."""
     try:
         return cluster.get("/readyz") is not None
-    except (OSError, ValueError):
+    except (OSError, ValueError, Refused):
         return False

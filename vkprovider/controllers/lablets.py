@@ -91,6 +91,7 @@ class Lablets:
         workers.met = self._met
         workers.gone = self._start_over
         workers.idle = self._wait_idle
+        workers.running = self._count_running
 
     # --------------------------------------------------------------------------------------------- what changes
 
@@ -142,6 +143,11 @@ class Lablets:
             self._drop(self.items[uid])
             if pod is not None:
                 self._lablet(uid, worker).pod = pod
+
+    def _count_running(self, worker: str) -> int:
+        """Count the Pods that run on a worker; one without a claim gets it back, if its claims were lost."""
+        pods = (self.items[uid].pod for uid in self._by_worker.get(worker, ()))
+        return sum(pod is not None and pod.status.phase == "Running" for pod in pods)
 
     async def _wait_idle(self, worker: str, within_s: float) -> bool:
         """Wait until no turn of a lablet of a worker is in hand; False if that takes too long."""

@@ -327,7 +327,7 @@ class NodeWriter:
         if resource.metadata.deletion_timestamp is None:
             return False
         claims = worker.claims.claims
-        if claims and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+        if (claims or worker.running) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
             node = self._node(names.node_name(worker.name))
             if node is not None and not node.spec.unschedulable:
                 body = _encode({"spec": {"unschedulable": True}})
@@ -358,5 +358,5 @@ def _ready_of(resource: CustomResource) -> dict[str, Any]:
 
 
 def _in_use(worker: "Worker") -> Health:
-    count = len(worker.claims.claims)
+    count = max(len(worker.claims.claims), worker.running)
     return down("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")

@@ -59,6 +59,7 @@ class Worker:
         silent: Why the worker does not answer; "" while it does.
         awaited: Somebody waits for the next observation.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
+        running: Pods on it that run, with or without a claim.
         parked: Nothing new is begun for it: it is being handed over.
     """
 
@@ -84,6 +85,7 @@ class Worker:
     usage_at: float = -1e9
     capacity: Resources | None = None
     pods: int = 0
+    running: int = 0
     ip: str = ""
     parked: bool = False
 
@@ -107,6 +109,7 @@ class Workers:
         met: Called with a worker once its claims are read, and when there is news of its capacity or its claims.
         gone: Called with the name of a worker that is ours no more.
         idle: Waits until nothing is in hand for a worker that is parked.
+        running: Tells how many Pods run on a worker.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class Workers:
         self.met: Callable[[Worker], None] = lambda _: None
         self.gone: Callable[[str], None] = lambda _: None
         self.idle: Callable[[str, float], Awaitable[object]] = _no_wait
+        self.running: Callable[[str], int] = lambda _: 0
         self._left: dict[str, str] = {}
         self._closing: list[Worker] = []
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="workers", workers=64)
@@ -204,7 +208,7 @@ class Workers:
         if not worker.silent and worker.reached:
             unfit = worker.claims.fault or check_version(worker.version)
             worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
-        room = (worker.capacity, worker.pods)
+        room, worker.running = (worker.capacity, worker.pods), self.running(name)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
         except Fenced:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.engineer import CONNECT, INSTALL, engineer
 from tests.support.extra import SYSTEM
 from tests.support.waiting import throughout, until
@@ -12,7 +10,6 @@ CRDS = ("crd", "cmlworkers.vkprovider.io", "labletdefinitions.vkprovider.io")
 DRAIN = ("drain", "--selector=vkprovider.io/component=vnode", "--force", "--ignore-daemonsets", "--timeout=60s")
 
 
-@pytest.mark.timeout(600)
 def test_definitions_deleted_first_wait_for_the_last_lablet(tmp_path: Path) -> None:
     with engineer("crds-first", tmp_path) as here:
         here.install()
@@ -32,7 +29,6 @@ def test_definitions_deleted_first_wait_for_the_last_lablet(tmp_path: Path) -> N
         assert [here.labs(name) for name in here.cmls] == [[], []]
 
 
-@pytest.mark.timeout(600)
 def test_namespace_deleted_first_comes_back_by_installing_again(tmp_path: Path) -> None:
     with engineer("namespace-first", tmp_path) as here:
         here.install()
@@ -68,7 +64,6 @@ def test_namespace_deleted_first_comes_back_by_installing_again(tmp_path: Path) 
         assert here.labs("cml-2") == []
 
 
-@pytest.mark.timeout(600)
 def test_everything_can_be_let_go_by_hand(tmp_path: Path) -> None:
     """One CML never comes back and is abandoned; then all is deleted at once, lablets last."""
     with engineer("by-hand", tmp_path) as here:
