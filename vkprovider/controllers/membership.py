@@ -169,9 +169,7 @@ class Membership:
                 answer = await ctx.kube.create(self._path, raw, timeout_s=self._renew_s, urgent=True)
             else:
                 answer = await ctx.kube.replace(path, raw, timeout_s=self._renew_s, urgent=True)
-        except (
-            NotFound
-        ):  # somebody thought us gone: our nodes may be theirs by now, and we are nobody until we are back
+        except NotFound:  # somebody thought us gone: our nodes may be theirs, and we are nobody until we are back
             self._lease, self._renew_began_at = None, -1e9
             self.ended()
             raise
