@@ -30,7 +30,7 @@ test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what 
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(MAKE) --no-print-directory check
-	@$(PYTEST) tests/unit tests/component tests/cluster --durations=20 --session-timeout=2700
+	@$(PYTEST) tests/unit tests/component tests/cluster --durations=20 --session-timeout=4500
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files
 	$(BIN)/ruff check

@@ -11,7 +11,7 @@ from tests.support.doctor import examine
 from tests.support.extra import Extra, extra_worker
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.app.doctor.findings import Finding
+from vkprovider.app.doctor.findings import Finding, Level
 from vkprovider.sandbox import Sandbox
 
 MINUTE_S = 60.0
@@ -163,7 +163,7 @@ def test_worker_that_answers_500_is_named_with_what_it_said(minute: Minute) -> N
     ready = condition(minute.ill_worker, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "WorkerUnreachable")
     assert "500" in ready["message"]
-    [finding] = [f for f in minute.ill if f.object == "CMLWorker/ill"]
+    [finding] = [f for f in minute.ill if f.object == "CMLWorker/ill" and f.level is Level.FAULT]
     assert finding.reason == "WorkerUnreachable"
     for name in minute.ready_before:
         said = condition(minute.ill_pods[name], "Ready")

@@ -133,31 +133,31 @@ def test_removed_node_label_of_the_worker_leaves_the_node(cluster: Cluster) -> N
 
 def test_real_node_of_that_name_is_never_touched(cluster: Cluster) -> None:
     """R004-004: a real node keeps its name, its Lease, and its status."""
-    mine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vnode.taken", "labels": {"real": "yes"}}}
-    cluster.delete_later("node", "vnode.taken")
-    cluster.delete_later("cmlworker", "taken")
-    cluster.delete_later("secret", "taken", "--namespace=vkprovider-system")
+    mine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vnode.real", "labels": {"real": "yes"}}}
+    cluster.delete_later("node", "vnode.real")
+    cluster.delete_later("cmlworker", "real")
+    cluster.delete_later("secret", "real", "--namespace=vkprovider-system")
     cluster.request("POST", NODES, mine)
     url = cluster.workers[0].worker.url
-    cluster.apply(secret("taken", ACCOUNT), cmlworker("taken", url))
-    path = "/apis/vkprovider.io/v1alpha1/cmlworkers/taken"
+    cluster.apply(secret("real", ACCOUNT), cmlworker("real", url))
+    path = "/apis/vkprovider.io/v1alpha1/cmlworkers/real"
     told = until(lambda: condition(cluster.get(path), "Ready"), 10, "the CMLWorker says nothing")
     assert (told["status"], told["reason"]) == ("False", "NodeConflict")
-    assert "vnode.taken" in told["message"]
-    assert cluster.get(f"{LEASES}/vnode.taken") is None
-    until(lambda: {event["reason"] for event in cluster.events("default", "taken")} == {"NodeConflict"}, 20)
+    assert "vnode.real" in told["message"]
+    assert cluster.get(f"{LEASES}/vnode.real") is None
+    until(lambda: {event["reason"] for event in cluster.events("default", "real")} == {"NodeConflict"}, 20)
 
     def untouched() -> bool:
-        node = cluster.get(f"{NODES}/vnode.taken")
+        node = cluster.get(f"{NODES}/vnode.real")
         assert node
         managers = {entry["manager"] for entry in node["metadata"]["managedFields"]}
         return not any("vkprovider" in manager for manager in managers) and "addresses" not in node["status"]
 
     throughout(untouched, 1)
-    cluster.kubectl("delete", "node", "vnode.taken")
-    until(lambda: cluster.get(f"{LEASES}/vnode.taken"), 15, "the name is free and not used")
-    cluster.kubectl("delete", "cmlworker", "taken")
-    until(lambda: cluster.get(f"{NODES}/vnode.taken") is None, 10)
+    cluster.kubectl("delete", "node", "vnode.real")
+    until(lambda: cluster.get(f"{LEASES}/vnode.real"), 15, "the name is free and not used")
+    cluster.kubectl("delete", "cmlworker", "real")
+    until(lambda: cluster.get(f"{NODES}/vnode.real") is None, 10)
 
 
 def test_lease_of_somebody_else_is_never_touched(cluster: Cluster) -> None:
