@@ -6,10 +6,9 @@ The null backend answers at once, so all that is left is the bridge's own: Lease
 import asyncio
 import itertools
 import json
-from pathlib import Path
 
 from bench.figures import Figures
-from bench.outside import audited, cpu_s
+from bench.outside import audited, cpu_s, resident_now_mb
 from vkprovider.kube.client import MERGE_PATCH, KubeClient
 from vkprovider.sandbox import Sandbox
 
@@ -51,19 +50,12 @@ def _pids(sandbox: Sandbox) -> list[int]:
     return [pid for name in ("provider-1", "provider-2") if (pid := sandbox.process(name).pid)]
 
 
-def _resident_now_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    return float("nan")
-
-
 async def _resident_mb(nodes: int) -> float:
     """What a replica takes that has next to nothing to do."""
     sandbox = await _up(nodes)
     try:
         await asyncio.sleep(SETTLE_S)
-        return max(_resident_now_mb(pid) for pid in _pids(sandbox))
+        return max(resident_now_mb(pid) for pid in _pids(sandbox))
     finally:
         await asyncio.to_thread(sandbox.down)
 
@@ -76,7 +68,7 @@ async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
     await asyncio.sleep(MEASURE_S)
     calm = max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S
     writes = audited(sandbox.audit_log, audit_from)
-    resident = [_resident_now_mb(pid) for pid in pids]
+    resident = [resident_now_mb(pid) for pid in pids]
     # Each replica owns one half and stands by for the other.
     per_pair_kb = (max(resident) - little_mb) * 1000 / (NODES / 2)
     kube = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16)
@@ -85,7 +77,7 @@ async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
         busy = await _while_they_change(kube, names, pids)
     finally:
         await kube.close()
-    grown = max(_resident_now_mb(pid) - was for pid, was in zip(pids, resident, strict=True))
+    grown = max(resident_now_mb(pid) - was for pid, was in zip(pids, resident, strict=True))
     return {
         "writes per node and minute": ((sum(writes.values()) - writes["failed"]) / NODES / (MEASURE_S / 60), "writes"),
         "CPU of a replica that owns 250": (100 * calm, "%"),

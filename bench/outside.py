@@ -142,8 +142,17 @@ def cpu_s(pid: int) -> float:
 
 def resident_peak_mb(pid: int) -> float:
     """The most memory that a process ever had resident, in MB."""
+    return _memory_mb(pid, "VmHWM:")
+
+
+def resident_now_mb(pid: int) -> float:
+    """The memory that a process has resident, in MB."""
+    return _memory_mb(pid, "VmRSS:")
+
+
+def _memory_mb(pid: int, field: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(field):
             return int(line.split()[1]) * 1024 / 1e6
     return float("nan")
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.replicas import Replicas
+from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
 
 
@@ -31,3 +33,11 @@ def cluster(sandbox: Sandbox) -> Iterator[Cluster]:
     cluster = Cluster(sandbox)
     yield cluster
     cluster.heal()
+
+
+@pytest.fixture
+def replicas(cluster: Cluster) -> Replicas:
+    """The replicas, each with its share."""
+    replicas = Replicas(cluster)
+    until(replicas.is_balanced, 30)
+    return replicas

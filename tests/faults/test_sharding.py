@@ -40,14 +40,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield made
 
 
-@pytest.fixture
-def replicas(cluster: Cluster) -> Replicas:
-    """The replicas, each with its share."""
-    replicas = Replicas(cluster)
-    until(replicas.is_balanced, 30)
-    return replicas
-
-
 def start(cluster: Cluster, name: str, device: str = "alpine") -> None:
     """Begin the lablets of a Deployment."""
     cluster.define(definition(name, topology({"h0": device})))

@@ -30,14 +30,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield made
 
 
-@pytest.fixture
-def replicas(cluster: Cluster) -> Replicas:
-    """The replicas, each with its share."""
-    replicas = Replicas(cluster)
-    until(replicas.is_balanced, 30)
-    return replicas
-
-
 def epochs(replicas: Replicas) -> int:
     """Sum up the epochs of all nodes: it grows by one with every node that is taken."""
     return sum(spec["leaseTransitions"] or 0 for spec in replicas.leases().values())

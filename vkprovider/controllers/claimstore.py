@@ -19,6 +19,7 @@ from vkprovider.controllers.context import Context, version_of
 from vkprovider.domain import claims
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import Claim
+from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -44,7 +45,7 @@ class ClaimStore:
         worker: str,
         uid: str,
         *,
-        guard: Callable[[], None],
+        guard: Guard,
         flush_in: Callable[[float], None],
         saved: Callable[[Collection[str]], None],
     ) -> None:

@@ -23,6 +23,7 @@ from vkprovider.domain import lease as leases
 from vkprovider.domain import shard
 from vkprovider.domain.lease import Verdict
 from vkprovider.domain.shard import Duty
+from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 
@@ -84,7 +85,7 @@ class Ownership:
         """Whether this replica must not act."""
         return self._membership.is_fenced
 
-    def guard(self, worker: str) -> Callable[[], None]:
+    def guard(self, worker: str) -> Guard:
         """Make the check that runs right before every side effect for a worker, for as long as it is ours now."""
         epoch = self.epochs.get(worker)
 

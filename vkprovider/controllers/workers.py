@@ -36,7 +36,7 @@ from vkprovider.domain.facts import Presence
 from vkprovider.domain.node import Health, Stats, check_version, down, up
 from vkprovider.domain.resources import Resources
 from vkprovider.domain.shard import Duty
-from vkprovider.kube.client import user_agent
+from vkprovider.kube.client import Guard, user_agent
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class Worker:
     claims: ClaimStore
     labs: Labs
     finder: LabFinder
-    guard: Callable[[], None]
+    guard: Guard
     stats: WorkerStats | None = None
     version: str = ""
     version_at: float = -1e9
