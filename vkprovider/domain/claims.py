@@ -29,7 +29,7 @@ PLAIN_BYTES_MAX: Final = 256 * 1024
 OBJECT_BYTES_MAX: Final = 1000 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
-_FEW: Final = 12
+_FEW: Final = 20
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -174,4 +174,4 @@ def pause_s(rows: int) -> float:
     A few lablets hardly wait: they are people's. Hundreds share two writes a second, because what a write costs the
     API server is paid by everybody; and as it rewrites all rows, thousands of them wait longer still.
     """
-    return 0.15 if rows <= _FEW else 0.5 + rows / 10_000
+    return 0.1 if rows <= _FEW else 0.4 + rows / 10_000
