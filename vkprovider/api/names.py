@@ -61,6 +61,8 @@ NODE_PREFIX: Final = "vnode."
 TITLE_CHARS_MAX: Final = 64
 """CML's limit on a lab's title."""
 CONTAINER_NAME_CHARS_MAX: Final = 63
+LAB_CONTAINER: Final = "lab"
+"""The container that stands for the lab as a whole; no device gets this name."""
 
 _NOT_DNS = re.compile(r"[^a-z0-9-]")
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")

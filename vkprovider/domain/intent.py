@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.resources import Resources
-from vkprovider.domain.topology import LAB_CONTAINER
 
 _WORDS_MAX: Final = 20
 """Names in a message; a topology may have hundreds of devices."""

@@ -156,5 +156,5 @@ def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, No
         if overrides.memory is not None
         else ram_mib * quantities.MIB,
         lab_nodes=overrides.lab_nodes if overrides.lab_nodes is not None else lab_nodes,
-        ports=overrides.ports if overrides.ports is not None else len(topology.port_tags),
+        ports=overrides.ports if overrides.ports is not None else len(topology.template.slots),
     )
