@@ -63,6 +63,18 @@ TROUBLE: Final = {
         "`OutOfcpu`, `OutOfpods` and so on: the Pod was bound past the scheduler and its worker is full.",
         "Do not set spec.nodeName; or wait until a lablet of this worker ends.",
     ),
+    "TooManyPorts": Reason(
+        "The topology's port tags need more outside ports than one lablet may have; none was allocated.",
+        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
+    ),
+    "PortRangeFull": Reason(
+        "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
+        "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
+    ),
+    "PortConflict": Reason(
+        "A port of the lablet's row is claimed by another one on the same worker; the row was not written.",
+        "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not have the port.",
+    ),
     "WorkerNotReady": Reason("The worker has not answered since the provider started.", "See the CMLWorker."),
     "ContentMissing": Reason(
         "The content that the lablet began with is gone.", "Delete the Pod; its successor takes the current version."

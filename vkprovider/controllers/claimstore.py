@@ -3,10 +3,13 @@
 `put` takes effect in memory at once; `saved` tells when the API server has it. All lablets that wait for a write share
 it, so a burst of a hundred lablets costs a handful of writes. A change that nobody waits for (a lab's id, a dropped
 row) rides along with the next write, or gets one of its own a few seconds later.
+
+Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `drop` frees them. Nothing may be built
+on them before `saved` says that the API server has them: until then they give way to what others have saved.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +21,8 @@ from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context, version_of
 from vkprovider.domain import claims
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.claims import Claim
+from vkprovider.domain.claims import Claim, Stored
+from vkprovider.domain.ports import PortUsage, RangeLike, SlotLike, allocate
 from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
@@ -35,6 +39,7 @@ class ClaimStore:
     Attributes:
         claims: By Pod UID; read only, change it with `put` and `drop`.
         digests: How many of them run which content.
+        ports: Who holds which outside ports: the rows here, saved or not, and what others noted in the ConfigMap.
         loaded: Whether they have been read; nothing may be imported before.
         fault: Why they cannot be written, in a way that will not heal by itself; no lablet may begin then.
     """
@@ -57,7 +62,8 @@ class ClaimStore:
             uid: Its UID; the ConfigMap goes away with it.
             guard: Called right before every write.
             flush_in: Asks for `flush` to be called after so many seconds.
-            saved: Called with the Pod UIDs whose rows were written and that did not put them lazily.
+            saved: Called with the Pod UIDs whose rows were written and that did not put them lazily, and with those
+                whose unsaved rows had to give way and are gone, or are not what they were.
         """
         self._ctx = ctx
         self._worker = worker
@@ -72,7 +78,10 @@ class ClaimStore:
         self._next_write_at = 0.0
         self._failures = 0
         self._awaited: set[str] = set()
+        self._unsaved: set[str] = set()
+        self._stored = Stored()
         self.claims: dict[str, Claim] = {}
+        self.ports = PortUsage()
         self.digests: Counter[str] = Counter()
         self.loaded = False
         self.fault: InputError | None = None
@@ -83,23 +92,66 @@ class ClaimStore:
         Raises:
             InputError: `ClaimStoreInvalid`.
         """
+        stored, self._version = await self._read()
+        self._dirty.clear()
+        self._unsaved.clear()
+        self._know(stored)
+        self.loaded = True
+
+    async def _read(self) -> tuple[Stored, str | None]:
         try:
             raw = await self._ctx.kube.get(f"{self._path}/{names.claims_name(self._worker)}")
         except NotFound:
-            self.claims, self._version = {}, None
-        else:
-            config_map = _decoder.decode(raw)
-            self.claims = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
-            self._version = config_map.metadata.resource_version
-        self._dirty.clear()
-        self.digests = Counter(claim.digest for claim in self.claims.values())
-        self.loaded = True
+            return Stored({}, self._stored.kept, self._stored.fields), None
+        config_map = _decoder.decode(raw)
+        stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
+        return stored, config_map.metadata.resource_version
+
+    def _know(self, stored: Stored) -> None:
+        self._stored = stored
+        self.claims = stored.claims
+        self.ports = claims.usage_of(stored.claims.values(), stored.kept)
+        self.digests = Counter(claim.digest for claim in stored.claims.values())
+
+    def allocate(
+        self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str = ""
+    ) -> dict[str, int]:
+        """Choose outside ports that nobody holds; they are held when they are `put` as part of a row.
+
+        Args:
+            wanted: The slots.
+            *ranges: Where to look, in this order.
+            per_instance_max: How many ports a lablet may have.
+            pod_uid: The Pod; if it has ports already, even without a row, it keeps them as far as they fit.
+
+        Raises:
+            InputError: `TooManyPorts`, `PortRangeFull`.
+        """
+        row = self.claims.get(pod_uid)
+        mine = [(pod_uid, row.held)] if row is not None else []
+        mine += [(kept.owner, [kept.held]) for kept in self._stored.kept if kept.uid and kept.is_of(pod_uid)]
+        for owner, ports in mine:
+            self.ports.free(owner, ports)
+        try:
+            keep = {slot.purpose: slot.port for _, ports in mine for slot in ports}
+            return allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
+        except InputError as error:
+            raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
+        finally:
+            for owner, ports in mine:
+                self.ports.take(owner, ports)
 
     def put(self, claim: Claim, *, lazy: bool = False) -> None:
-        """Write a row, soon, or with the next one if nobody waits for it."""
+        """Write a row, soon, or with the next one if nobody waits for it.
+
+        Raises:
+            InputError: `PortConflict`: one of its ports is somebody else's; nothing has changed.
+        """
         old = self.claims.get(claim.pod_uid)
         if old == claim:
             return
+        if old is None or not old.same_ports(claim):
+            self._hold(old, claim)
         if old is None:
             self.digests[claim.digest] += 1
         if not lazy:
@@ -107,11 +159,30 @@ class ClaimStore:
         self.claims[claim.pod_uid] = claim
         self._touch(claim.pod_uid, lazy=lazy)
 
+    def _hold(self, old: Claim | None, claim: Claim) -> None:
+        """Hold the ports of a new row, in place of those that its Pod had."""
+        uid = claim.pod_uid
+        kept = self._stored.kept_without(uid)
+        before = [(row.owner, [row.held]) for row in self._stored.kept if row not in kept] if self._stored.kept else []
+        before += [(uid, old.held)] if old is not None else []
+        for owner, ports in before:
+            self.ports.free(owner, ports)
+        try:
+            self.ports.take(uid, claim.held)
+        except InputError:
+            for owner, ports in before:
+                self.ports.take(owner, ports)
+            raise
+        self._stored = Stored(self.claims, kept, self._stored.fields)
+        self._unsaved.add(uid)
+
     def drop(self, pod_uid: str) -> None:
         """Drop a row, lazily: a row that stays a little longer holds ports, but never a lab."""
         old = self.claims.pop(pod_uid, None)
         if old is not None:
             self.digests[old.digest] -= 1
+            self.ports.free(pod_uid, old.held)
+            self._unsaved.discard(pod_uid)
             self._touch(pod_uid, lazy=True)
 
     def saved(self, pod_uid: str) -> bool:
@@ -152,7 +223,7 @@ class ClaimStore:
 
     async def _write_all(self) -> float | None:
         generation = self._generation
-        data, binary = claims.write(self.claims, worker=self._worker, installation=self._ctx.installation)
+        data, binary = claims.write(self._stored, worker=self._worker, installation=self._ctx.installation)
         self._next_write_at = self._ctx.now() + claims.pause_s(len(self.claims))
         try:
             self._version = await self._write(data, binary)
@@ -167,6 +238,7 @@ class ClaimStore:
         done = [uid for uid, changed in self._dirty.items() if changed <= generation]
         for uid in done:
             del self._dirty[uid]
+        self._unsaved.difference_update(done)
         if awaited := self._awaited.intersection(done):
             self._awaited -= awaited
             self._on_saved(awaited)
@@ -196,11 +268,17 @@ class ClaimStore:
         return version_of(answer)
 
     async def _merge(self) -> None:
-        """Somebody else wrote: add the rows that we do not know. Ours stay, because they are our side effects."""
+        """Take over what somebody else wrote, and do not write over it."""
         _log.warning("claims were written by somebody else", worker=self._worker)
-        ours, dirty = self.claims, dict(self._dirty)
-        await self.load()
-        theirs = {uid: claim for uid, claim in self.claims.items() if uid not in ours and uid not in dirty}
-        self.claims = ours | theirs
-        self.digests = Counter(claim.digest for claim in self.claims.values())
-        self._dirty = dirty
+        theirs, version = await self._read()
+        dropped = self._dirty.keys() - self.claims.keys()
+        merged, lost = claims.merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        self._version = version
+        self._know(merged)
+        self._unsaved -= lost
+        self._awaited -= lost
+        for uid in lost:
+            del self._dirty[uid]
+        if lost:
+            _log.warning("unsaved claims gave way", worker=self._worker, pods=sorted(lost))
+            self._on_saved(lost)

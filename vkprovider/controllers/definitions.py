@@ -294,7 +294,7 @@ class Definitions:
         found: list[claim_rules.Claim] = []
         for config_map in _config_maps.decode(raw).items:
             worker = config_map.metadata.name.removesuffix(names.claims_name(""))
-            found += claim_rules.read(config_map, worker=worker, installation=self._ctx.installation).values()
+            found += claim_rules.read(config_map, worker=worker, installation=self._ctx.installation).claims.values()
         return found
 
     # --------------------------------------------------------------------------------------------- RuntimeClass

@@ -5,31 +5,39 @@ every lab of ours has a row, whatever crashed. The rows live in one ConfigMap pe
 
     {"schemaVersion": 1, "worker": {"name": "worker-1", "installation": "<uid>"},
      "lablets": [{"podUID": "…", "namespace": "a", "pod": "b", "definition": "netlab", "labId": "…", …}],
-     "portClaims": [], "allocations": []}
+     "portClaims": [{"namespace": "a", "service": "b", "portName": "pc1_serial", "port": 10011, …}],
+     "allocations": […]}
 
-`portClaims` and `allocations` are the port part of the schema; they are kept as found.
+In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `domain.portrows` tells
+how they stand in the document. What is in it and is not ours is kept as it was found.
 """
 
 import base64
 import gzip
 import io
 import zlib
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
+from vkprovider.domain import portrows
+from vkprovider.domain.portrows import Kept, PortOwner
+from vkprovider.domain.ports import UDP, Held, PortUsage, held
 
 SCHEMA_VERSION: Final = 1
 DATA_KEY: Final = "allocations.json"
 GZIP_KEY: Final = "allocations.json.gz"
 PLAIN_BYTES_MAX: Final = 256 * 1024
-OBJECT_BYTES_MAX: Final = 1000 * 1024
-"""A little less than the API server's limit of 1 MiB for a ConfigMap's data."""
+OBJECT_BYTES_MAX: Final = 1020 * 1024
+"""A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
+_PACK_LEVELS: Final = (3, 9)
+"""How hard to pack: quickly, and when that does not fit, as small as possible."""
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -48,6 +56,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         last_reason, last_message, last_at: Why and when it last stopped being ready.
         last_started: Since when it had been running (Unix seconds).
         last_devices: Labels of the devices that stopped; empty if all of them did.
+        ports: The outside port of each slot; never anybody else's on this worker while the row is there.
+        udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
     """
 
     pod_uid: str = msgspec.field(name="podUID")
@@ -73,6 +83,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     device_restarts: dict[str, int] = {}
     last_started: int = 0
     last_devices: tuple[str, ...] = ()
+    ports: dict[str, int] = {}
+    udp: tuple[str, ...] = ()
 
     def restarts_of(self, label: str | None) -> int:
         """Tell how often a device was started again; None is the lab."""
@@ -83,9 +95,36 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return bool(self.last_reason) and (label is None or not self.last_devices or label in self.last_devices)
 
     @property
+    def held(self) -> list[Held]:
+        """Its ports with their protocols."""
+        return held(self.ports, self.udp) if self.ports else []
+
+    def same_ports(self, other: "Claim") -> bool:
+        """Tell whether both hold the same ports for the same slots."""
+        return self.ports is other.ports or (self.ports == other.ports and set(self.udp) == set(other.udp))
+
+    @property
     def title(self) -> str:
         """The lab's title."""
         return names.lab_title(self.definition, self.definition_uid, self.pod_uid)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What a worker's ConfigMap holds.
+
+    Attributes:
+        claims: The rows, by Pod UID.
+        kept: Rows of ports that are not ours; they hold their ports.
+        fields: Fields of the document that this program does not know.
+    """
+
+    claims: dict[str, Claim] = {}
+    kept: tuple[Kept, ...] = ()
+    fields: dict[str, msgspec.Raw] = {}
+
+    def kept_without(self, pod_uid: str) -> tuple[Kept, ...]:
+        """Drop the rows of ports of a Pod whose own row was lost, now that it has one again."""
+        return tuple(row for row in self.kept if not row.is_of(pod_uid)) if self.kept else ()
 
 
 class _Worker(msgspec.Struct, frozen=True):
@@ -93,22 +132,22 @@ class _Worker(msgspec.Struct, frozen=True):
     installation: str
 
 
-class Document(msgspec.Struct, frozen=True, rename="camel"):
-    """What the ConfigMap holds."""
-
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
     schema_version: int
     worker: _Worker
     lablets: list[Claim] = msgspec.field(default_factory=list)
-    port_claims: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    allocations: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    port_claims: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    allocations: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
-_decoder = msgspec.json.Decoder(Document)
+_decoder = msgspec.json.Decoder(_Document)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder()
+_OURS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_Document))
 
 
-def read(config_map: ConfigMap, *, worker: str, installation: str) -> dict[str, Claim]:
-    """Read the claims of a worker, by Pod UID.
+def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
+    """Read the claims of a worker.
 
     Raises:
         InputError: `ClaimStoreInvalid`: the object is not ours, or its content is damaged. Nothing may be imported on
@@ -121,20 +160,12 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> dict[str, 
             "ClaimStoreInvalid", f"ConfigMap {name} belongs to installation {owner or 'none'}, not to {installation}"
         )
     try:
-        if GZIP_KEY in config_map.binary_data:
-            with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(config_map.binary_data[GZIP_KEY]))) as stream:
-                raw = stream.read(DECODED_BYTES_MAX)
-        else:
-            raw = config_map.data[DATA_KEY].encode()
+        raw = _unpack(config_map)
         document = _decoder.decode(raw)
     except KeyError:
         raise InputError("ClaimStoreInvalid", f"ConfigMap {name} has no key {DATA_KEY}") from None
     except (ValueError, OSError, EOFError, RecursionError, zlib.error, msgspec.MsgspecError) as error:
-        raise InputError(
-            "ClaimStoreInvalid",
-            f"ConfigMap {name} cannot be read ({error}); restore it, or delete it when no lab of this installation "
-            f"is left on worker {worker}",
-        ) from None
+        raise _unreadable(name, worker, str(error)) from None
     if document.schema_version != SCHEMA_VERSION:
         raise InputError(
             "ClaimStoreInvalid",
@@ -147,25 +178,117 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> dict[str, 
     claims = {claim.pod_uid: claim for claim in document.lablets}
     if len(claims) < len(document.lablets):
         raise InputError("ClaimStoreInvalid", f"ConfigMap {name} has two rows for one pod; remove the wrong one")
-    return claims
+    owners = [PortOwner(claim.namespace, claim.pod, claim.pod_uid) for claim in document.lablets]
+    try:
+        ports, kept = portrows.read(document.port_claims, document.allocations, owners)
+        fields = {key: value.copy() for key, value in _fields.decode(raw).items() if key not in _OURS}
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _unreadable(name, worker, str(error)) from None
+    except ValueError as error:
+        raise InputError("ClaimStoreInvalid", f"ConfigMap {name}: {error}; remove the wrong row") from None
+    for uid, claim in claims.items():
+        if uid in ports or claim.ports:
+            claims[uid] = _with_ports(claim, ports.get(uid, []))
+    return Stored(claims, tuple(kept), fields)
 
 
-def write(claims: dict[str, Claim], *, worker: str, installation: str) -> tuple[dict[str, str], dict[str, str]]:
+def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, str], dict[str, str]]:
     """Make the ConfigMap's `data` and `binaryData`.
 
     Raises:
         InputError: `ClaimStoreFull`: more claims than one object can hold.
     """
-    rows = list(claims.values())
-    raw = _encoder.encode(Document(SCHEMA_VERSION, _Worker(worker, installation), rows))
+    claims = stored.claims.values()
+    with_ports = [(PortOwner(c.namespace, c.pod, c.pod_uid), c.ports, c.udp) for c in claims if c.ports]
+    claimed, allocated = portrows.write(with_ports, stored.kept)
+    raw = _encoder.encode(
+        {
+            "schemaVersion": SCHEMA_VERSION,
+            "worker": _Worker(worker, installation),
+            "lablets": [_with_ports(claim, []) if claim.ports else claim for claim in claims],
+            "portClaims": claimed,
+            "allocations": allocated,
+            **stored.fields,
+        }
+    )
     if len(raw) <= PLAIN_BYTES_MAX:
         return {DATA_KEY: raw.decode()}, {}
-    packed = base64.b64encode(gzip.compress(raw, compresslevel=3, mtime=0)).decode()
-    if len(packed) > OBJECT_BYTES_MAX:
+    for level in _PACK_LEVELS:
+        packed = gzip.compress(raw, compresslevel=level, mtime=0)
+        if len(packed) <= OBJECT_BYTES_MAX:
+            return {}, {GZIP_KEY: base64.b64encode(packed).decode()}
+    raise InputError(
+        "ClaimStoreFull", f"{len(claims)} lablets of worker {worker} do not fit into one ConfigMap; use more workers"
+    )
+
+
+def usage_of(claims: Iterable[Claim], kept: Iterable[Kept] = ()) -> PortUsage:
+    """Tell who holds which ports.
+
+    Raises:
+        InputError: `PortConflict`: a port has two owners.
+    """
+    usage = PortUsage()
+    for row in kept:
+        usage.take(row.owner, [row.held])
+    for claim in claims:
+        if claim.ports:
+            usage.take(claim.pod_uid, claim.held)
+    return usage
+
+
+def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iterable[str]) -> tuple[Stored, set[str]]:
+    """Bring together what is known here and what somebody else has written meanwhile.
+
+    Rows of ours that were saved stay: they are our side effects. A row that was never saved has none yet, so that it
+    gives way to what was saved: to another row of its Pod, and to whoever holds one of its ports.
+
+    Args:
+        ours: What is known here.
+        theirs: What has been written.
+        unsaved: Pods whose row, or whose ports, have never been saved by us.
+        dropped: Pods whose row was dropped here.
+
+    Returns:
+        What is known now, and the Pods whose unsaved row gave way; they have to be claimed anew.
+
+    Raises:
+        InputError: `ClaimStoreInvalid`: a port that we saved for a lablet is somebody else's now.
+    """
+    fresh, gone = set(unsaved), set(dropped)
+    found = {uid: claim for uid, claim in theirs.claims.items() if uid not in ours.claims and uid not in gone}
+    lost, waiting = set[str](), list[Claim]()
+    for uid, claim in ours.claims.items():
+        other = theirs.claims.get(uid)
+        if uid not in fresh:
+            found[uid] = claim
+        elif other is None or (claim.same_ports(other) and (claim.lab_id or not other.lab_id)):
+            waiting.append(claim)
+        else:
+            found[uid] = other
+            lost.add(uid)
+    kept = tuple(row for row in theirs.kept if not (row.uid and any(row.is_of(uid) for uid in found)))
+    try:
+        usage = usage_of(found.values(), kept)
+    except InputError as error:
         raise InputError(
-            "ClaimStoreFull", f"{len(rows)} lablets of worker {worker} do not fit into one ConfigMap; use more workers"
-        )
-    return {}, {GZIP_KEY: packed}
+            "ClaimStoreInvalid",
+            f"{error.message}, and both were written to the claims; remove the row of the one that has no lab",
+        ) from None
+    for claim in waiting:
+        mine = [row for row in kept if row.uid and row.is_of(claim.pod_uid)]
+        for row in mine:
+            usage.free(row.owner, [row.held])
+        try:
+            usage.take(claim.pod_uid, claim.held)
+        except InputError:
+            lost.add(claim.pod_uid)
+            for row in mine:
+                usage.take(row.owner, [row.held])
+            continue
+        found[claim.pod_uid] = claim
+        kept = tuple(row for row in kept if row not in mine)
+    return Stored(found, kept, theirs.fields), lost
 
 
 def pause_s(rows: int) -> float:
@@ -175,3 +298,27 @@ def pause_s(rows: int) -> float:
     API server is paid by everybody; and as it rewrites all rows, thousands of them wait longer still.
     """
     return 0.1 if rows <= _FEW else 0.4 + rows / 10_000
+
+
+def _unpack(config_map: ConfigMap) -> bytes:
+    if GZIP_KEY in config_map.binary_data:
+        packed = base64.b64decode(config_map.binary_data[GZIP_KEY])
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
+            return stream.read(DECODED_BYTES_MAX)
+    return config_map.data[DATA_KEY].encode()
+
+
+def _unreadable(name: str, worker: str, error: str) -> InputError:
+    return InputError(
+        "ClaimStoreInvalid",
+        f"ConfigMap {name} cannot be read ({error}); restore it, or delete it when no lab of this installation is left "
+        f"on worker {worker}",
+    )
+
+
+def _with_ports(claim: Claim, ports: list[Held]) -> Claim:
+    return msgspec.structs.replace(
+        claim,
+        ports={slot.purpose: slot.port for slot in ports},
+        udp=tuple(slot.purpose for slot in ports if slot.protocol == UDP),
+    )

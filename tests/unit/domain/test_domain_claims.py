@@ -16,7 +16,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim
+from vkprovider.domain.claims import Claim, Stored
 
 texts = st.text(max_size=20)
 counts = st.integers(0, 2**40)
@@ -56,11 +56,15 @@ def config_map(
 
 
 def read(found: ConfigMap) -> dict[str, Claim]:
-    return claims.read(found, worker="w1", installation="inst")
+    return claims.read(found, worker="w1", installation="inst").claims
+
+
+def write(found: dict[str, Claim]) -> tuple[dict[str, str], dict[str, str]]:
+    return claims.write(Stored(found), worker="w1", installation="inst")
 
 
 def written(found: dict[str, Claim]) -> ConfigMap:
-    return config_map(*claims.write(found, worker="w1", installation="inst"))
+    return config_map(*write(found))
 
 
 def refused(found: ConfigMap) -> str:
@@ -81,7 +85,7 @@ def test_rows_come_back_as_they_were_written(found: list[Claim]) -> None:
 def test_many_rows_are_packed_and_come_back() -> None:
     """C25: the object stays within the API server's limit."""
     many = {f"uid-{i}": builders.claim(pod_uid=f"uid-{i}", lab_id=f"lab-{i}") for i in range(3000)}
-    data, binary = claims.write(many, worker="w1", installation="inst")
+    data, binary = write(many)
     assert not data
     assert len(base64.b64decode(binary[claims.GZIP_KEY])) < 2**20
     assert read(config_map(data, binary)) == many
@@ -89,7 +93,7 @@ def test_many_rows_are_packed_and_come_back() -> None:
 
 def test_packed_and_plain_say_the_same() -> None:
     few = {"u": builders.claim(pod_uid="u")}
-    data, _ = claims.write(few, worker="w1", installation="inst")
+    data, _ = write(few)
     packed = base64.b64encode(gzip.compress(data[claims.DATA_KEY].encode())).decode()
     assert read(config_map({}, {claims.GZIP_KEY: packed})) == read(config_map(data)) == few
 
@@ -101,7 +105,7 @@ def test_more_rows_than_an_object_holds_are_refused() -> None:
         for i in range(400)
     }
     with pytest.raises(InputError) as caught:
-        claims.write(many, worker="w1", installation="inst")
+        write(many)
     assert caught.value.reason == "ClaimStoreFull"
     assert "400 lablets of worker w1" in caught.value.message
 
@@ -111,7 +115,7 @@ def test_more_rows_than_an_object_holds_are_refused() -> None:
 @example(damage=b"\x07", at=10, cut=True)
 def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool) -> None:
     """C26: on an invalid store nothing goes on, and nothing crashes."""
-    data, _ = claims.write({"u": builders.claim(pod_uid="u")}, worker="w1", installation="inst")
+    data, _ = write({"u": builders.claim(pod_uid="u")})
     raw = gzip.compress(data[claims.DATA_KEY].encode(), mtime=0)
     broken = raw[:at] + damage + (b"" if cut else raw[at + len(damage) :])
     found = config_map({}, {claims.GZIP_KEY: base64.b64encode(broken).decode()})
@@ -160,7 +164,7 @@ def test_a_well_formed_document_is_read() -> None:
 
 
 def test_a_store_of_another_installation_is_refused() -> None:
-    data, _ = claims.write({}, worker="w1", installation="inst")
+    data, _ = write({})
     assert "belongs to installation other" in refused(config_map(data, owner="other"))
     assert "belongs to installation none" in refused(config_map(data, owner=""))
 

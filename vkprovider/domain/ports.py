@@ -1,0 +1,234 @@
+"""Outside ports: who holds which, and which are given next. It knows neither Pods nor Services.
+
+A port is a number of a transport protocol; TCP and UDP of one number are two ports. Whoever holds one is told by an
+opaque identity and a purpose. What is held stands in a bit mask per protocol, so that finding room takes microseconds
+however many are held.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from vkprovider.api.errors import InputError
+
+TCP: Final = "TCP"
+UDP: Final = "UDP"
+
+
+class PortRange(NamedTuple):
+    """A range of ports, both ends included."""
+
+    start: int
+    end: int
+
+
+class RangeLike(Protocol):
+    """Whatever has two ends, both included."""
+
+    @property
+    def start(self) -> int:
+        """The first port."""
+
+    @property
+    def end(self) -> int:
+        """The last port."""
+
+
+class SlotLike(Protocol):
+    """A place for a port: a name that is unique within its owner, and a transport protocol."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def protocol(self) -> str:
+        """`TCP` or `UDP`."""
+
+
+class Wanted(NamedTuple):
+    """A port that is asked for."""
+
+    name: str
+    protocol: str = TCP
+
+
+class Held(NamedTuple):
+    """A port as its owner sees it."""
+
+    purpose: str
+    protocol: str
+    port: int
+
+
+class Holder(NamedTuple):
+    """Who holds a port, and what for."""
+
+    owner: str
+    purpose: str
+
+    def __str__(self) -> str:
+        """Name both."""
+        return f"{self.owner} ({self.purpose})" if self.purpose else self.owner
+
+
+class PortUsage:
+    """The ports that are held at one place; kept up to date with `take` and `free`."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._masks: dict[str, int] = {}
+        self._holders: dict[tuple[str, int], Holder] = {}
+
+    def __len__(self) -> int:
+        """Count the ports that are held."""
+        return len(self._holders)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the same ports are held by the same owners."""
+        return isinstance(other, PortUsage) and self._holders == other._holders
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def holders(self) -> Mapping[tuple[str, int], Holder]:
+        """Who holds what, by (protocol, port)."""
+        return self._holders
+
+    def mask(self, protocol: str) -> int:
+        """Give the ports of a protocol that are held: bit n stands for port n."""
+        return self._masks.get(protocol, 0)
+
+    def free_in(self, protocol: str, *ranges: RangeLike) -> int:
+        """Count the ports of ranges that nobody holds."""
+        return (_mask(ranges) & ~self.mask(protocol)).bit_count()
+
+    def take(self, owner: str, ports: Iterable[Held]) -> None:
+        """Note that somebody holds ports; all of them or, if one is somebody's, none.
+
+        Raises:
+            InputError: `PortConflict`: a port is held already, by whomever, or named twice.
+        """
+        fresh: dict[tuple[str, int], Holder] = {}
+        for purpose, protocol, port in ports:
+            key = (protocol, port)
+            holder = self._holders.get(key) or fresh.get(key)
+            if holder is not None:
+                raise InputError(
+                    "PortConflict", f"{protocol} port {port} of {Holder(owner, purpose)} is held by {holder}"
+                )
+            fresh[key] = Holder(owner, purpose)
+        for protocol, port in fresh:
+            self._masks[protocol] = self.mask(protocol) | 1 << port
+        self._holders |= fresh
+
+    def free(self, owner: str, ports: Iterable[Held]) -> None:
+        """Note that somebody holds ports no more; those of others, and those that nobody holds, stay as they are."""
+        for _, protocol, port in ports:
+            holder = self._holders.get((protocol, port))
+            if holder is not None and holder.owner == owner:
+                del self._holders[protocol, port]
+                self._masks[protocol] &= ~(1 << port)
+
+
+def allocate(
+    wanted: Sequence[SlotLike],
+    taken: PortUsage,
+    *ranges: RangeLike,
+    per_instance_max: int,
+    keep: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Choose a free port for every slot: the first that fit, in one row if there is such a row.
+
+    The same slots and the same usage always give the same ports. Nothing is noted in `taken`.
+
+    Args:
+        wanted: The slots, each name once.
+        taken: The ports that are held.
+        ranges: Where to look, in this order.
+        per_instance_max: How many slots one owner may have.
+        keep: Ports that slots had before; they have them again if they are free and within a range.
+
+    Returns:
+        The port of each slot, in the order of the slots.
+
+    Raises:
+        InputError: `TooManyPorts`, or `PortRangeFull`: there is not room for all of them.
+    """
+    if len(wanted) > per_instance_max:
+        raise InputError(
+            "TooManyPorts", f"{len(wanted)} outside ports are wanted, and one lablet may have {per_instance_max}"
+        )
+    if len({slot.name for slot in wanted}) < len(wanted):
+        raise ValueError(f"a slot is named twice: {[slot.name for slot in wanted]}")
+    chosen: dict[str, int] = {}
+    for protocol in dict.fromkeys(slot.protocol for slot in wanted):
+        names = [slot.name for slot in wanted if slot.protocol == protocol]
+        chosen |= _choose(names, protocol, taken, ranges, keep or {})
+    return {slot.name: chosen[slot.name] for slot in wanted}
+
+
+def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:
+    """Name the slots whose port is a UDP port."""
+    return tuple(slot.name for slot in wanted if slot.protocol == UDP)
+
+
+def held(ports: Mapping[str, int], udp: Collection[str]) -> list[Held]:
+    """List the ports of slots.
+
+    Args:
+        ports: By the name of the slot.
+        udp: Which of them are UDP ports.
+    """
+    return [Held(name, UDP if name in udp else TCP, port) for name, port in ports.items()]
+
+
+def _choose(
+    names: Sequence[str], protocol: str, taken: PortUsage, ranges: Sequence[RangeLike], keep: Mapping[str, int]
+) -> dict[str, int]:
+    free = _mask(ranges) & ~taken.mask(protocol)
+    chosen: dict[str, int] = {}
+    for name in names:
+        port = keep.get(name, 0)
+        if port and free >> port & 1:
+            chosen[name] = port
+            free &= ~(1 << port)
+    left = [name for name in names if name not in chosen]
+    if free.bit_count() < len(left):
+        told = ", ".join(f"{r.start}-{r.end}" for r in ranges)
+        raise InputError(
+            "PortRangeFull",
+            f"{len(names)} {protocol} ports are wanted, and {free.bit_count() + len(chosen)} of {told} are free",
+        )
+    for range_ in ranges:
+        start = _first_row(free & _mask([range_]), len(left))
+        if start:
+            return chosen | {name: start + i for i, name in enumerate(left)}
+    numbers: list[int] = []
+    for range_ in ranges:
+        here = free & _mask([range_])
+        while here and len(numbers) < len(left):
+            lowest = here & -here
+            numbers.append(lowest.bit_length() - 1)
+            here ^= lowest
+            free ^= lowest
+    return chosen | dict(zip(left, numbers, strict=True))
+
+
+def _first_row(free: int, length: int) -> int:
+    """Find the lowest port with which `length` free ports in a row begin; 0 if there is none.
+
+    A bit that survives `length` - 1 shifts begins such a row; doubling the shift takes few of them.
+    """
+    row = 1
+    while row < length and free:
+        step = min(row, length - row)
+        free &= free >> step
+        row += step
+    return (free & -free).bit_length() - 1 if free else 0
+
+
+def _mask(ranges: Iterable[RangeLike]) -> int:
+    mask = 0
+    for range_ in ranges:
+        mask |= (1 << range_.end + 1) - (1 << range_.start)
+    return mask
