@@ -89,6 +89,14 @@ TROUBLE: Final = {
     "StartRefused": Reason(
         "CML refused to start the lab; the message is CML's.", "Do what it says, for instance about licences."
     ),
+    "NoLDSDeployment": Reason(
+        "No deployment of the Lab Delivery System can take the lablet's session: each is disabled or full.",
+        "Enable one, raise its capacity or add one in lds_deployments; or wait until sessions end.",
+    ),
+    "LDSDeploymentUnknown": Reason(
+        "The lablet's session is on a deployment of the Lab Delivery System that is not configured any more.",
+        "Put it back into lds_deployments, with `enabled: false`, until its sessions have ended.",
+    ),
     "WorkerUnreachable": Reason(
         "The worker does not answer. Lablets keep their labs and turn Ready again with it.",
         "See that the worker runs and that its url can be reached from the provider.",

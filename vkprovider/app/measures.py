@@ -21,6 +21,7 @@ from vkprovider.app.readings import (
     value,
 )
 from vkprovider.cml.calls import CALLS
+from vkprovider.lds.calls import CALLS as LDS_CALLS
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -218,6 +219,13 @@ MEASURES: Final = (
         "Time of a call of CML; the code is the HTTP status, or `timeout`, `lost`, `unreachable`, `certificate`, "
         "`not_allowed`.",
         lambda _: CALLS.took_s.items(),
+    ),
+    Measure(
+        "vkprovider_lds_call_seconds",
+        "histogram",
+        ("deployment", "operation", "code"),
+        "Time of a call of the Lab Delivery System, each repetition by itself; the code is as for CML.",
+        lambda _: LDS_CALLS.took_s.items(),
     ),
     Measure(
         "vkprovider_api_requests_total",

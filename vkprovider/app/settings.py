@@ -9,8 +9,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, mode
 
 from vkprovider.api.errors import InputError
 from vkprovider.controllers.context import Tuning, default_replica
+from vkprovider.domain.deployments import Strategy
 from vkprovider.domain.facts import Limits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
+from vkprovider.lds.config import Source
 
 NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
 """Settings of the lablet controller that mean nothing here: the Kubernetes API is the only store."""
@@ -21,6 +23,10 @@ LATER: Final = frozenset(
         "ports_per_instance_max",
         "lds_api_url",
         "lds_api_timeout_s",
+        "lds_api_token",
+        "lds_default_timeout_s",
+        "lds_deployments_config",
+        "lds_selection_strategy",
         "s3_endpoint",
         "s3_access_key",
         "s3_secret_key",
@@ -88,7 +94,31 @@ class Settings(BaseModel):
         description="The Lab Delivery System. It takes part only when this is set.",
     )
     lds_api_timeout_s: float = Field(
-        30.0, validation_alias="LDS_API_TIMEOUT", gt=0, description="Seconds for one call of the Lab Delivery System."
+        30.0,
+        validation_alias="LDS_API_TIMEOUT",
+        gt=0,
+        description="Seconds for one call of the Lab Delivery System of `LDS_API_URL`.",
+    )
+    lds_api_token: SecretStr | None = Field(
+        None,
+        validation_alias="LDS_API_TOKEN",
+        description="Bearer token of Lab Delivery Systems that have no `token_file`.",
+    )
+    lds_deployments_config: str = Field(
+        "config/lds_deployments.yaml",
+        validation_alias="LDS_DEPLOYMENTS_CONFIG",
+        description="File with several deployments of it, read again when it changes; goes before `LDS_API_URL`.",
+    )
+    lds_default_timeout_s: float = Field(
+        30.0,
+        validation_alias="LDS_DEFAULT_TIMEOUT",
+        gt=0,
+        description="Seconds for one call of a deployment of the file.",
+    )
+    lds_selection_strategy: Strategy = Field(
+        "round-robin",
+        validation_alias="LDS_SELECTION_STRATEGY",
+        description="Which deployment takes a session: each in its turn, or the lowest priority number with room.",
     )
     s3_endpoint: str = Field(
         "http://localhost:9000", validation_alias="S3_ENDPOINT", description="The object store of content packages."
@@ -205,6 +235,19 @@ class Settings(BaseModel):
             port_range=(self.port_range_start, self.port_range_end),
             taint_effect=self.taint_effect,
             internal_ip=self.internal_ip or _own_ip(),
+        )
+
+    def lds(self) -> Source | None:
+        """Where the Lab Delivery System is; None if it takes no part, because nobody said so."""
+        if not {"lds_api_url", "lds_deployments_config"} & self.model_fields_set:
+            return None
+        return Source(
+            self.lds_deployments_config,
+            self.lds_api_url if "lds_api_url" in self.model_fields_set else "",
+            strategy=self.lds_selection_strategy,
+            timeout_s=self.lds_default_timeout_s,
+            url_timeout_s=self.lds_api_timeout_s,
+            token=self.lds_api_token.get_secret_value() if self.lds_api_token else None,
         )
 
     def node_definitions(self) -> dict[str, NodeDefinition]:

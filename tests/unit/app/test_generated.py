@@ -18,7 +18,7 @@ PACKAGE = Path(vkprovider.__file__).parent
 REASON = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 TABLES_OF = {"reasons.py", "stock_reasons.py"}
 """Modules that describe reasons and give none."""
-PARTS = ("api", "domain", "controllers", "cml", "kube", "app", "cli")
+PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "cli")
 CALLS = {"InputError", "down", "up", "Health", "finish", "_waiting", "_not_ready", "_again"}
 """Functions that take a reason among their first arguments."""
 

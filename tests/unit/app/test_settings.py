@@ -41,6 +41,10 @@ TABLE: list[tuple[str, str, Effect, object, object]] = [
     ("PORTS_PER_INSTANCE_MAX", "5", lambda s: s.ports_per_instance_max, 5, 50),
     ("LDS_API_URL", "http://lds:1", lambda s: s.lds_api_url, "http://lds:1", "http://localhost:8081"),
     ("LDS_API_TIMEOUT", "3.5", lambda s: s.lds_api_timeout_s, 3.5, 30.0),
+    ("LDS_API_TOKEN", "token", secret("lds_api_token"), "token", None),
+    ("LDS_DEPLOYMENTS_CONFIG", "/a.yaml", lambda s: s.lds_deployments_config, "/a.yaml", "config/lds_deployments.yaml"),
+    ("LDS_DEFAULT_TIMEOUT", "4.5", lambda s: s.lds_default_timeout_s, 4.5, 30.0),
+    ("LDS_SELECTION_STRATEGY", "priority", lambda s: s.lds_selection_strategy, "priority", "round-robin"),
     ("S3_ENDPOINT", "http://s3:1", lambda s: s.s3_endpoint, "http://s3:1", "http://localhost:9000"),
     ("S3_ACCESS_KEY", "access", secret("s3_access_key"), "access", None),
     ("S3_SECRET_KEY", "secret", secret("s3_secret_key"), "secret", None),
@@ -57,7 +61,7 @@ def test_variable(variable: str, value: str, effect: Effect, seen: object, defau
 
 
 def test_every_variable_of_the_lablet_controller_is_in_the_table() -> None:
-    assert len(ALL) == 16
+    assert len(ALL) == 20
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
     assert set(ALL) <= known
 

@@ -1,0 +1,40 @@
+"""What the shapes of the LDS keep to themselves, and what they tell."""
+
+import pytest
+
+from vkprovider.lds.spi import DeviceAccessInfo, LabSessionInfo, without_secrets
+
+
+def test_device_does_not_show_its_password() -> None:
+    device = DeviceAccessInfo("pc", "vnc", "10.0.1.50", 10012, "vnc://10.0.1.50:10012", "cisco", "geheim")
+    assert "geheim" not in repr(device) + str([device])
+
+
+def test_session_does_not_show_its_login_url() -> None:
+    session = LabSessionInfo("s", "ann", "PENDING", (), login_url="https://u:pw@lds/login/s?token=geheim#geheim")
+    assert "geheim" not in repr(session)
+    assert session.public_login_url == "https://lds/login/s"
+    assert LabSessionInfo("s", "ann", "ARCHIVED", ()).public_login_url is None
+
+
+@pytest.mark.parametrize(
+    ("state", "finished", "archived"),
+    [
+        ("EMPTY", False, False),
+        ("PENDING", False, False),
+        ("PRELAUNCH", False, False),
+        ("RUNNING", False, False),
+        ("PAUSED", False, False),
+        ("USER_FINISHED", True, False),
+        ("ARCHIVED", True, True),
+        ("A_NEW_ONE", False, False),
+    ],
+)
+def test_states(state: str, *, finished: bool, archived: bool) -> None:
+    """R000-089."""
+    session = LabSessionInfo("s", "ann", state, ())
+    assert (session.finished, session.archived) == (finished, archived)
+
+
+def test_without_secrets_keeps_ports_and_paths() -> None:
+    assert without_secrets("http://[::1]:8081/a/b?c=d") == "http://[::1]:8081/a/b"

@@ -1,0 +1,297 @@
+"""The seam between the controllers and one deployment of the Lab Delivery System."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+CLIENT_KEY: Final = "client-key"
+"""Extension: a create with the same client key gives the same live session."""
+OWNER: Final = "owner"
+"""Extension: sessions carry the mark of the installation that made them."""
+
+Id = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+AccessProtocol = Literal["ssh", "telnet", "vnc", "http", "https"]
+
+
+class SessionState(StrEnum):
+    """The states of a session that the LDS is known to have; an answer may bring another word."""
+
+    EMPTY = "EMPTY"
+    PENDING = "PENDING"
+    PRELAUNCH = "PRELAUNCH"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    USER_FINISHED = "USER_FINISHED"
+    ARCHIVED = "ARCHIVED"
+
+
+class LabSessionPart(msgspec.Struct, frozen=True):
+    """One part of a session: a form and its timeslot.
+
+    Attributes:
+        state: As of a session.
+        started_at: The first login.
+    """
+
+    id: Id
+    form_qualified_name: str
+    state: str
+    timeslot_start: datetime
+    timeslot_end: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class LabSessionInfo(msgspec.Struct, frozen=True):
+    """One session; its login URL, which is a way in, never shows in a repr.
+
+    Attributes:
+        state: A `SessionState`, or a word that we do not know.
+        parts: Oldest first.
+        login_url: With its secrets; None in lists and once archived.
+        client_key: What its creator named it; None on a deployment without that extension.
+        owner: Whose it is; None on a deployment without that extension.
+    """
+
+    id: Id
+    username: str
+    state: str
+    parts: tuple[LabSessionPart, ...]
+    login_url: str | None = None
+    client_key: str | None = None
+    owner: str | None = None
+    created_at: datetime | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether its user can do nothing more in it."""
+        return self.state in {SessionState.USER_FINISHED, SessionState.ARCHIVED}
+
+    @property
+    def archived(self) -> bool:
+        """Tell whether it is over for good."""
+        return self.state == SessionState.ARCHIVED
+
+    @property
+    def public_login_url(self) -> str | None:
+        """The login URL without query, fragment and user: fit for an annotation."""
+        return None if self.login_url is None else without_secrets(self.login_url)
+
+    def __repr__(self) -> str:
+        return f"LabSessionInfo(id={self.id!r}, username={self.username!r}, state={self.state!r}, …)"
+
+
+class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the LDS reaches one device; the password never shows in a repr.
+
+    Attributes:
+        name: The device's label.
+        host: The worker's address.
+        port: The external port.
+        uri: `vnc://10.0.1.50:10012`.
+    """
+
+    name: str
+    protocol: AccessProtocol
+    host: str
+    port: int
+    uri: str
+    username: str | None = None
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"DeviceAccessInfo(name={self.name!r}, uri={self.uri!r}, username={self.username!r}, password=…)"
+
+
+class ContentMetadata(msgspec.Struct, frozen=True):
+    """What the LDS fetched for a form.
+
+    Attributes:
+        version: The content's own version.
+        checksum: `sha256:<hex>` of the package.
+    """
+
+    form_qualified_name: str
+    version: str
+    refreshed_at: datetime
+    checksum: str | None = None
+    size_bytes: int | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One answer of a user.
+
+    Attributes:
+        item: The task or question.
+        answer: Any JSON.
+        score: From 0 to 1, where the LDS itself can tell.
+    """
+
+    part_id: Id
+    item: str
+    answer: Any
+    score: float | None = None
+    answered_at: datetime | None = None
+
+
+class ResponseData(msgspec.Struct, frozen=True):
+    """What the user of a session answered."""
+
+    session_id: Id
+    responses: tuple[Answer, ...]
+
+
+class Feedback(msgspec.Struct, frozen=True):
+    """What one user said about a form; the rating is from 1, bad, to 5, good."""
+
+    session_id: Id
+    form_qualified_name: str
+    username: str | None = None
+    rating: int | None = None
+    comment: str | None = None
+    given_at: datetime | None = None
+
+
+class FeedbackData(msgspec.Struct, frozen=True):
+    """What users said about a form."""
+
+    entries: tuple[Feedback, ...]
+
+
+class Info(msgspec.Struct, frozen=True):
+    """What a deployment is.
+
+    Attributes:
+        extensions: Of `CLIENT_KEY` and `OWNER` those that it has, and others that do not concern us.
+    """
+
+    version: str = ""
+    extensions: frozenset[str] = frozenset()
+
+
+class LabDelivery(Protocol):
+    """The sessions of one deployment.
+
+    Every method may raise what an outside call may raise: `Unavailable` (with `Throttled`, `DeadlineExceeded`, and
+    `Full` and `Unsent` of `vkprovider.lds.errors`), `Unauthorized`, `Forbidden`, `TlsFailed`, `Invalid`; and what the
+    guard raises. `NotFound` is raised only when the LDS itself said that session or form do not exist. An incomplete
+    list is an error, never a shorter list.
+
+    Every method but `create_session_with_part` may be called again with the same arguments, whatever came of the first
+    call. A create may be called again if it has a client key and the deployment has the extension; else see
+    `errors.may_have_happened`.
+    """
+
+    async def info(self) -> Info:
+        """Tell what the deployment is; kept for some minutes."""
+        ...
+
+    async def create_session_with_part(
+        self,
+        username: str,
+        timeslot_start: datetime,
+        timeslot_end: datetime,
+        form_qualified_name: str,
+        *,
+        client_key: str,
+        owner: str,
+    ) -> LabSessionInfo:
+        """Make a session with its first part; the live one of that client key, if there is one.
+
+        Args:
+            username: Who may log in.
+            timeslot_start: With a zone.
+            timeslot_end: With a zone.
+            form_qualified_name: Names the content.
+            client_key: Names the session for good: the same for the same wish, another one for another wish.
+            owner: The mark of this installation.
+
+        Raises:
+            Full: The deployment holds as many sessions as it can.
+            NotFound: The LDS has no such form.
+            Conflict: The client key's live session is another user's or another form's.
+        """
+        ...
+
+    async def set_devices(self, session_id: str, devices: Sequence[DeviceAccessInfo]) -> None:
+        """Replace the list of the devices that the session's user may reach.
+
+        Raises:
+            Conflict: The session is archived.
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def get_session_info(self, session_id: str) -> LabSessionInfo:
+        """Get one session, with its login URL.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def get_login_url(self, session_id: str) -> str:
+        """Get the URL, secrets included, at which the session's user logs in.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def archive_session(self, session_id: str) -> None:
+        """End a session for good; an unknown one is at its end already."""
+        ...
+
+    async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
+        """Have the LDS fetch a form's content anew; returns when it is in place.
+
+        Raises:
+            NotFound: The LDS's store has no such form.
+        """
+        ...
+
+    async def collect_responses(self, session_id: str) -> ResponseData:
+        """Collect what the session's user answered.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def collect_user_feedback_by_session(self, session_id: str) -> FeedbackData:
+        """Collect what the session's user said about the lab.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def collect_user_feedback_by_form(self, form_qualified_name: str) -> FeedbackData:
+        """Collect what the users of all sessions of a form said about it."""
+        ...
+
+    async def list_sessions(self, *, owner: str, client_key: str | None = None) -> tuple[LabSessionInfo, ...]:
+        """List the sessions of an installation that are not archived.
+
+        Args:
+            owner: Its mark.
+            client_key: Only those with this key.
+
+        Raises:
+            Lacking: The deployment lacks an extension, so that its sessions cannot be told apart.
+        """
+        ...
+
+
+def without_secrets(url: str) -> str:
+    """Cut query, fragment and user from a URL.
+
+    >>> without_secrets("https://lds.example.com/login/7?token=secret")
+    'https://lds.example.com/login/7'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
