@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-from bench import idle, main_job, throughput
+from bench import idle, main_job, ports, throughput
 from bench.figures import finish
 
-BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "throughput": throughput.run}
+BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "ports": ports.run, "throughput": throughput.run}
 
 
 def main() -> int:

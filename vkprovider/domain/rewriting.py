@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vkprovider.domain import yamltext
-from vkprovider.domain.porttemplate import PortSlot, PortTemplate
+from vkprovider.domain.porttemplate import PortTemplate
 from vkprovider.domain.tags import span_of
 
 _ANNOTATION_FIELDS: Final = ("tag", "label")
@@ -70,13 +70,17 @@ class _Gaps:
     def __init__(self, template: PortTemplate, source: str) -> None:
         self._by_device: dict[str, dict[str, int]] = {}
         self._by_tag: dict[str, int] = {}
-        self._slots = template.slots
-        for i, slot in enumerate(template.slots):
-            self._by_device.setdefault(slot.device, {})[slot.tag.text] = i
-            self._by_tag.setdefault(slot.tag.text, i)
         # Nobody can write a text that contains its own digest, not even on purpose.
         self._word = hashlib.sha256(source.encode()).hexdigest()[:32]
-        self._marked = tuple(self._mark(i, slot) for i, slot in enumerate(template.slots))
+        self._marked: list[str] = []
+        self._found: list[tuple[str, str]] = []
+        for i, slot in enumerate(template.slots):
+            text = slot.tag.text
+            self._by_device.setdefault(slot.device, {})[text] = i
+            self._by_tag.setdefault(text, i)
+            start, end = span_of(text)
+            self._marked.append(f"{text[:start]}{self._word}{i}.{text[end:]}")
+            self._found.append((slot.name, text[start:end]))
 
     def node(self, node: Any) -> Any:
         """Mark the tags of a node."""
@@ -103,12 +107,7 @@ class _Gaps:
         parts, names = [first], []
         for piece in pieces:
             index, _, rest = piece.partition(".")
-            slot = self._slots[int(index)]
-            start, end = span_of(slot.tag.text)
-            parts += [slot.tag.text[start:end], rest]
-            names.append(slot.name)
+            name, written = self._found[int(index)]
+            parts += (written, rest)
+            names.append(name)
         return Form(tuple(parts), tuple(names))
-
-    def _mark(self, index: int, slot: PortSlot) -> str:
-        start, end = span_of(slot.tag.text)
-        return f"{slot.tag.text[:start]}{self._word}{index}.{slot.tag.text[end:]}"

@@ -172,8 +172,8 @@ def test_rewriting_changes_the_outside_ports_and_nothing_else(
         tag = parse_tag(text)
         return text if tag is None else tag.with_outside(ports[names[label, text]])
 
-    for device_, (label, tags, _) in zip(before["nodes"], devices, strict=True):
-        device_["tags"] = [moved(label, tag) for tag in tags]
+    for device_, (_, tags, _) in zip(before["nodes"], devices, strict=True):
+        device_["tags"] = [moved(device_["label"], tag) for tag in tags]
     for item in before["smart_annotations"]:
         for field in {"tag", "label"} & item.keys() if isinstance(item, dict) else ():
             if isinstance(item[field], str) and item[field] in owners:

@@ -1,0 +1,85 @@
+"""What ports cost: reading a topology of 100 devices and writing it for one lablet with ports of its own."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from bench.figures import Figures
+from vkprovider.domain.topology import parse
+
+DEVICES = 100
+RUNS = 41
+
+
+async def run() -> Figures:
+    """Measure."""
+    return _topology()
+
+
+def _topology() -> Figures:
+    text = topology_text(DEVICES)
+    topology = parse(text)
+    ports = {slot.name: 10_000 + i for i, slot in enumerate(topology.template.slots)}
+    assert len(ports) == 3 * DEVICES
+    render = {"title": "netlab-0a1b2c3d-11111111-2222-3333-4444-555555555555", "notes": "vkprovider installation=x"}
+    written = yaml.safe_load(topology.render(**render, ports=ports))
+    assert [node["tags"][0] for node in written["nodes"]] == [f"serial:{10_000 + 3 * i}" for i in range(DEVICES)]
+    return {
+        "parse, template, rewrite of 100 devices": (
+            _median_ms(lambda: parse(text).render(**render, ports=ports)),
+            "ms",
+        ),
+        "rewrite for one more lablet": (_median_ms(lambda: topology.render(**render, ports=ports)), "ms"),
+        "size of that topology": (len(text) / 1024, "KiB"),
+    }
+
+
+def _median_ms(call: Callable[[], object], runs: int = RUNS) -> float:
+    """Time a call: the median of several, so that neither a pause nor a warm start counts."""
+    times = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return 1000 * statistics.median(times)
+
+
+def topology_text(devices: int) -> str:
+    """Write a topology as CML exports it: a ring of routers, each with a serial, a screen and an SSH port."""
+    nodes = [_router(i) for i in range(devices)]
+    links = [
+        {"id": f"l{i}", "n1": f"n{i}", "i1": "i0", "n2": f"n{(i + 1) % devices}", "i2": "i1", "label": f"ring-{i}"}
+        for i in range(devices)
+    ]
+    style = {"is_on": True, "padding": 35, "tag_size": 14, "group_distance": 400, "fill_color": "#00AAFF"}
+    smart = [{"tag": tag, "label": tag, **style} for node in nodes for tag in node["tags"][:3]]
+    lab = {"version": "0.3.0", "title": "ring", "description": "a ring of routers", "notes": "by its author"}
+    document = {"annotations": [], "smart_annotations": smart, "nodes": nodes, "links": links, "lab": lab}
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _router(i: int) -> dict[str, Any]:
+    interface = "interface GigabitEthernet0/{0}\n ip address 10.{1}.{0}.1 255.255.255.0\n no shutdown\n!\n"
+    return {
+        "id": f"n{i}",
+        "label": f"router-{i}",
+        "node_definition": "iosv",
+        "image_definition": "iosv-159-3-m10",
+        "x": 40 * i,
+        "y": -20 * i,
+        "ram": 512,
+        "cpus": 1,
+        "hide_links": False,
+        "parameters": {},
+        "configuration": [
+            {"name": "ios_config.txt", "content": "".join(interface.format(slot, i) for slot in range(8))},
+        ],
+        "tags": [f"serial:{2000 + i}", f"vnc:{3000 + i}", f"pat:{4000 + i}:22", "core"],
+        "interfaces": [
+            {"id": f"i{slot}", "label": f"GigabitEthernet0/{slot}", "slot": slot, "type": "physical"}
+            for slot in range(5)
+        ],
+    }

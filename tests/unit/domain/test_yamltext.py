@@ -1,0 +1,79 @@
+"""YAML of strangers: the quick way in and out means the same as the loader's and the emitter's."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.unit.domain.test_domain_topology import structures
+from vkprovider.api.errors import InputError
+from vkprovider.domain import yamltext
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+plain = st.text(alphabet="0123456789abefnotyx.:+-_~<=TZ ", max_size=12)
+
+
+def assert_read_as_by_the_loader(text: str) -> None:
+    try:
+        expected = repr(yaml.load(text, Loader=LOADER))  # noqa: S506 (a safe loader)
+    except Exception:  # noqa: BLE001 (the loader raises whatever it likes)
+        with pytest.raises(InputError):
+            yamltext.load(text)
+    else:
+        assert repr(yamltext.load(text)[0]) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "# nothing", "---", "--- a\n...", "a", "[]", "{}", "null", "~", "''", '"1"', "|\n a\n b\n"),
+        *("1", "0x1f", "0o7", "017", "1_000", "1:30", "1.5", "1e3", "1.e+3", ".inf", "-.INF", ".nan", "0b11"),
+        *("yes", "No", "ON", "true", "Null", "2026-11-21", "2026-11-21T10:00:00Z", "=", "<<", "-", "- -", "? a"),
+        *("a: 1\na: 2", "{1: a, 1.0: b, true: c}", "? [a]\n: b", "{[a]: b}", "a: &x [1]\nb: *x", "<<: {a: 1}"),
+        *("!!str 5", "! 5", "!!int '5'", "!!set {a, b}", "!!binary aGk=", "!x 1", "&a b", "--- 1\n--- 2", "%YAML 1.1"),
+        *("tags: [serial:5041, pat:1:2, 22:22]", "a: >-\n  b\n\n  c", 'a: "\\u263a\\x07"', "a:\n- b\n-\n- - c"),
+    ],
+)
+def test_every_form_is_read_as_by_the_loader(text: str) -> None:
+    assert_read_as_by_the_loader(text)
+
+
+@given(st.text() | st.text(alphabet="[]{}:-&*!|>'\"#?,% \n\tab0.", max_size=60) | plain)
+@example("a: [1, &b")
+def test_any_text_is_read_as_by_the_loader(text: str) -> None:
+    assert_read_as_by_the_loader(text)
+
+
+@given(structures, st.booleans())
+def test_any_structure_is_read_as_by_the_loader(value: Any, flow: bool) -> None:  # noqa: FBT001 (drawn)
+    assert_read_as_by_the_loader(yaml.safe_dump(value, default_flow_style=flow))
+
+
+@given(st.dictionaries(st.text(max_size=6), structures, max_size=4), st.booleans())
+@example({"a": "\x85b\u2028c\u2029 \ufeff\U0001f600"}, False)  # noqa: FBT003 (drawn)
+@example({"a" * 1025: 1, "b": {"\x85" * 129: 1}}, False)  # noqa: FBT003 (drawn)
+@example({"a": 2**70, "b": 1e300, "c": float("inf"), "d": date(2026, 11, 21), "e": b"x"}, False)  # noqa: FBT003 (drawn)
+def test_what_is_written_is_read_back(mapping: dict[str, Any], shared: bool) -> None:  # noqa: FBT001 (drawn)
+    try:
+        text = yamltext.write(mapping, shared=shared)
+    except ValueError:  # lone surrogates
+        return
+    assert repr(yaml.safe_load(text) or {}) == repr(mapping)
+
+
+def test_parts_that_stand_in_many_places_are_written_once() -> None:
+    bomb = "x0: &x0 [lol, lol]\n" + "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 9)}]\n" for i in range(1, 11))
+    value, shared = yamltext.load(bomb)
+    assert shared
+    assert len(yamltext.write(value, shared=shared)) < 2 * len(bomb)
+
+
+def test_nesting_is_refused_where_it_begins_to_hurt() -> None:
+    deepest = "[" * yamltext.NESTING_MAX + "]" * yamltext.NESTING_MAX
+    assert yamltext.load(deepest)[1] is False
+    for text in (f"[{deepest}]", f"[&a {deepest}, *a]"):
+        with pytest.raises(InputError, match="nested more than 100 deep"):
+            yamltext.load(text)
