@@ -1,5 +1,6 @@
 """One lablet's life as its user sees it: containers, Events, the end at any moment (R000-012…022, R004-045…048)."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ def on(worker: Simulator) -> dict[str, str]:
 
 
 def done(worker: Simulator, since: int) -> list[str]:
-    """What was done to labs on a worker, in order: `import`, `start`, `stop`, `wipe`, `DELETE`."""
+    """What was done to labs on a worker, in order: `import`, `start`, `extract`, `stop`, `wipe`, `DELETE`."""
     entries = [e for e in worker.access_log(since) if e["method"] != "GET" and "authenticate" not in e["path"]]
-    return [e["method"] if e["method"] == "DELETE" else e["path"].rsplit("/", 1)[1] for e in entries]
+    words = [e["method"] if e["method"] == "DELETE" else e["path"].rsplit("/", 1)[1] for e in entries]
+    words = ["extract" if word == "extract_configuration" else word for word in words]
+    return [word for word, _ in itertools.groupby(words)]  # one request for each device
 
 
 def made(cluster: Cluster, namespace: str, name: str) -> dict[str, Any]:
@@ -108,14 +111,14 @@ def test_describe_tells_the_story(cluster: Cluster, namespace: str, two: str) ->
 
 
 def test_deletion_ends_as_soon_as_the_lab_is_gone(cluster: Cluster, namespace: str, two: str) -> None:
-    """C13, C30: stop, wipe, delete, and well below the grace of 30 s."""
+    """C13, C30, R000-112: extract, stop, wipe, delete, and well below the grace of 30 s."""
     worker = cluster.workers[0]
     cluster.apply(pod("short", two, nodeSelector=on(worker)), namespace=namespace)
     [ready] = cluster.wait_ready(namespace, 1)
     since = worker.last_request()
     cluster.kubectl("delete", "pod", "short", "--timeout=10s", f"--namespace={namespace}")
     assert worker.lab_of(ready["metadata"]["uid"]) is None
-    assert done(worker, since) == ["stop", "wipe", "DELETE"]
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
 
 
 def test_forced_deletion_still_removes_the_lab(cluster: Cluster, namespace: str, two: str) -> None:
@@ -127,7 +130,7 @@ def test_forced_deletion_still_removes_the_lab(cluster: Cluster, namespace: str,
     cluster.kubectl("delete", "pod", "forced", "--force", "--grace-period=0", f"--namespace={namespace}")
     assert cluster.pod(namespace, "forced") is None
     until(lambda: worker.lab_of(ready["metadata"]["uid"]) is None, 10, "the lab stays")
-    assert done(worker, since) == ["stop", "wipe", "DELETE"]
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
 
 
 @pytest.mark.parametrize("how", [(), ("--force", "--grace-period=0")], ids=["graceful", "forced"])

@@ -17,7 +17,7 @@ class History:
         for worker, since in self._workers.values():
             for entry in sorted(worker.access_log(since), key=lambda entry: int(entry["number"])):
                 parts = entry["path"].split("/")  # /api/v0/labs/<id>[/<operation>]
-                if entry["method"] == "GET" or "authenticate" in parts:
+                if entry["method"] == "GET" or "authenticate" in parts or parts[-1] == "extract_configuration":
                     continue
                 found.append({"lab": parts[4] if len(parts) > 4 else "", **entry})
         return found

@@ -29,6 +29,7 @@ LABEL_NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-b
 COMPONENT_VNODE: Final = "vnode"
 COMPONENT_CLAIMS: Final = "claims"
 COMPONENT_CONTENT: Final = "content"
+COMPONENT_CONFIGS: Final = "configs"
 COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
@@ -42,9 +43,19 @@ ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
 ANNOTATION_ABANDON: Final = f"{GROUP}/abandon"
 ANNOTATION_REFRESH: Final = f"{GROUP}/refresh"
 ANNOTATION_USERNAME: Final = f"{GROUP}/username"
+ANNOTATION_TIMESLOT_START: Final = f"{GROUP}/timeslot-start"
+ANNOTATION_TIMESLOT_END: Final = f"{GROUP}/timeslot-end"
+ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
+ANNOTATION_RESET: Final = f"{GROUP}/reset"
+ANNOTATION_LENT_BY: Final = f"{GROUP}/lent-by"
+ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 ANNOTATION_STATE: Final = f"{GROUP}/state"
 ANNOTATION_LAB_ID: Final = f"{GROUP}/lab-id"
 ANNOTATION_CONTENT: Final = f"{GROUP}/content"
+ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
+ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
+ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
+ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
 
 FINALIZER: Final = f"{GROUP}/claims"
 
@@ -55,6 +66,9 @@ RESOURCE_PORTS: Final = f"{GROUP}/ports"
 # Conditions of a lablet's Pod.
 CONDITION_LAB_IMPORTED: Final = f"{GROUP}/LabImported"
 CONDITION_LAB_CONVERGED: Final = f"{GROUP}/LabConverged"
+CONDITION_PORTS_OPEN: Final = f"{GROUP}/PortsOpen"
+CONDITION_SESSION_READY: Final = f"{GROUP}/SessionReady"
+CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 NODE_PREFIX: Final = "vnode."

@@ -25,6 +25,13 @@ PROGRESS: Final = {
     "ImportingLab": Reason("The lab is being imported."),
     "StartingNodes": Reason("The lab's devices boot; the message counts them."),
     "CleaningUp": Reason("The lab is being stopped, wiped and deleted; the Pod ends when it is gone."),
+    "ProvisioningSession": Reason("All devices run; the learner's session is being made in the Lab Delivery System."),
+    "Resetting": Reason("Somebody asked for a reset: the lab is wiped and started afresh; a session stays."),
+    "ReturningToPool": Reason("The learner's time is over: the lab is wiped and started afresh for its pool."),
+    "LabStopped": Reason(
+        "The lab is stopped on request; its disks are kept for VKPROVIDER_STOPPED_MAX_SECONDS (24 hours).",
+        "Go on with `kubectl lablet start POD`.",
+    ),
     "Recovering": Reason("Devices stopped on the worker; they are started again without a wipe, with back-off."),
 }
 """Waiting reasons of a Pod that is on its way."""
@@ -113,8 +120,10 @@ TROUBLE: Final = {
     "LabLost": Reason("Somebody else deleted the lab on the worker.", "Leave labs with our mark alone."),
     "NeedsAttention": Reason(
         "The lab does not come back, and somebody may have worked in it: it is kept as it is.",
-        "Look at it on the worker; delete the Pod when it is not needed any more.",
+        "Look at it on the worker; have it wiped with `kubectl lablet reset POD`, or delete the Pod.",
     ),
+    "StoppedTooLong": Reason("The lablet stayed stopped longer than it may; it has phase Failed."),
+    "NotPassed": Reason("The learner's work was graded and did not pass; phase Failed, exit code 1."),
     "DeviceStopped": Reason("This device is off.", "It is started again with the lab's recovery."),
     "UnknownState": Reason(
         "CML reports a state of a device that vkprovider does not know.", "Report it, with the CML version."
@@ -131,6 +140,10 @@ HAPPENED: Final = {
         "Somebody changed the image of a bound Pod; the lablet keeps the version that it began with.",
         "Change the image in the Pod's template, or delete the Pod.",
     ),
+    "AnnotationInvalid": Reason(
+        "An annotation of the Pod cannot be read; it counts as not set.", "Write it as the message says."
+    ),
+    "Collected": Reason("What the learner leaves was kept; get it with `kubectl lablet configs POD`."),
     "Created": Reason("The lab was imported."),
     "Started": Reason("The lab was told to start."),
     "Ready": Reason("All devices booted."),
@@ -138,7 +151,14 @@ HAPPENED: Final = {
     "BackOff": Reason("A recovery did not last; the next one waits longer.", "Look at the device's console in CML."),
     "Adopted": Reason("After a crash of the provider, the lab of this Pod was found on the worker."),
     "Killing": Reason("The Pod was deleted; its lab is being removed."),
-    "Completed": Reason("The lablet ended on request; phase Succeeded."),
+    "Completed": Reason("The lablet ended on request, or at the end of the learner's time; phase Succeeded."),
+    "Passed": Reason("The learner's work was graded and passed; phase Succeeded, exit code 0."),
+    "SessionStarted": Reason("The learner has logged in."),
+    "SessionEnded": Reason("The learner's session has ended; what is left of it is collected."),
+    "TimeslotEnded": Reason("The learner's timeslot is over; what is left of it is collected."),
+    "Collecting": Reason("Somebody asked for the learner's work to be collected."),
+    "Stopping": Reason("Somebody asked for the lab to be stopped."),
+    "BackToPool": Reason("The learner's time is over, and the lablet goes back to its pool as a warm one."),
     "Deleted": Reason("The Pod was deleted before its end, and a finalizer keeps what is left of it."),
     "PodCompleted": Reason("Condition Ready of a Pod with phase Succeeded."),
     "PodFailed": Reason("Condition Ready of a Pod with phase Failed."),
@@ -154,6 +174,11 @@ CONDITIONS: Final = {
     "vkprovider.io/LabConverged": Reason(
         "Every device of the lab has booted, and the worker answers.", "While it is False, see the condition Ready."
     ),
+    "vkprovider.io/PortsOpen": Reason(
+        "A learner can reach the lab's ports on the worker.", "While it is False, the message says what to set."
+    ),
+    "vkprovider.io/SessionReady": Reason("The learner's session exists and knows the devices."),
+    "vkprovider.io/SessionStarted": Reason("The learner has logged in."),
     "NetworkUnavailable": Reason("Of a Node: always False (`RouteCreated`), lablets use the worker's own network."),
     "MemoryPressure": Reason("Of a Node: always False (`NoMemoryPressure`), CML admits labs by itself."),
     "DiskPressure": Reason("Of a Node: always False (`NoDiskPressure`), CML admits labs by itself."),
@@ -256,6 +281,7 @@ DEFINITIONS: Final = {
 """Condition Ready and Events of a LabletDefinition."""
 
 STARTING: Final = {
+    "KeptInvalid": Reason("What was kept of a lablet is damaged.", "Delete that ConfigMap."),
     "SettingInvalid": Reason("A file that a setting names is missing or wrong.", "Correct it; see settings.md."),
     "KubeconfigMissing": Reason("There is no kubeconfig at that path.", "Set KUBECONFIG."),
     "KubeconfigInvalid": Reason("The kubeconfig cannot be used.", "Correct what the message names."),

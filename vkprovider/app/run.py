@@ -23,6 +23,7 @@ from vkprovider.app.metrics import registry_of
 from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
+from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.nodes import NodeWriter
@@ -96,8 +97,14 @@ class Replica:
             self.resources.items.get,
             NodeWriter(ctx, self.node_objects.items.get, self.definitions.need),
         )
+        self.keeper = Keeper(ctx, lambda: self.ownership.leads)
         self.lablets = Lablets(
-            ctx, self.workers, self.definitions.items, self.definitions.contents, lambda: not self.not_ready()
+            ctx,
+            self.workers,
+            self.definitions.items,
+            self.definitions.contents,
+            lambda: not self.not_ready(),
+            self.keeper,
         )
         self._met_definitions = False
         self._connect()
@@ -190,6 +197,7 @@ class Replica:
             "plan": self.ownership.run_plan(),  # tells which nodes to take and to hand over
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
             "events": self.ctx.events.run(),  # writes Events, beside the real work
+            "keeper": self.keeper.run(),  # drops what learners left long ago
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             "controllers": self._when_synced(),  # workers, claims, lablets, definitions
         }

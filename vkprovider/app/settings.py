@@ -19,7 +19,6 @@ NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
 
 LATER: Final = frozenset(
     {
-        "config_extract_on_stop",
         "ports_per_instance_max",
         "lds_api_url",
         "lds_api_timeout_s",
@@ -165,6 +164,18 @@ class Settings(BaseModel):
         ge=0,
         description="Starts without a wipe of a lab whose devices stopped, before somebody has to look.",
     )
+    stopped_max_s: float = Field(
+        86400.0,
+        validation_alias="VKPROVIDER_STOPPED_MAX_SECONDS",
+        gt=0,
+        description="Seconds that a lablet may stay stopped on request; then it ends.",
+    )
+    kept_s: float = Field(
+        604800.0,
+        validation_alias="VKPROVIDER_KEPT_SECONDS",
+        gt=0,
+        description="Seconds that a learner's configurations and responses are kept after they were collected.",
+    )
     taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
         "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
     )
@@ -221,7 +232,12 @@ class Settings(BaseModel):
 
     def limits(self) -> Limits:
         """What decisions depend on."""
-        return Limits(start_timeout_s=self.lab_start_timeout_s, recoveries_max=self.recovery_attempts_max)
+        return Limits(
+            start_timeout_s=self.lab_start_timeout_s,
+            recoveries_max=self.recovery_attempts_max,
+            stopped_max_s=self.stopped_max_s,
+            extract_on_stop=self.config_extract_on_stop,
+        )
 
     def tuning(self) -> Tuning:
         """The times of the controllers."""
@@ -232,6 +248,7 @@ class Settings(BaseModel):
             refresh_s=2 * self.worker_probe_s,
             probe_failures_max=self.worker_probe_failures_max,
             reconcile_s=self.reconcile_s,
+            kept_s=self.kept_s,
             port_range=(self.port_range_start, self.port_range_end),
             taint_effect=self.taint_effect,
             internal_ip=self.internal_ip or _own_ip(),

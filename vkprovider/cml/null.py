@@ -168,6 +168,15 @@ class NullLabs:
         """
         self._move(lab_id, "STARTED")
 
+    async def extract_configs(
+        self,
+        lab_id: str,  # noqa: ARG002 (its devices have no configurations)
+        nodes: tuple[NodeFact, ...],  # noqa: ARG002
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Find nothing."""
+        self._check()
+        return {}, {}
+
     async def close(self) -> None:
         """Do nothing: the labs belong to the worker."""
 

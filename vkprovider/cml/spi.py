@@ -83,6 +83,13 @@ class Labs(Protocol):
         """Ask for one node to be started."""
         ...
 
+    async def extract_configs(self, lab_id: str, nodes: tuple[NodeFact, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        """Fetch the configurations of running nodes: by label, and by label why there is none.
+
+        A node that cannot be extracted stops no other; only what the guard raises is raised.
+        """
+        ...
+
     async def close(self) -> None:
         """Close the connections."""
         ...

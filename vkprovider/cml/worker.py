@@ -1,11 +1,18 @@
 """`Labs` of a CML worker: the clients behind the seam."""
 
+import asyncio
+from typing import Final
+
+from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.interfaces import CmlInterfacesClient
 from vkprovider.cml.labs import CmlLabsClient
 from vkprovider.cml.nodes import CmlNodesClient
 from vkprovider.cml.session import CmlSession
 from vkprovider.cml.spi import NodeFact
 from vkprovider.cml.wire import CmlLabDetail
+
+_EXTRACTIONS_MAX: Final = 4
+"""At a time in one lab: CML logs into each device's console for it."""
 
 
 class CmlLabs:
@@ -76,6 +83,35 @@ class CmlLabs:
     async def start_node(self, lab_id: str, node_id: str) -> None:
         """Ask for one node to be started."""
         await self.nodes.start_node(lab_id, node_id)
+
+    async def extract_configs(self, lab_id: str, nodes: tuple[NodeFact, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        """Fetch the configurations of running nodes, a few at a time; one that fails stops no other."""
+        configs: dict[str, str] = {}
+        faults: dict[str, str] = {}
+        few = asyncio.Semaphore(_EXTRACTIONS_MAX)
+
+        async def extract(node: NodeFact) -> None:
+            async with few:
+                try:
+                    node_id = node.id or await self._node_id(lab_id, node.label)
+                    if text := await self.nodes.extract_config(lab_id, node_id):
+                        configs[node.label] = text
+                except OutsideError as error:
+                    faults[node.label] = error.message
+
+        await asyncio.gather(*(extract(node) for node in nodes))
+        return configs, faults
+
+    async def _node_id(self, lab_id: str, label: str) -> str:
+        """Look up a node that is known by its label only.
+
+        Raises:
+            NotFound: There is none.
+        """
+        for node in await self.get_nodes(lab_id):
+            if node.label == label:
+                return node.id
+        raise NotFound(f"lab {lab_id} has no node {label!r}")
 
     async def close(self) -> None:
         """Close the connections."""

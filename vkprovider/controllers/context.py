@@ -42,6 +42,7 @@ class Tuning:
     progress_every_s: float = 15.0
     retry_first_s: float = 1.0
     retry_cap_s: float = 30.0
+    kept_s: float = 7 * 86400.0
     port_range: tuple[int, int] = (10000, 20000)
     taint_effect: str = "NoExecute"
     internal_ip: str = ""

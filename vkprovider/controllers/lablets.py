@@ -25,14 +25,17 @@ from vkprovider.api.errors import (
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.steps import Steps
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
 from vkprovider.domain import intent
 from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.facts import Decision, Facts, Presence, Report, Step, phase_of
+from vkprovider.domain.inputs import NOTHING, inputs_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.lablet import decide
 from vkprovider.domain.lifecycle import State
@@ -40,7 +43,18 @@ from vkprovider.domain.resources import Resources
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
-_SLOW: Final = frozenset({Step.SEARCH, Step.IMPORT, Step.START, Step.STOP, Step.WIPE, Step.DELETE_LAB})
+_SLOW: Final = frozenset(
+    {
+        Step.SEARCH,
+        Step.IMPORT,
+        Step.START,
+        Step.EXTRACT,
+        Step.COLLECT,
+        Step.STOP,
+        Step.WIPE,
+        Step.DELETE_LAB,
+    }
+)
 """Steps that ask the worker."""
 _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
@@ -63,6 +77,7 @@ class Lablets:
         definitions: Mapping[str, Definition],
         contents: Mapping[str, Content],
         synced: Callable[[], bool],
+        keeper: Keeper,
     ) -> None:
         """Take what is known elsewhere.
 
@@ -72,6 +87,7 @@ class Lablets:
             definitions: By name.
             contents: By digest, all that are kept.
             synced: Whether the Pods are known completely; before that, a missing Pod means nothing.
+            keeper: Keeps what a learner leaves.
         """
         self._ctx = ctx
         self._workers = workers
@@ -86,7 +102,7 @@ class Lablets:
         self._idle = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
         self._teller = Teller(ctx, contents, workers.items)
-        self._steps = Steps(ctx, workers, definitions, contents, self._teller, self._room_made)
+        self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, self._room_made)
         workers.changed = self._wake
         workers.met = self._met
         workers.gone = self._start_over
@@ -213,7 +229,7 @@ class Lablets:
         for _ in range(_STEPS_MAX):
             facts = self._facts(lablet, worker)
             decision = decide(facts, self._ctx.now(), self._ctx.limits)
-            self._note(lablet, worker, decision)
+            self._note(lablet, worker, facts, decision)
             if decision.step in {Step.NONE, Step.FORGET}:
                 break
             try:
@@ -280,6 +296,8 @@ class Lablets:
             start_sent_at=lablet.start_sent_at,
             stop_sent_at=lablet.stop_sent_at,
             delete_sent=lablet.delete_sent,
+            extracted=lablet.extracted or worker.labs.immediate,
+            inputs=inputs_of(pod.metadata) if pod is not None else NOTHING,
             now_unix=ctx.now_unix,
         )
 
@@ -314,10 +332,10 @@ class Lablets:
         lablet = self.items.get(uid)
         return lablet is not None and (lablet.killing or lablet.pod is None)
 
-    def _note(self, lablet: Lablet, worker: Worker, decision: Decision) -> None:
+    def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
         """Take over what a decision says about the row and the times, and tell about it."""
         if decision.claim is not None:
-            worker.claims.put(decision.claim, lazy=not decision.claim.outcome)
+            worker.claims.put(decision.claim, lazy=not _is_awaited(decision.claim))
             if not decision.claim.lab_id:
                 lablet.absent, lablet.assumed = False, None
         if decision.retry_at is not None:
@@ -340,6 +358,10 @@ class Lablets:
                 self._teller.warn(lablet, reason, note)
             else:
                 self._teller.emit(lablet, type_, reason, note)
+        if facts.inputs.faults != lablet.told:
+            lablet.told = facts.inputs.faults
+            if lablet.told:
+                self._teller.emit(lablet, "Warning", "AnnotationInvalid", "; ".join(lablet.told))
         pod, claim = lablet.pod, worker.claims.claims.get(lablet.uid)
         changed = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
         if changed != lablet.image_changed:
@@ -361,8 +383,9 @@ class Lablets:
             await asyncio.wait((task,), timeout=0.0)
             while not task.done():
                 if worker.silent:
-                    decision = decide(self._facts(lablet, worker), self._ctx.now(), self._ctx.limits)
-                    self._note(lablet, worker, decision)
+                    facts = self._facts(lablet, worker)
+                    decision = decide(facts, self._ctx.now(), self._ctx.limits)
+                    self._note(lablet, worker, facts, decision)
                 wait_s = await self._publish_meanwhile(lablet, worker, decision.report)
                 pause_s = self._ctx.tuning.transition_s
                 await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
@@ -416,6 +439,11 @@ class Lablets:
             wait_s = await self._teller.publish(lablet, worker, report, urgent=lablet.failures > 1)
             pause = pause if wait_s is None else min(pause, wait_s)
         return Result(pause)
+
+
+def _is_awaited(claim: Claim) -> bool:
+    """Tell whether what comes next waits for the row: an end, or a session that is written before it is made."""
+    return bool(claim.outcome or claim.closing) or (claim.session is not None and not claim.session.ready)
 
 
 def _with_fault(report: Report | None, fault: InputError | None) -> Report | None:

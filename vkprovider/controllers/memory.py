@@ -15,6 +15,9 @@ class Lablet:
     Attributes:
         assumed: The lab's devices as the last step left them, until the worker has been observed after `acted_at`.
         absent: The worker itself said that the lab is gone.
+        extracted: What the devices hold has been kept since they were started.
+        archive_failed: Archiving the session was tried and failed.
+        told: What was told about annotations that cannot be read.
         image_changed: What was told about an image that was changed.
         fault: What the last step failed with: reason and message.
         hold_until: Not before then is it tried again, whatever else is new.
@@ -38,6 +41,9 @@ class Lablet:
     acted_at: float = -1e9
     assumed: tuple[NodeFact, ...] | None = None
     absent: bool = False
+    extracted: bool = False
+    archive_failed: bool = False
+    told: tuple[str, ...] = ()
     failures: int = 0
     fault: tuple[str, str] | None = None
     hold_until: float = 0.0

@@ -12,6 +12,7 @@ from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
+from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
@@ -19,7 +20,16 @@ from vkprovider.domain import intent
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.facts import Facts, Step
+from vkprovider.domain.inputs import inputs_of
 from vkprovider.domain.intent import Definition
+
+_LEARNERS: Final = (
+    names.ANNOTATION_USERNAME,
+    names.ANNOTATION_TIMESLOT_START,
+    names.ANNOTATION_TIMESLOT_END,
+    names.ANNOTATION_DESIRED_STATE,
+)
+"""What is taken off a Pod when its learner's time is over."""
 
 
 class _PodHead(msgspec.Struct, frozen=True):
@@ -39,6 +49,7 @@ class Steps:
         definitions: Mapping[str, Definition],
         contents: Mapping[str, Content],
         teller: Teller,
+        keeper: Keeper,
         room_made: Callable[[str], None],
     ) -> None:
         """Take what is known elsewhere.
@@ -49,6 +60,7 @@ class Steps:
             definitions: By name.
             contents: By digest, all that are kept.
             teller: Tells what was done.
+            keeper: Keeps what a learner leaves.
             room_made: Called with a worker's name when there is more room on it.
         """
         self._ctx = ctx
@@ -56,6 +68,7 @@ class Steps:
         self._definitions = definitions
         self._contents = contents
         self._teller = teller
+        self._keeper = keeper
         self._room_made = room_made
 
     async def take(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts) -> bool:
@@ -83,6 +96,11 @@ class Steps:
                 return True
             case Step.SAVE:
                 return True
+            case Step.CLEAR_LEARNER | Step.RETURN_TO_POOL:
+                return await self._change_pod(step, lablet, worker, claim)
+            case Step.EXTRACT | Step.COLLECT:
+                assert claim is not None  # noqa: S101 (decided from it)
+                return await self._keep(step, lablet, worker, facts, claim)
             case _:
                 assert claim is not None  # noqa: S101 (every other step is about a claim's lab)
                 return await self._act(step, lablet, worker, claim)
@@ -100,6 +118,7 @@ class Steps:
             definition_uid=definition.uid,
             version=content.version,
             digest=content.digest,
+            reset=inputs_of(pod.metadata).reset,
         )
         worker.claims.put(claim)
         lablet.searched = pod.status.start_time is None  # else an earlier row may have been lost with a lab to it
@@ -127,6 +146,35 @@ class Steps:
         lablet.delete_sent = True
         return False
 
+    async def _change_pod(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim | None) -> bool:
+        """Take the learner off a Pod, or give it its pool's label again; the watch tells when that is done."""
+        pod = lablet.pod
+        assert pod is not None  # noqa: S101 (decided from it)
+        assert claim is not None  # noqa: S101 (as well)
+        metadata: dict[str, object] = {"uid": lablet.uid}
+        if step is Step.CLEAR_LEARNER:
+            metadata["annotations"] = dict.fromkeys(_LEARNERS)
+        else:
+            metadata["labels"] = {names.LABEL_POOL: claim.lent_back}
+            metadata["annotations"] = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
+        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
+        with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
+            body = msgspec.json.encode({"metadata": metadata})
+            await self._ctx.kube.merge_patch(f"{path}/status", body, guard=worker.guard)
+        return False
+
+    async def _keep(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts, claim: Claim) -> bool:
+        """Keep what the devices hold, and at the end of the learner's time what was answered."""
+        left = await self._keeper.keep(worker, claim, facts.nodes)
+        lablet.extracted = True
+        if step is Step.COLLECT:
+            lacking = ", ".join(sorted(left.faults))
+            note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
+            self._teller.emit(lablet, "Normal", "Collected", note)
+            current = worker.claims.claims.get(lablet.uid, claim)
+            worker.claims.put(msgspec.structs.replace(current, collected=self._ctx.now_unix))
+        return True
+
     async def _act(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
         """Carry out a step on the worker; what it leaves behind is assumed until it is observed."""
         ctx, labs = self._ctx, worker.labs
@@ -149,6 +197,7 @@ class Steps:
                 lablet.start_sent_at = ctx.now()
                 lablet.starting_since = lablet.starting_since or lablet.start_sent_at
                 lablet.stop_sent_at = 0.0
+                lablet.extracted = False
                 self._teller.emit(lablet, "Normal", "Started", f"Started lab {claim.title}")
             case Step.STOP:
                 await self._unless_gone(lablet, labs.stop_lab(claim.lab_id))

@@ -25,6 +25,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.domain import portrows
+from vkprovider.domain.delivery import Session, Verdict
 from vkprovider.domain.portrows import Kept, PortOwner
 from vkprovider.domain.ports import UDP, Held, PortUsage, held
 
@@ -58,6 +59,15 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         last_devices: Labels of the devices that stopped; empty if all of them did.
         ports: The outside port of each slot; never anybody else's on this worker while the row is there.
         udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
+        session: The learner's session, from right before it is made until it is archived and the lablet warm again.
+        sessions: How many there have been.
+        closing: Why the learner's work is being collected; "" while the learner's time is not over.
+        collected: When that was done (Unix seconds).
+        verdict: What the grader said of it.
+        stopped: Since when the lab is stopped on request (Unix seconds).
+        reset: The last reset that was asked for and done.
+        lent_by: The pool that gets the lablet back when the learner's time is over.
+        lent_back: The pool whose label the Pod gets again once it is ready.
     """
 
     pod_uid: str = msgspec.field(name="podUID")
@@ -85,6 +95,15 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     last_devices: tuple[str, ...] = ()
     ports: dict[str, int] = {}
     udp: tuple[str, ...] = ()
+    session: Session | None = None
+    sessions: int = 0
+    closing: str = ""
+    collected: int = 0
+    verdict: Verdict | None = None
+    stopped: int = 0
+    reset: str = ""
+    lent_by: str = ""
+    lent_back: str = ""
 
     def restarts_of(self, label: str | None) -> int:
         """Tell how often a device was started again; None is the lab."""

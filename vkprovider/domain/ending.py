@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import labs
-from vkprovider.domain.facts import Decision, Facts, Presence, Report, Step, phase_of
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step, phase_of
 from vkprovider.domain.lifecycle import State
 
 _STOP_AGAIN_S: Final = 30.0
@@ -30,13 +31,26 @@ def _cleaning(facts: Facts, text: str) -> Report | None:
     return Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), nodes=facts.nodes)
 
 
-def end(facts: Facts, now: float) -> Decision:
-    """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent."""
+def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
+    """Tell whether the devices' configurations are to be kept before a stop: they may be somebody's work."""
+    if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
+        return False
+    return any(node.state == labs.BOOTED for node in facts.nodes)
+
+
+def end(facts: Facts, now: float, limits: Limits) -> Decision:
+    """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent.
+
+    The session is archived first, so that nobody logs in any more; if that fails, the lab goes all the same, and the
+    end waits for the session.
+    """
     pod, claim = facts.pod, facts.claim
     if claim is None:
         return _gone(facts)
     if pod is None and not facts.gone_confirmed:
         return Decision(Step.CONFIRM_GONE)
+    if _has_session(claim) and not facts.delivery.archive_failed:
+        return Decision(Step.ARCHIVE, _cleaning(facts, "the session is being archived"))
     if not claim.lab_id and facts.searched:
         return _gone(facts)
     if facts.silent:
@@ -51,8 +65,15 @@ def end(facts: Facts, now: float) -> Decision:
         return _gone(facts)
     states = {node.state for node in facts.nodes}
     if states & labs.ACTIVE or states - labs.KNOWN:
+        if extract_due(facts, claim, limits):
+            return Decision(Step.EXTRACT, report)
         return stop(facts, report, now)
     return Decision(Step.WIPE if labs.STOPPED in states else Step.DELETE_LAB, report)
+
+
+def _has_session(claim: Claim) -> bool:
+    """Tell whether there is, or may be, a session that is not archived."""
+    return claim.session is not None and not claim.session.archived
 
 
 def stop(facts: Facts, report: Report | None, now: float) -> Decision:
@@ -66,6 +87,8 @@ def stop(facts: Facts, report: Report | None, now: float) -> Decision:
 def _gone(facts: Facts) -> Decision:
     """Write the end: there is no lab (any more)."""
     pod, claim = facts.pod, facts.claim
+    if claim is not None and _has_session(claim):
+        return Decision(Step.ARCHIVE, _cleaning(facts, "the lab is gone; the session is being archived"))
     if pod is None:
         return Decision(Step.RELEASE if claim is not None else Step.FORGET)
     if claim is not None and claim.outcome and not pod.terminal:

@@ -9,6 +9,8 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims import Claim
+from vkprovider.domain.delivery import NO_DELIVERY, Delivery
+from vkprovider.domain.inputs import NOTHING, Inputs
 from vkprovider.domain.lifecycle import State
 
 
@@ -25,6 +27,13 @@ class Step(Enum):
     WIPE = auto()
     DELETE_LAB = auto()
     CONFIRM_GONE = auto()  # ask the API server itself whether the Pod is gone
+    PROVISION = auto()  # make the learner's session and set its devices
+    EXTRACT = auto()  # keep the devices' configurations
+    COLLECT = auto()  # keep them and the learner's responses
+    GRADE = auto()
+    ARCHIVE = auto()  # archive the session
+    CLEAR_LEARNER = auto()  # take the learner off the Pod
+    RETURN_TO_POOL = auto()  # give the Pod its pool's label again
     DELETE_POD = auto()  # confirm the deletion, as a kubelet does
     RELEASE = auto()  # drop the row: the lab is known to be absent
     FORGET = auto()
@@ -46,6 +55,8 @@ class Limits(msgspec.Struct, frozen=True):
         recoveries_max: Starts without a wipe before somebody has to look.
         stable_s: How long a lab is ready before its recoveries are forgotten.
         retry_first_s, retry_cap_s: The back-off between starts.
+        stopped_max_s: How long a lab stays stopped on request.
+        extract_on_stop: Configurations are extracted before a lab is stopped.
     """
 
     start_timeout_s: float = 300.0
@@ -53,6 +64,8 @@ class Limits(msgspec.Struct, frozen=True):
     stable_s: float = 600.0
     retry_first_s: float = 10.0
     retry_cap_s: float = 300.0
+    stopped_max_s: float = 24 * 3600.0
+    extract_on_stop: bool = True
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +87,10 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         start_sent_at: When the lab was last told to start, 0 if it was not.
         stop_sent_at: When the lab was last told to stop, 0 if it was not.
         delete_sent: The deletion of the Pod was confirmed; what is left of it is held by finalizers.
-        now_unix: The wall clock, only for what is written into the row; all other times are `now`'s clock.
+        extracted: Nothing is left to be extracted from the devices before they are stopped.
+        inputs: What is asked of it.
+        delivery: What is known of the LDS for it.
+        now_unix: The wall clock, for what is written into the row and for timeslots; all other times are `now`'s clock.
     """
 
     pod: Pod | None
@@ -94,6 +110,9 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     delete_sent: bool = False
     start_sent_at: float = 0.0
     stop_sent_at: float = 0.0
+    extracted: bool = False
+    inputs: Inputs = NOTHING
+    delivery: Delivery = NO_DELIVERY
     now_unix: int = 0
 
 

@@ -9,17 +9,13 @@ CML wants stop before wipe and wipe before delete. A lab is booted when all of i
 the lab `STARTED`.
 """
 
-from typing import Final
-
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.domain.ending import end, finish
 from vkprovider.domain.facts import Decision, Facts, Limits, Step
 from vkprovider.domain.lifecycle import State
 from vkprovider.domain.running import run
-
-ANNOTATION_DESIRED: Final = f"{names.GROUP}/desired-state"
+from vkprovider.domain.session import slot_end
 
 
 def decide(facts: Facts, now: float, limits: Limits) -> Decision:
@@ -32,17 +28,20 @@ def decide(facts: Facts, now: float, limits: Limits) -> Decision:
     """
     pod, claim = facts.pod, facts.claim
     if pod is None or pod.metadata.deletion_timestamp is not None:
-        return end(facts, now)
+        return end(facts, now, limits)
     if claim is not None and claim.outcome:
-        return end(facts, now) if facts.claim_saved else Decision(Step.NONE)
+        return end(facts, now, limits) if facts.claim_saved else Decision(Step.NONE)
     if pod.terminal:
-        return end(facts, now) if claim is not None else Decision(Step.NONE)
-    if pod.metadata.annotations.get(ANNOTATION_DESIRED, "").upper() == State.TERMINATED:
+        return end(facts, now, limits) if claim is not None else Decision(Step.NONE)
+    if facts.inputs.desired is State.TERMINATED:
         return finish(facts, "Succeeded", "Completed", "ended on request")
     if facts.deadline_at and now >= facts.deadline_at:
         text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
         return finish(facts, "Failed", "DeadlineExceeded", text)
     decision = run(facts, now, limits)
-    if facts.deadline_at and (decision.after_s is None or decision.after_s > facts.deadline_at - now):
-        return msgspec.structs.replace(decision, after_s=max(0.0, facts.deadline_at - now))
+    ends = [facts.deadline_at - now] if facts.deadline_at else []
+    if claim is not None and not claim.closing and (over := slot_end(facts, claim)):
+        ends.append(over - facts.now_unix)
+    if ends and (decision.after_s is None or decision.after_s > min(ends)):
+        return msgspec.structs.replace(decision, after_s=max(0.0, min(ends)))
     return decision

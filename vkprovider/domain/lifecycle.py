@@ -29,18 +29,21 @@ _S = State
 ALLOWED: Final[dict[State, frozenset[State]]] = {
     _S.PENDING: frozenset({_S.SCHEDULED, _S.INSTANTIATING, _S.STOPPING, _S.TERMINATED, _S.FAILED}),
     _S.SCHEDULED: frozenset({_S.INSTANTIATING, _S.READY, _S.STOPPING, _S.TERMINATED, _S.FAILED}),
-    _S.INSTANTIATING: frozenset({_S.READY, _S.STOPPING, _S.FAILED}),
+    _S.INSTANTIATING: frozenset({_S.READY, _S.RUNNING, _S.COLLECTING, _S.STOPPING, _S.STOPPED, _S.FAILED}),
     _S.READY: frozenset({_S.RUNNING, _S.INSTANTIATING, _S.COLLECTING, _S.STOPPING, _S.STOPPED, _S.FAILED}),
     _S.RUNNING: frozenset({_S.READY, _S.INSTANTIATING, _S.COLLECTING, _S.STOPPING, _S.STOPPED, _S.FAILED}),
-    _S.COLLECTING: frozenset({_S.GRADING, _S.STOPPING, _S.FAILED}),
-    _S.GRADING: frozenset({_S.READY, _S.STOPPING, _S.FAILED}),
+    _S.COLLECTING: frozenset({_S.GRADING, _S.INSTANTIATING, _S.STOPPING, _S.FAILED}),
+    _S.GRADING: frozenset({_S.READY, _S.INSTANTIATING, _S.STOPPING, _S.FAILED}),
     _S.STOPPING: frozenset({_S.STOPPED, _S.ARCHIVED, _S.TERMINATED, _S.FAILED}),
-    _S.STOPPED: frozenset({_S.INSTANTIATING, _S.READY, _S.RUNNING, _S.STOPPING, _S.FAILED}),
+    _S.STOPPED: frozenset({_S.INSTANTIATING, _S.READY, _S.RUNNING, _S.COLLECTING, _S.STOPPING, _S.FAILED}),
     _S.ARCHIVED: frozenset({_S.TERMINATED, _S.FAILED}),
     _S.TERMINATED: frozenset(),
     _S.FAILED: frozenset(),
 }
-"""State: the states that may follow it. READY goes back to INSTANTIATING when a lab is recovered."""
+"""State: the states that may follow it.
+
+READY goes back to INSTANTIATING when a lab is recovered, COLLECTING and GRADING when a pool gets its lablet back.
+"""
 
 
 def allowed(old: State | None, new: State) -> bool:

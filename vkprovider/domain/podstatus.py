@@ -24,6 +24,8 @@ PROGRESS: Final = frozenset(
         "ImportingLab",
         "LabQueued",
         "ProvisioningSession",
+        "Resetting",
+        "ReturningToPool",
         "StartingNodes",
         "WaitingForRelease",
     }
@@ -37,6 +39,21 @@ ContainerKey = tuple[str, bool, int, str, str, str]
 """Name, ready, restart count, state, reason, message."""
 ConditionKey = tuple[str, str, str, str]
 """Type, status, reason, message."""
+
+
+class Extras(msgspec.Struct, frozen=True, gc=False):
+    """What a status says besides the report.
+
+    Attributes:
+        port_mappings: JSON; "" if the lablet has no ports.
+        ports_open: Status, reason and message of that condition; None while it is not known.
+    """
+
+    port_mappings: str = ""
+    ports_open: tuple[str, str, str] | None = None
+
+
+NO_EXTRAS: Final = Extras()
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
@@ -69,7 +86,9 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return self.headline[2] in PROGRESS
 
 
-def render(pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, str], ip: str) -> Status:
+def render(
+    pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, str], ip: str, extras: Extras = NO_EXTRAS
+) -> Status:
     """Say a report in the words of a Pod's status.
 
     Args:
@@ -78,6 +97,7 @@ def render(pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, 
         claim: The lablet's row, if it has one.
         devices: Container name → device label, for the containers that stand for a device.
         ip: The worker's address, or "" while it is unknown.
+        extras: What to say besides.
     """
     phase = report.phase if _PHASES[report.phase] >= _PHASES.get(pod.status.phase, 0) else pod.status.phase
     terminal_reason = report.terminal[0] if report.terminal and report.phase == "Failed" else ""
@@ -87,11 +107,18 @@ def render(pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, 
         annotations.append((names.ANNOTATION_CONTENT, f"{claim.version}@sha256:{claim.digest}"))
         if claim.lab_id:
             annotations.append((names.ANNOTATION_LAB_ID, claim.lab_id))
-    conditions = _conditions(report, claim)
+        if extras.port_mappings:
+            annotations.append((names.ANNOTATION_PORT_MAPPINGS, extras.port_mappings))
+        if claim.sessions:
+            session = claim.session
+            annotations.append((names.ANNOTATION_SESSION_ID, session.id if session else ""))
+            annotations.append((names.ANNOTATION_SESSION_BASE_URL, session.base_url if session else ""))
+            annotations.append((names.ANNOTATION_SESSION_LOGIN_URL, session.login_url if session else ""))
+    conditions = _conditions(report, claim, extras)
     return Status(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
 
 
-def _conditions(report: Report, claim: Claim | None) -> tuple[ConditionKey, ...]:
+def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[ConditionKey, ...]:
     if report.silent:
         why = ("WorkerUnreachable", report.silent)
         return (("ContainersReady", "False", *why), ("Ready", "False", *why))
@@ -108,6 +135,19 @@ def _conditions(report: Report, claim: Claim | None) -> tuple[ConditionKey, ...]
         ("Ready", ready, reason, ""),
         (names.CONDITION_LAB_IMPORTED, "True" if imported else "False", "", ""),
         (names.CONDITION_LAB_CONVERGED, "True" if converged else "False", "", ""),
+        *(((names.CONDITION_PORTS_OPEN, *extras.ports_open),) if extras.ports_open is not None else ()),
+        *(_session_conditions(claim) if claim is not None and claim.sessions else ()),
+    )
+
+
+def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
+    session = claim.session
+    ready = session is not None and session.ready > 0 and not session.archived
+    started = session is not None and session.started > 0
+    ended = ("SessionEnded", "") if session is not None and session.ended else ("", "")
+    return (
+        (names.CONDITION_SESSION_READY, "True" if ready else "False", *ended),
+        (names.CONDITION_SESSION_STARTED, "True" if started else "False", "", ""),
     )
 
 
@@ -175,7 +215,8 @@ def patch(
         status["containerStatuses"] = [
             _container_patch(key, images, claim, devices.get(key[0]), now) for key in wanted.containers
         ]
-    return {"metadata": {"uid": pod.metadata.uid, "annotations": dict(wanted.annotations)}, "status": status}
+    annotations = {key: value or None for key, value in wanted.annotations}
+    return {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}, "status": status}
 
 
 def _condition_patch(old: list[Condition], wanted: tuple[ConditionKey, ...], now: str) -> list[dict[str, Any]]:

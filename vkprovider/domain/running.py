@@ -11,6 +11,16 @@ from vkprovider.domain.claims import Claim
 from vkprovider.domain.ending import stop
 from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step, phase_of
 from vkprovider.domain.lifecycle import State
+from vkprovider.domain.session import (
+    back_to_pool,
+    follow,
+    pause,
+    provision,
+    ready_report,
+    state_of,
+    worked,
+    wrap_up,
+)
 
 _SAVED_S: Final = 1.0
 """A row that changes in mid-life is written with others, and nobody is woken when it is."""
@@ -40,29 +50,42 @@ def run(facts: Facts, now: float, limits: Limits) -> Decision:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(Step.NONE, report, after_s=_SAVED_S)
         return Decision(Step.NONE, _waiting("AllocatingPorts", "the worker's claims are being written"))
+    if (news := follow(facts, claim)) is not None:
+        return news
     if facts.silent:
         text = f"{facts.silent}; the lablet goes on as soon as the worker answers"
         event = ("Warning", "WorkerUnreachable", text)
         return Decision(Step.NONE, _silent(facts, claim, text), events=(event,))
+    if claim.lab_id and facts.presence is Presence.UNKNOWN:
+        return Decision(Step.NONE, observe=True)
+    if (over := wrap_up(facts, claim)) is not None:
+        return over
+    return _keep(facts, claim, now, limits)
+
+
+def _keep(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
+    """Have the lab there and running, or stopped if that was asked for; it is known whether it is there."""
     if not claim.lab_id:
         if now < facts.retry_at:
             return _back_off(facts, claim, now)
         report = _waiting("ImportingLab", f"lab {claim.title} is being imported")
         return Decision(Step.IMPORT if facts.searched else Step.SEARCH, report)
-    if facts.presence is Presence.UNKNOWN:
-        return Decision(Step.NONE, observe=True)
     if facts.presence is Presence.ABSENT:
         lost = msgspec.structs.replace(claim, lab_id="", started=0, resetting=False)
         return _again(facts, lost, now, limits, "LabLost", "the lab was deleted on the worker by somebody else")
+    if facts.inputs.reset and facts.inputs.reset != claim.reset:
+        return _reset_on_request(facts, claim)
     if claim.resetting:
         return _reset(facts, claim, now)
+    if (paused := pause(facts, claim, now, limits)) is not None:
+        return paused
     return _present(facts, claim, now, limits)
 
 
 def _silent(facts: Facts, claim: Claim, message: str) -> Report:
     assert facts.pod is not None  # noqa: S101 (only called for pods that run)
     if facts.pod.status.phase == "Running":
-        return Report(State.READY if claim.ready_at else State.INSTANTIATING, phase="Running", silent=message)
+        return Report(state_of(claim) if claim.ready_at else State.INSTANTIATING, phase="Running", silent=message)
     return _waiting("WorkerUnreachable", message)
 
 
@@ -73,7 +96,7 @@ def _present(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
         text = f"lab {claim.title} has no devices any more: somebody removed them on the worker; delete the pod"
         return Decision(Step.NONE, _not_ready(claim, "LabEmpty", text, nodes), observe=not claim.started)
     if states == {labs.BOOTED}:
-        return _ready(facts, claim, now, limits)
+        return provision(facts, claim) or _ready(facts, claim, now, limits)
     if not claim.ready_at and not claim.afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
         claim = msgspec.structs.replace(claim, ready_at=claim.started or facts.now_unix)
     if unknown := states - labs.KNOWN:
@@ -130,7 +153,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
         text = f"not booted {limits.start_timeout_s:.0f} s after the start: {late}"
         if queued:
             text += "; CML has them queued: the worker lacks CPU, memory or node licences"
-        if claim.ready_at:
+        if worked(facts, claim):
             return _needs_attention(claim, nodes, text)
         return _again(facts, claim, now, limits, "LabStartTimeout", text)
     if queued:
@@ -148,7 +171,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
 
 
 def _ready(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
-    report = Report(State.READY, phase="Running", nodes=facts.nodes)
+    report = ready_report(claim, facts.nodes)
     if claim.last_at > claim.ready_at or not claim.ready_at:
         event = ("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.nodes)} devices booted")
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
@@ -156,6 +179,10 @@ def _ready(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
         return Decision(Step.SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at), events=(event,))
     if claim.afresh and not facts.claim_saved:  # nobody may work in it before a crash cannot make us forget
         return Decision(Step.NONE, after_s=_SAVED_S)
+    if claim.lent_back:
+        if facts.inputs.pool == claim.lent_back:
+            return Decision(Step.SAVE, report, msgspec.structs.replace(claim, lent_back=""))
+        return Decision(Step.RETURN_TO_POOL, report)
     if not claim.recoveries or not facts.ready_since:
         return Decision(Step.NONE, report, after_s=limits.stable_s if claim.recoveries else None)
     left = facts.ready_since + limits.stable_s - now
@@ -170,7 +197,7 @@ def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
     off = frozenset({labs.STOPPED, labs.DEFINED})
     what = f"{_labels(nodes, off)} stopped on the worker"
     if claim.recoveries >= limits.recoveries_max:
-        if claim.ready_at:
+        if worked(facts, claim):
             return _needs_attention(claim, nodes, f"{what} and did not come back after {claim.recoveries} starts")
         return _again(facts, claim, now, limits, "LabCrashed", f"{what} while it booted")
     if not facts.retry_at:
@@ -202,7 +229,7 @@ def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
 def _needs_attention(claim: Claim, nodes: tuple[NodeFact, ...], what: str) -> Decision:
     text = (
         f"{what}; lab {claim.title} is kept as it is, because somebody may have worked in it: "
-        "look at it on the worker, or delete the pod"
+        "look at it on the worker, have it wiped with kubectl lablet reset, or delete the pod"
     )
     event = ("Warning", "NeedsAttention", text)
     return Decision(Step.NONE, _not_ready(claim, "NeedsAttention", text, nodes), events=(event,))
@@ -238,10 +265,38 @@ def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, 
     return Decision(Step.SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
 
+def _reset_on_request(facts: Facts, claim: Claim) -> Decision:
+    """Begin to wipe the lab and start it afresh, because somebody asked for it; the session stays."""
+    text = "the lab is wiped and started afresh on request"
+    changed = msgspec.structs.replace(
+        claim,
+        reset=facts.inputs.reset,
+        resetting=True,
+        restarts=claim.restarts + 1,
+        afresh=claim.afresh + 1,
+        recoveries=0,
+        stopped=0,
+        started=0,
+        ready_at=0,
+        last_reason="Reset",
+        last_message=text,
+        last_at=facts.now_unix,
+        last_started=claim.ready_at or claim.started or facts.now_unix,
+        last_devices=(),
+    )
+    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("Resetting", text), nodes=facts.nodes)
+    return Decision(Step.SAVE, report, changed, retry_at=0.0, anew=True, events=(("Normal", "Resetting", text),))
+
+
 def _reset(facts: Facts, claim: Claim, now: float) -> Decision:
     states = {node.state for node in facts.nodes}
-    text = f"back-off after {claim.last_reason}: the lab is wiped and started afresh"
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("CrashLoopBackOff", text), nodes=facts.nodes)
+    if claim.lent_back:
+        report = back_to_pool(facts, claim)
+    else:
+        why = ("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started afresh")
+        if claim.last_reason == "Reset":
+            why = ("Resetting", claim.last_message)
+        report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, nodes=facts.nodes)
     if states & labs.ACTIVE or states - labs.KNOWN:
         return stop(facts, report, now)
     if labs.STOPPED in states:

@@ -7,10 +7,11 @@ import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, nodes, pod
 from tests.unit.domain.world import World
-from vkprovider.api import labs
+from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step
-from vkprovider.domain.lablet import ANNOTATION_DESIRED, decide
+from vkprovider.domain.inputs import inputs_of
+from vkprovider.domain.lablet import decide
 from vkprovider.domain.lifecycle import State
 
 NOW = 5000.0
@@ -25,7 +26,10 @@ def ask(*states: str, limits: Limits = LIMITS, **known: Any) -> Decision:
     facts: dict[str, Any] = {"pod": pod(), "claim": IMPORTED, "now_unix": UNIX}
     if states:
         facts |= {"presence": Presence.PRESENT, "nodes": nodes(*states)}
-    return decide(Facts(**facts | known), NOW, limits)
+    facts |= {"extracted": True} | known
+    if facts["pod"] is not None:
+        facts.setdefault("inputs", inputs_of(facts["pod"].metadata))
+    return decide(Facts(**facts), NOW, limits)
 
 
 def report_of(decision: Decision) -> Report:
@@ -444,7 +448,7 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
 @pytest.mark.parametrize("word", ["TERMINATED", "terminated", "Terminated"])
 def test_an_end_on_request_cleans_up_first(word: str) -> None:
     """R000-020, C58: then Succeeded, exit code 0."""
-    asked = pod(phase="Running", annotations={ANNOTATION_DESIRED: word})
+    asked = pod(phase="Running", annotations={names.ANNOTATION_DESIRED_STATE: word})
     decision = ask(*BOOTED, claim=READY, pod=asked)
     row = decision.claim
     assert row is not None
@@ -458,7 +462,7 @@ def test_an_end_on_request_cleans_up_first(word: str) -> None:
 
 
 def test_another_desired_state_ends_nothing() -> None:
-    assert report_of(ask(*BOOTED, claim=READY, pod=pod(annotations={ANNOTATION_DESIRED: "READY"}))).ready
+    assert report_of(ask(*BOOTED, claim=READY, pod=pod(annotations={names.ANNOTATION_DESIRED_STATE: "READY"}))).ready
 
 
 def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> None:
@@ -518,6 +522,7 @@ def test_a_life_without_trouble(restart: str) -> None:
         Step.CLAIM,
         Step.IMPORT,
         Step.START,
+        Step.EXTRACT,
         Step.STOP,
         Step.WIPE,
         Step.DELETE_LAB,

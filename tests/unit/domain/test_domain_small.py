@@ -53,7 +53,8 @@ def test_any_state_may_be_met_first_and_repeated() -> None:
         (State.COLLECTING, State.GRADING, True),
         (State.STOPPING, State.TERMINATED, True),
         (State.READY, State.TERMINATED, False),
-        (State.INSTANTIATING, State.RUNNING, False),
+        (State.INSTANTIATING, State.RUNNING, True),  # a session goes on when its lab is back
+        (State.SCHEDULED, State.RUNNING, False),
         (State.PENDING, State.READY, False),
         (State.STOPPING, State.READY, False),
         (State.GRADING, State.COLLECTING, False),

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from tests.unit.domain import builders
-from vkprovider.api import labs
+from vkprovider.api import labs, names
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain import lifecycle, podstatus
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step
-from vkprovider.domain.lablet import ANNOTATION_DESIRED, decide
+from vkprovider.domain.inputs import NOTHING, inputs_of
+from vkprovider.domain.lablet import decide
 from vkprovider.domain.lifecycle import State
 
 LIMITS = Limits()
@@ -140,6 +141,7 @@ class Memory:
     ready_since: float = 0.0
     stop_sent_at: float = 0.0
     delete_sent: bool = False
+    extracted: bool = False
     state: State | None = None
 
 
@@ -179,7 +181,7 @@ class World:
         return (
             pod is None
             or pod.metadata.deletion_timestamp is not None
-            or ANNOTATION_DESIRED in pod.metadata.annotations
+            or names.ANNOTATION_DESIRED_STATE in pod.metadata.annotations
             or bool(self.deadline_at and self.now >= self.deadline_at)
         )
 
@@ -204,6 +206,8 @@ class World:
             deadline_at=self.deadline_at,
             stop_sent_at=memory.stop_sent_at,
             delete_sent=memory.delete_sent,
+            extracted=memory.extracted,
+            inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
             now_unix=self.wall,
         )
 
@@ -257,7 +261,7 @@ class World:
     def desire_end(self) -> None:
         """Ask for the end of the lablet by annotation."""
         if self.pod is not None:
-            annotations = self.pod.metadata.annotations | {ANNOTATION_DESIRED: "Terminated"}
+            annotations = self.pod.metadata.annotations | {names.ANNOTATION_DESIRED_STATE: "Terminated"}
             self._change_metadata(self.pod, annotations=annotations)
 
     def _change_metadata(self, pod: Pod, **fields: Any) -> None:
@@ -385,7 +389,10 @@ class World:
             return
         assert claim.lab_id, f"{step} without a lab"
         self._check_destruction(step, facts, claim)
-        if step is Step.START:
+        if step is Step.EXTRACT:
+            memory.extracted = True
+        elif step is Step.START:
+            memory.extracted = False
             cml.start(claim.lab_id)
             memory.start_sent_at, memory.stop_sent_at = self.now, 0.0
             memory.starting_since = memory.starting_since or self.now

@@ -1,0 +1,69 @@
+"""The Lab Delivery System's part of a lablet, as data: the session in its row, the verdict, what is known besides."""
+
+from typing import Final
+
+import msgspec
+
+from vkprovider.api.errors import InputError
+
+
+class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A learner's session, as the lablet's row keeps it. It is written before the session is asked for.
+
+    Attributes:
+        deployment: The LDS deployment that has it.
+        key: The client key under which it is created: asking twice makes one session.
+        username: The learner.
+        slot_start, slot_end: The timeslot (Unix seconds), 0 where it is open.
+        id: Once it was created.
+        base_url: Of the deployment, as it was then.
+        login_url: Where the learner logs in, without the query, which is a secret.
+        ready: When its devices were set (Unix seconds), as the next ones; 0 before.
+        started: When the learner logged in.
+        ended: When it ended.
+        archived: When it was archived.
+    """
+
+    deployment: str
+    key: str
+    username: str
+    slot_start: int = 0
+    slot_end: int = 0
+    id: str = ""
+    base_url: str = ""
+    login_url: str = ""
+    ready: int = 0
+    started: int = 0
+    ended: int = 0
+    archived: int = 0
+
+
+class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the grader says of a learner's work."""
+
+    passed: bool
+    message: str
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """What is known of the LDS for one lablet, beyond its row.
+
+    Attributes:
+        wanted: An LDS is configured, and the definition wants a session.
+        deployment: Where the next session would be created.
+        refusal: Why it can be created nowhere.
+        started, ended: When the LDS said that the session started and ended (Unix seconds), 0 if it did not.
+        grader: Somebody grades what was collected.
+        archive_failed: Archiving was tried and failed; it is tried again when the lab is gone.
+    """
+
+    wanted: bool = False
+    deployment: str = ""
+    refusal: InputError | None = None
+    started: int = 0
+    ended: int = 0
+    grader: bool = False
+    archive_failed: bool = False
+
+
+NO_DELIVERY: Final = Delivery()
