@@ -269,4 +269,5 @@ def test_six_status_writes_at_most_and_no_poll_per_pod(cluster: Cluster, namespa
         ours = [line for line in lines if f"/{namespace}/pods/cheap" in line and "vkprovider-system" in line]
     writes = [line for line in ours if '"verb":"patch"' in line and '"stage":"ResponseComplete"' in line]
     assert 1 <= len(writes) <= 6
-    assert [e["path"] for e in worker.access_log(since) if e["method"] == "GET" and "/labs/" in e["path"]] == []
+    looks = [e["path"] for e in worker.access_log(since) if e["method"] == "GET" and "/labs/" in e["path"]]
+    assert len(looks) == len(set(looks)) <= 2, "more than the devices' configurations, once, before the end"
