@@ -1,9 +1,13 @@
 """Topologies and LabletDefinitions for tests."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+TEST_LAB = (Path(__file__).parent / "test-lab.yaml").read_text()
+"""A lab as CML exports it, with every kind of tag and a device for each rule of visibility."""
 
 
 def topology(devices: Mapping[str, str], tags: Mapping[str, Sequence[str]] | None = None, title: str = "test") -> str:

@@ -29,7 +29,10 @@ NOTES_CHARS_MAX: Final = 32768
 COUNT_MAX: Final = 2**24
 """Of processors, and of MiB of memory: more than any machine has."""
 
-_FLAT_HEADER: Final = ("version", "title", "lab_title", "description", "lab_description", "notes", "lab_notes")
+_FLAT_VERSIONS: Final = frozenset({"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"})
+"""Versions whose header stands at the top level."""
+_FLAT_FIELDS: Final = ("version", "title", "description", "notes")
+_FLAT_HEADER: Final = frozenset({*_FLAT_FIELDS, *(f"lab_{field}" for field in _FLAT_FIELDS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Topology:
     """A parsed topology.
 
     Attributes:
-        header: The lab's own fields, without those that a lablet gets of its own.
+        header: The lab's own fields without its title, which a lablet gets of its own; with the author's notes.
         flat: Whether they stand at the top level, as up to version 0.0.5.
         shared: Whether the header may have parts that stand in many places.
         template: The ports that its tags ask for.
@@ -93,9 +96,8 @@ class Topology:
             KeyError: A slot has no port.
         """
         header = dict(self.header)
-        author = str(header.get("notes") or header.get("lab_notes") or "")
         header["title"] = title
-        header["notes"] = f"{notes}\n\n{author}".strip()[:NOTES_CHARS_MAX]
+        header["notes"] = (f"{notes}\n\n{header['notes']}" if header["notes"] else notes)[:NOTES_CHARS_MAX]
         top = header if self.flat else {"lab": header}
         return yamltext.write(top, shared=self.shared) + self.form.filled(ports)
 
@@ -110,15 +112,17 @@ def parse(text: str) -> Topology:
     if not isinstance(document, dict):
         raise InputError("TopologyInvalid", "the topology is no mapping; expected `lab`, `nodes` and `links`")
     flat = "lab" not in document
-    header = {k: document[k] for k in _FLAT_HEADER if k in document} if flat else document["lab"]
+    header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
     if not isinstance(header, dict):
         raise _invalid("lab", "must be a mapping with `version` and `title`")
-    version = header.get("version")
+    version = header.get("version", header.get("lab_version") if flat else None)
     if version is None:
         raise _invalid("lab.version", "is missing; CML 2.9 writes '0.3.0'")
     if not isinstance(version, str) or version not in VERSIONS:
         hint = "; put it in quotes" if not isinstance(version, str) else ""
         raise _invalid("lab.version", f"{_show(version)} is unknown, known are {', '.join(sorted(VERSIONS))}{hint}")
+    if flat and version not in _FLAT_VERSIONS:
+        raise _invalid("lab", f"is missing; version {version} has a mapping there, with `version` and `title`")
     for field in ("notes", "lab_notes"):
         if not isinstance(header.get(field) or "", str):
             raise _invalid(f"lab.{field}", f"must be a text, not {_show(header[field])}")
@@ -131,7 +135,8 @@ def parse(text: str) -> Topology:
         raise _invalid("links", "is missing or no list")
     devices, template = _devices(nodes)
     rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
-    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"}}
+    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
+    clean["notes"] = header.get("notes") or header.get("lab_notes") or ""
     try:
         yamltext.write(clean, shared=shared)
         form = form_of(rest, template, source=text, shared=shared)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from vkprovider.api.errors import InputError
 from vkprovider.domain import topology
 from vkprovider.domain.topology import parse
+from vkprovider.sim.topology import parse as parse_as_cml
 
 SMALL: dict[str, Any] = {
     "lab": {"version": "0.3.0", "title": "theirs", "notes": "by the author", "description": "d"},
@@ -77,6 +78,8 @@ def assert_read_or_refused(text: str) -> None:
         (header(version=...), "lab.version is missing"),
         (header(version="9.9"), "lab.version '9.9' is unknown, known are 0.0.1"),
         (header(version=0.3), "put it in quotes"),
+        (text_of(lab=..., version="0.3.0"), "lab is missing; version 0.3.0 has a mapping there"),
+        (text_of(lab=..., version=["0.0.5"]), "lab.version a list is unknown"),
         (header(version=["0.3.0"]), "lab.version a list is unknown"),
         (header(version={}), "lab.version a mapping is unknown"),
         (header(notes=["x"]), "lab.notes must be a text"),
@@ -209,6 +212,16 @@ def test_the_old_flat_form_is_read_and_gets_a_title_and_notes() -> None:
     assert after["notes"] == "mark\n\nold"
     assert "lab_title" not in after
     assert after["nodes"] == FLAT["nodes"]
+
+
+@pytest.mark.parametrize("version", ["version", "lab_version"])
+@pytest.mark.parametrize("notes", [("notes", "lab_notes"), ("lab_notes", "notes"), ("lab_notes",), ()])
+def test_no_notes_of_the_old_flat_form_hide_the_mark(version: str, notes: tuple[str, ...]) -> None:
+    flat = {version: "0.0.1", "lab_title": "x", **dict.fromkeys(notes, "old"), "nodes": SMALL["nodes"], "links": []}
+    text = parse(yaml.safe_dump(flat, sort_keys=False)).render(title="mine", notes="mark")
+    lab = parse_as_cml(text.encode(), ("0.0.1",)).lab
+    assert (lab.title, lab.notes) == ("mine", "mark\n\nold" if notes else "mark")
+    assert not {"lab_notes", "lab_title"} & yaml.safe_load(text).keys()
 
 
 def test_notes_begin_with_the_mark_and_stay_within_cmls_limit() -> None:

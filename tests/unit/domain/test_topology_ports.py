@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.topologies import TEST_LAB
 from tests.unit.domain.test_domain_topology import FLAT, SMALL, device, refused, structures
 from tests.unit.domain.test_tags import port_tags
 from vkprovider.api.errors import InputError
@@ -42,6 +43,33 @@ def test_the_worked_example() -> None:
     assert [slot.name for slot in topology.template.slots] == list(ports)
     tags = rendered(topology, ports)["nodes"][0]["tags"]
     assert tags == ["serial:10011", "vnc:10012", "pat:10013:22"]
+
+
+def test_the_reference_lab() -> None:
+    """R000-083 to R000-086, R001-005, R001-015, C18, C60."""
+    topology = parse(TEST_LAB)
+    slots = topology.template.slots
+    assert [slot.name for slot in slots] == [
+        *("PC_serial", "PC_vnc", "iosv-0_serial", "iosv-0_serial1", "iosv-0_pat22", "iosv-0_patudp161", "iosv-0_http"),
+        "management_server_serial",
+    ]
+    assert [slot.protocol for slot in slots] == ["tcp"] * 5 + ["udp"] + ["tcp"] * 2
+    assert [(d.label, d.visible, d.primary) for d in topology.devices] == [
+        ("PC", True, "PC_vnc"),
+        ("iosv-0", True, "iosv-0_http"),
+        ("management server", False, "management_server_serial"),
+        ("ext-conn-0", False, None),
+    ]
+    before, after = yaml.safe_load(TEST_LAB), rendered(topology, numbered(topology))
+    before["lab"] |= {"title": "t", "notes": "n\n\n" + before["lab"]["notes"]}
+    before["nodes"][0]["tags"] = ["serial:10011", "vnc:10012"]
+    before["nodes"][1]["tags"][1:] = [
+        *("serial:10013", "serial:10014:1", "pat:10015:22", "pat:udp:10016:161", "http:10017"),
+    ]
+    before["nodes"][2]["tags"][1] = "serial:10018"
+    before["smart_annotations"][0] |= {"tag": "serial:10011", "label": "serial:10011"}
+    before["smart_annotations"][1] |= {"tag": "vnc:10012"}
+    assert after == before
 
 
 def test_without_ports_the_tags_stay() -> None:
