@@ -1,6 +1,7 @@
 """The access log: what came in when, and what the answers showed. Benchmarks measure by it."""
 
 import itertools
+import time
 from collections import deque
 from pathlib import Path
 from typing import Final, TextIO
@@ -36,6 +37,8 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     converged: list[str] = []
     """Ids of labs that no answer before this one had shown as converged since their last start."""
     fault: str = ""
+    session: str = ""
+    """Id of the session, in the log of a Lab Delivery System."""
 
 
 class AccessLog:
@@ -47,9 +50,17 @@ class AccessLog:
         self._shown: dict[str, int] = {}
         self._file: TextIO | None = path.open("a", encoding="utf-8", buffering=1) if path else None
 
-    def next_number(self) -> int:
-        """Number a request as it comes in."""
-        return next(self._numbers)
+    def begin(self, method: str, path: str, query: str, agent: str) -> Entry:
+        """Number a request as it comes in; `write` takes it when it is answered."""
+        return Entry(
+            number=next(self._numbers),
+            arrived_s=time.monotonic(),
+            arrived_unix_s=time.time(),
+            method=method,
+            path=path,
+            query=query,
+            agent=agent,
+        )
 
     def first_shown(self, labs: list[Lab]) -> list[str]:
         """Tell which of the labs that an answer shows are now, for the first time since their start, converged."""

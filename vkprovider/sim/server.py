@@ -32,7 +32,7 @@ from vkprovider.sim.consoles import Consoles
 from vkprovider.sim.endpoint import LARGEST_IMPORT_BYTES, Endpoint
 from vkprovider.sim.faults import Fault, Faults
 from vkprovider.sim.patty import Patty, PattySettings
-from vkprovider.sim.simulation import Settings, Simulation
+from vkprovider.sim.simulation import Settings, Simulation, Snapshot
 
 BASE: Final = "/api/v0"
 ROUTES: Final[Sequence[Route]] = (
@@ -123,7 +123,7 @@ class CmlSimulator:
         return self
 
     async def _start(self) -> None:
-        if self._state is not None and (snapshot := store.load(self._state)) is not None:
+        if self._state is not None and (snapshot := store.load(self._state, Snapshot)) is not None:
             self.simulation.restore(snapshot)
         application = web.Application(client_max_size=LARGEST_IMPORT_BYTES)
         for route in ROUTES:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
 
-from vkprovider.sim.simulation import Snapshot
+T = TypeVar("T")
 
 DEBOUNCE_S: Final = 0.05
 """How long changes are gathered before they are written; what a kill -9 may lose is this and the time of a write."""
@@ -16,8 +16,8 @@ RETRY_S: Final = 1.0
 _LOG: Final = structlog.get_logger(__name__)
 
 
-def load(path: Path) -> Snapshot | None:
-    """Read a state file; None if there is none.
+def load(path: Path, shape: type[T]) -> T | None:
+    """Read a state file of a shape; None if there is none.
 
     Raises:
         ValueError: It is no state file of this version.
@@ -27,7 +27,7 @@ def load(path: Path) -> Snapshot | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(raw, type=Snapshot)
+        return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:
         raise ValueError(f"{path} is no state file of this version of the simulator: {error}") from error
 
@@ -35,7 +35,7 @@ def load(path: Path) -> Snapshot | None:
 class Store:
     """Writes the state when something was changed, at most once per `DEBOUNCE_S`."""
 
-    def __init__(self, path: Path, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, path: Path, snapshot: Callable[[], Any]) -> None:
         self._path = path
         self._snapshot = snapshot
         self._dirty = asyncio.Event()
