@@ -1,6 +1,5 @@
 """The simulator as a server: `async with CmlSimulator(Settings(password="…")) as sim: sim.url`."""
 
-import asyncio
 import ssl
 import time
 import uuid
@@ -31,6 +30,7 @@ from vkprovider.sim.calls import Route
 from vkprovider.sim.consoles import Consoles
 from vkprovider.sim.endpoint import LARGEST_IMPORT_BYTES, Endpoint
 from vkprovider.sim.faults import Fault, Faults
+from vkprovider.sim.listener import Listener
 from vkprovider.sim.patty import Patty, PattySettings
 from vkprovider.sim.simulation import Settings, Simulation, Snapshot
 
@@ -48,8 +48,6 @@ ROUTES: Final[Sequence[Route]] = (
     *routes_licensing.ROUTES,
     *routes_manage.ROUTES,
 )
-SHUTDOWN_S: Final = 0.5
-"""How long requests in flight may take when the simulator ends."""
 
 
 class CmlSimulator:
@@ -80,9 +78,7 @@ class CmlSimulator:
         patty: PattySettings | None = None,
         faults: Iterable[Fault] = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self._tls = tls
+        self.listener = Listener(host, port, tls)
         self._state = state
         self._anchor = time.time() - time.monotonic()
         self.simulation = Simulation(settings, self.now(), lambda: str(uuid.uuid4()))
@@ -95,9 +91,6 @@ class CmlSimulator:
         self.endpoint.latency_s = latency_ms / 1000
         self.consoles = Consoles(self.simulation.world, self.now, self.changed)
         self.patty = Patty(self.simulation.world, self.now, host, patty, self.consoles) if patty else None
-        self._runner: web.AppRunner | None = None
-        self._site: web.TCPSite | None = None
-        self._reopening: asyncio.Task[None] | None = None
 
     def now(self) -> float:
         """Tell the time: the wall clock's when the simulator began, and steady from then on."""
@@ -106,8 +99,12 @@ class CmlSimulator:
     @property
     def url(self) -> str:
         """Where the controller answers, without `/api/v0`."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
+        return self.listener.url
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.listener.port
 
     def changed(self) -> None:
         """Note that the state was changed."""
@@ -131,9 +128,7 @@ class CmlSimulator:
         admin.add_routes(application, self)
         application.router.add_get("/ws/dispatch/frontend/console", self.consoles.serve)
         application.router.add_route("*", "/{tail:.*}", self.endpoint.serve(None))
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
-        await self._runner.setup()
-        await self._listen()
+        await self.listener.open(application)
         if self.store is not None:
             await self.store.start()
         if self.patty is not None:
@@ -144,34 +139,9 @@ class CmlSimulator:
     ) -> None:
         self.endpoint.release()
         await self.consoles.close()
-        if self._reopening is not None:
-            self._reopening.cancel()
-            await asyncio.gather(self._reopening, return_exceptions=True)
         if self.patty is not None:
             await self.patty.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self.listener.close()
         if self.store is not None:
             await self.store.close()
         self.log.close()
-
-    async def _listen(self) -> None:
-        assert self._runner is not None  # noqa: S101 (called between setup and cleanup only)
-        self._site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self._tls, reuse_address=True)
-        await self._site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def close_listener(self, seconds: float, spare: asyncio.BaseTransport | None) -> None:
-        """Refuse connections for a while, and break those that are open, but for the one of who ordered it."""
-        if self._site is None or self._runner is None or self._runner.server is None:
-            return
-        await self._site.stop()
-        self._site = None
-        for connection in self._runner.server.connections:
-            if connection.transport is not None and connection.transport is not spare:
-                connection.transport.abort()
-        self._reopening = asyncio.create_task(self._reopen(seconds), name="sim-reopen")
-
-    async def _reopen(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        await self._listen()

@@ -213,7 +213,7 @@ async def test_silence_meets_the_deadline(labs: CmlLabs, sim: CmlSimulator, monk
 
 async def test_a_restarted_worker_is_found_again(labs: CmlLabs, sim: CmlSimulator) -> None:
     await labs.list_labs()
-    await sim.close_listener(0.05, None)
+    await sim.listener.refuse(0.05, None)
     with pytest.raises(Unavailable):
         await labs.list_labs()
     async with asyncio.timeout(10):
