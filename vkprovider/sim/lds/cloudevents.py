@@ -1,0 +1,33 @@
+"""CloudEvents 1.0 over HTTP: an event as headers and body, in each of the content modes."""
+
+import urllib.parse
+from typing import Final, Literal
+
+import msgspec
+
+from vkprovider.sim.lds.model import Event, instant
+
+Mode = Literal["structured", "binary", "batch"]
+"""`batch` is a batch of one."""
+
+_SAFE: Final = "!#$&'()*+,/:;<=>?@[\\]^`{|}~"
+"""What binary mode leaves as it is in a header, besides letters, digits and `_.-`; no blank, quote or percent sign."""
+
+
+def encode(event: Event, source: str, mode: Mode) -> tuple[dict[str, str], bytes]:
+    """Give the headers and the body of a request that carries an event."""
+    attributes = {
+        "specversion": "1.0",
+        "id": event.id,
+        "source": source,
+        "type": event.type,
+        "subject": event.session,
+        "time": instant(event.at_unix_s),
+    }
+    if mode == "binary":
+        headers = {f"ce-{name}": urllib.parse.quote(value, safe=_SAFE) for name, value in attributes.items()}
+        return {**headers, "Content-Type": "application/json"}, msgspec.json.encode(event.data)
+    whole = {**attributes, "datacontenttype": "application/json", "data": event.data}
+    if mode == "batch":
+        return {"Content-Type": "application/cloudevents-batch+json"}, msgspec.json.encode([whole])
+    return {"Content-Type": "application/cloudevents+json"}, msgspec.json.encode(whole)
