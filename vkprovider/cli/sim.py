@@ -157,6 +157,7 @@ def cml(
 @click.option(
     "--grade-checks", type=click.Path(path_type=Path, exists=True), help="JSON list of checks, for that rule."
 )
+@click.option("--grade-seconds", type=float, default=0.0, show_default=True, help="How long a verdict takes.")
 @click.option("--pass-score", type=click.FloatRange(0, 1), default=0.7, show_default=True, help="Of the full score.")
 @click.option("--state", type=click.Path(path_type=Path), help="File in which sessions survive the simulator's end.")
 @click.option("--access-log", type=click.Path(path_type=Path), help="File for one JSON line per request.")
@@ -183,6 +184,7 @@ def lds(
     give_up_seconds: float,
     grade: Rule,
     grade_checks: Path | None,
+    grade_seconds: float,
     pass_score: float,
     state: Path | None,
     access_log: Path | None,
@@ -216,7 +218,7 @@ def lds(
             events=EventSettings(
                 targets=targets, token=event_token, mode=event_mode, give_up_s=give_up_seconds, seed=seed
             ),
-            grader=Grader(grade, _plan(grade_checks, Check), pass_score, seed),
+            grader=Grader(grade, _plan(grade_checks, Check), pass_score=pass_score, takes_s=grade_seconds, seed=seed),
             state=state,
             access_log=access_log,
             latency_ms=latency_ms,

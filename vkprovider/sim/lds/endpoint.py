@@ -163,7 +163,9 @@ def _problem(status: int, _code: str, message: str) -> web.Response:
 
 
 def _response(answer: Any) -> web.Response:
-    if answer is None:
-        return web.Response(status=204)
-    status, body = (answer.status, answer.body) if isinstance(answer, Answer) else (200, answer)
-    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
+    whole = answer if isinstance(answer, Answer) else Answer(204 if answer is None else 200, answer)
+    headers = {} if whole.retry_after_s is None else {"Retry-After": str(whole.retry_after_s)}
+    if whole.body is None:
+        return web.Response(status=whole.status, headers=headers)
+    body = msgspec.json.encode(whole.body)
+    return web.Response(status=whole.status, body=body, content_type="application/json", headers=headers)

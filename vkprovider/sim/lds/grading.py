@@ -68,18 +68,31 @@ class Grader:
         rule: By what.
         checks: For the rule `checks`.
         pass_score: The part of the full score that passes.
+        takes_s: How long it takes; whoever asks earlier is told to ask again.
         seed: For the rule `seeded`.
     """
 
     def __init__(
-        self, rule: Rule = "pass", checks: tuple[Check, ...] = (), pass_score: float = 0.7, seed: int = 0
+        self,
+        rule: Rule = "pass",
+        checks: tuple[Check, ...] = (),
+        *,
+        pass_score: float = 0.7,
+        takes_s: float = 0.0,
+        seed: int = 0,
     ) -> None:
         if rule == "checks" and not checks:
             raise ValueError("the rule checks needs checks")
         self._rule = rule
         self._checks = [(check, re.compile(check.matches, re.MULTILINE)) for check in checks]
         self._pass_score = pass_score
+        self._takes_s = takes_s
         self._seed = seed
+        self._begun: dict[str, float] = {}
+
+    def left_s(self, now: float, request: GradeRequest) -> float:
+        """Tell how long the grading of this request still takes; it begins when it is first asked for."""
+        return self._begun.setdefault(request.grading_id, now) + self._takes_s - now
 
     def grade(self, request: GradeRequest) -> Verdict:
         """Give the verdict on what was collected."""

@@ -1,6 +1,7 @@
 """The calls of the API."""
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -142,7 +143,9 @@ def refresh_content(call: Call) -> Any:
 
 def grade(call: Call) -> Any:
     """Give a verdict on what was collected from a lablet."""
-    return call.grader.grade(call.read(GradeRequest))
+    request = call.read(GradeRequest)
+    left_s = call.grader.left_s(call.now, request)
+    return Answer(202, None, math.ceil(left_s)) if left_s > 0 else call.grader.grade(request)
 
 
 def _with_login(call: Call, session: Session) -> dict[str, Any]:

@@ -160,11 +160,11 @@ class Sender:
             status, retry_after_s = await self._try(event)
             if 0 < status < 500 and status not in RETRIED:  # noqa: PLR2004 (where server errors begin)
                 if status >= 300:  # noqa: PLR2004 (where success ends)
-                    _LOG.warning("event refused", event=event.id, type=event.type, status=status)
+                    _LOG.warning("event refused", id=event.id, type=event.type, status=status)
                 return
             pause_s = min(self.settings.longest_wait_s, max(wait_s * self._random.uniform(0.8, 1.2), retry_after_s))
             if time.monotonic() + pause_s > gives_up_s:
-                _LOG.warning("event given up", event=event.id, type=event.type, status=status)
+                _LOG.warning("event given up", id=event.id, type=event.type, status=status)
                 return
             await asyncio.sleep(pause_s)
             wait_s *= 2
