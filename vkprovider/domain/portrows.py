@@ -9,11 +9,11 @@ the Service's port; nothing stands between a lab and its ports, so that all thre
 `podUID` is ours: the beginning of the Pod's UID, because two Pods can bear one name while the lab of the first is being
 removed. A row without it, or of a Pod that has no row among the lablets, is somebody else's: it is kept as it was
 found, and holds its port. `allocations` is the view for readers that know no `portClaims`: the same rows without the
-static ones. A document with nothing but `allocations` is an old one; its rows are claims.
+static ones. A row that only `allocations` has is an old writer's; it becomes a claim of the Pod of that name.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
@@ -51,18 +51,22 @@ class _Found(msgspec.Struct, frozen=True, rename="camel"):
         """The outside port."""
         number = self.port or self.mux_port
         if number is None or (self.mux_port or number) != number:
-            raise ValueError(f"the port row of {self.slot} does not tell its port")
+            raise ValueError(f"the port row of {self} does not tell its port")
         return number
 
     @property
-    def slot(self) -> str:
-        """What the row is for."""
-        return f"{self.namespace}/{self.service} ({self.port_name})"
+    def key(self) -> tuple[str, int]:
+        """Which port it is."""
+        return self.protocol, self.number
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """Whose port it is."""
         return self.namespace, self.service, self.port_name
+
+    def __str__(self) -> str:
+        """Name whose port it is."""
+        return f"{self.namespace}/{self.service} ({self.port_name})"
 
 
 class Kept(NamedTuple):
@@ -107,45 +111,46 @@ def read(
     by_name: dict[tuple[str, str], list[str]] = {}
     for namespace, name, uid in owners:
         by_name.setdefault((namespace, name), []).append(uid)
+    rows: dict[tuple[str, int], tuple[_Found, msgspec.Raw]] = {}
+    for raw in claimed:
+        row = _decode(raw)
+        if row.key in rows:
+            raise ValueError(f"{row.protocol} port {row.number} is claimed by {rows[row.key][0]} and by {row}")
+        rows[row.key] = row, raw
+    old = _only_allocated(allocated, {key: row for key, (row, _) in rows.items()})
     ports: dict[str, list[Held]] = {}
     kept: list[Kept] = []
-    seen: dict[tuple[str, int], _Found] = {}
-    rows = [(raw, _decode(raw)) for raw in claimed]
-    claims = {row.identity for _, row in rows}
-    migrate = not rows
-    rows += _only_allocated(allocated, {(row.protocol, row.number): row for _, row in rows}, claims)
-    for raw, row in rows:
-        key = (row.protocol, row.number)
-        if key in seen:
-            raise ValueError(f"{row.protocol} port {row.number} is claimed by {seen[key].slot} and by {row.slot}")
-        seen[key] = row
+    for row, raw in (*rows.values(), *old.values()):
         held = Held(row.port_name, row.protocol, row.number)
         pods = by_name.get((row.namespace, row.service), [])
-        if row.pod_uid or not migrate:
+        if row.key not in old:
             pods = [uid for uid in pods if row.pod_uid in {uid, uid[:UID_CHARS]}]
         match pods:
             case [uid] if row.protocol != "SCTP":
                 mine = ports.setdefault(uid, [])
                 if any(other.purpose == row.port_name for other in mine):
-                    raise ValueError(f"{row.slot} has two ports")
+                    raise ValueError(f"{row} has two ports")
                 mine.append(held)
             case _:
-                owner = f"{row.namespace}/{row.service}"
-                kept.append(Kept(raw.copy(), owner, row.pod_uid, held, row.source == AUTO))
+                kept.append(Kept(raw.copy(), f"{row.namespace}/{row.service}", row.pod_uid, held, row.source == AUTO))
     return ports, kept
 
 
 def _only_allocated(
-    allocated: Iterable[msgspec.Raw], claims: Mapping[tuple[str, int], _Found], names: Collection[tuple[str, str, str]]
-) -> Iterator[tuple[msgspec.Raw, _Found]]:
+    allocated: Iterable[msgspec.Raw], claims: Mapping[tuple[str, int], _Found]
+) -> dict[tuple[str, int], tuple[_Found, msgspec.Raw]]:
+    """Find what an old writer has allocated and nobody has claimed."""
+    claimed = {row.identity for row in claims.values()}
+    found: dict[tuple[str, int], tuple[_Found, msgspec.Raw]] = {}
     for raw in allocated:
         row = _decode(raw)
-        claim = claims.get((row.protocol, row.number))
-        if claim is None and row.identity not in names:
-            yield raw, row
+        claim = claims.get(row.key)
+        if claim is None and row.identity not in claimed and row.key not in found:
+            found[row.key] = row, raw
         elif claim is None or claim.identity != row.identity:
-            told = f"is claimed by {claim.slot}" if claim else "is not what is claimed for it"
-            raise ValueError(f"{row.protocol} port {row.number} is allocated to {row.slot} and {told}")
+            told = f"it is claimed by {claim}" if claim else "another row says otherwise"
+            raise ValueError(f"{row.protocol} port {row.number} is allocated to {row}, but {told}")
+    return found
 
 
 def write(

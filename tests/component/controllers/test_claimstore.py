@@ -1,0 +1,299 @@
+"""The claim store against an API server: what it holds, what it writes, and what it does when others write too."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.component.controllers.claimserver import ClaimServer, context
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.controllers.claimstore import ClaimStore
+from vkprovider.controllers.context import Context
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.kube.client import KubeClient
+
+HERE = PortRange(100, 109)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ClaimServer]:
+    server = await ClaimServer().start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def ctx(server: ClaimServer, tmp_path: Path) -> AsyncIterator[Context]:
+    path = tmp_path / "kubeconfig"
+    path.write_text(server.kubeconfig())
+    kube = await KubeClient.connect(kubeconfig=str(path))
+    yield context(kube)
+    await kube.close()
+
+
+class Writer:
+    """A store, and what it told."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.told: list[set[str]] = []
+        self.store = ClaimStore(
+            ctx, "w1", "uid-w1", guard=lambda: None, flush_in=lambda _: None, saved=lambda u: self.told.append(set(u))
+        )
+
+    async def load(self) -> "Writer":
+        await self.store.load()
+        return self
+
+    def begin(self, uid: str, *names: str, lazy: bool = False) -> dict[str, int]:
+        wanted = [Wanted(name, UDP if name.startswith("udp") else TCP) for name in names]
+        ports = self.store.allocate(wanted, HERE, per_instance_max=5, pod_uid=uid)
+        udp = tuple(slot.name for slot in wanted if slot.protocol == UDP)
+        self.store.put(Claim(uid, "team", f"pod-{uid}", "netlab", "d", "1", "x", ports=ports, udp=udp), lazy=lazy)
+        return ports
+
+    async def flush(self) -> None:
+        while await self.store.flush(hurry=True) is not None:
+            pass
+
+    @property
+    def fault(self) -> str:
+        return "" if self.store.fault is None else self.store.fault.reason
+
+
+@pytest.fixture
+async def one(ctx: Context) -> Writer:
+    return await Writer(ctx).load()
+
+
+@pytest.fixture
+async def two(ctx: Context, one: Writer) -> Writer:
+    """Another one that knows what the first one has begun."""
+    one.begin("0", "old")
+    await one.flush()
+    one.told.clear()
+    return await Writer(ctx).load()
+
+
+def rows(server: ClaimServer) -> set[tuple[str, str, int]]:
+    return {(row["service"], row["protocol"], row["port"]) for row in server.document["portClaims"]}
+
+
+async def test_ports_are_held_at_once_and_freed_with_the_row(one: Writer) -> None:
+    """R000-053, R000-054, R000-066."""
+    assert one.begin("1", "a", "b") == {"a": 100, "b": 101}
+    assert one.begin("2", "a", "udp") == {"a": 102, "udp": 100}
+    one.store.drop("1")
+    one.store.drop("1")
+    assert one.begin("3", "a") == {"a": 100}
+    assert {key: holder.owner for key, holder in one.store.ports.holders.items()} == {
+        (TCP, 102): "2",
+        (UDP, 100): "2",
+        (TCP, 100): "3",
+    }
+
+
+async def test_ports_survive_a_restart(ctx: Context, one: Writer, server: ClaimServer) -> None:
+    """R000-067."""
+    one.begin("1", "a", "udp")
+    one.begin("2", "a")
+    await one.flush()
+    assert server.writes == 1
+    again = await Writer(ctx).load()
+    assert again.store.claims == one.store.claims
+    assert again.store.ports == one.store.ports
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-1", UDP, 100), ("pod-2", TCP, 101)}
+
+
+async def test_a_lablet_that_does_not_fit_holds_nothing(one: Writer) -> None:
+    """R000-061."""
+    one.begin("1", *"abcde")
+    one.begin("2", *"abcd")
+    with pytest.raises(InputError, match="worker w1: 2 TCP ports are wanted, and 1 of 100-109 are free") as caught:
+        one.begin("3", "a", "b")
+    assert caught.value.reason == "PortRangeFull"
+    with pytest.raises(InputError, match="worker w1: 6 outside ports are wanted") as caught:
+        one.begin("3", *"abcdef")
+    assert caught.value.reason == "TooManyPorts"
+    assert len(one.store.ports) == 9
+    assert "3" not in one.store.claims
+
+
+async def test_a_row_with_somebody_elses_port_is_refused(one: Writer) -> None:
+    one.begin("1", "a", "b")
+    one.begin("2", "a")
+    before, held = dict(one.store.claims), dict(one.store.ports.holders)
+    for wrong in (
+        msgspec.structs.replace(one.store.claims["2"], ports={"x": 109, "a": 100}),
+        msgspec.structs.replace(one.store.claims["2"], pod_uid="3", ports={"a": 101}),
+    ):
+        with pytest.raises(InputError, match="is held by 1") as caught:
+            one.store.put(wrong)
+        assert caught.value.reason == "PortConflict"
+        assert (one.store.claims, one.store.ports.holders) == (before, held)
+
+
+async def test_a_lablet_keeps_the_ports_that_it_has(one: Writer) -> None:
+    """R003-029."""
+    one.begin("1", "a", "b")
+    one.begin("2", "a")
+    assert one.begin("1", "new", "b", "a") == {"new": 103, "b": 101, "a": 100}
+    assert one.begin("1", "b") == {"b": 101}
+    assert len(one.store.ports) == 2
+
+
+async def test_rows_of_others_hold_their_ports_and_stay(ctx: Context, one: Writer, server: ClaimServer) -> None:
+    """R003-030."""
+    one.begin("1", "a")
+    await one.flush()
+    row = {"namespace": "app", "service": "api", "portName": "p", "protocol": "TCP", "port": 101, "why": "by hand"}
+    server.document = {**server.document, "portClaims": [*server.document["portClaims"], row]}
+    again = await Writer(ctx).load()
+    assert again.begin("2", "a") == {"a": 102}
+    await again.flush()
+    assert row in server.document["portClaims"]
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 102)} | {("api", TCP, 101)}
+
+
+async def test_ports_whose_row_was_lost_are_the_lablets_when_it_has_one_again(
+    ctx: Context, one: Writer, server: ClaimServer
+) -> None:
+    one.begin("1", "a", "b")
+    await one.flush()
+    server.document = {**server.document, "lablets": []}
+    again = await Writer(ctx).load()
+    assert again.begin("2", "a") == {"a": 102}, "nobody knows whether the lab is there"
+    assert again.begin("1", "c", "b") == {"c": 100, "b": 101}
+    await again.flush()
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-1", TCP, 101), ("pod-2", TCP, 102)}
+    assert (await Writer(ctx).load()).store.ports == again.store.ports
+
+
+# ------------------------------------------------------------------------------------------------ two writers
+
+
+async def test_rows_of_two_writers_come_together(one: Writer, two: Writer, server: ClaimServer) -> None:
+    one.begin("1", "a")
+    await one.flush()
+    two.begin("2", "udp")
+    await two.flush()
+    assert rows(server) == {("pod-0", TCP, 100), ("pod-1", TCP, 101), ("pod-2", UDP, 100)}
+    assert set(two.store.claims) == {"0", "1", "2"}
+    assert two.begin("3", "a") == {"a": 102}
+
+
+async def test_an_unsaved_port_gives_way_and_is_allocated_anew(one: Writer, two: Writer, server: ClaimServer) -> None:
+    """R003-020: the row that gave way is told, so that the lablet is claimed again."""
+    assert one.begin("1", "a") == two.begin("2", "a") == {"a": 101}
+    two.begin("3", "udp")
+    await one.flush()
+    await two.flush()
+    assert two.told == [{"2"}, {"3"}]
+    assert "2" not in two.store.claims
+    assert two.store.saved("2")
+    assert two.begin("2", "a") == {"a": 102}
+    await two.flush()
+    assert two.told[-1] == {"2"}
+    assert rows(server) == {
+        ("pod-0", TCP, 100),
+        ("pod-1", TCP, 101),
+        ("pod-2", TCP, 102),
+        ("pod-3", UDP, 100),
+    }
+
+
+async def test_a_lablet_that_both_begin_is_his_who_saved_it(one: Writer, two: Writer, server: ClaimServer) -> None:
+    one.begin("1", "a", "b")
+    one.store.put(msgspec.structs.replace(one.store.claims["1"], lab_id="lab-1"))
+    two.begin("1", "b")
+    await one.flush()
+    await two.flush()
+    assert two.told == [{"1"}]
+    assert two.store.claims == one.store.claims
+    assert two.store.ports == one.store.ports
+    assert server.writes == 2, "there was nothing left to write"
+
+
+async def test_a_saved_port_that_somebody_else_has_is_a_fault(
+    ctx: Context, one: Writer, two: Writer, server: ClaimServer
+) -> None:
+    """C26: nothing is written and nothing is lost until somebody has repaired it."""
+    one.store.drop("0")
+    one.begin("1", "a")
+    await one.flush()
+    text = server.text
+    two.begin("2", "a")
+    with pytest.raises(InputError, match="remove the row of the one that has no lab"):
+        await two.flush()
+    assert two.fault == "ClaimStoreInvalid"
+    assert set(two.store.claims) == {"0", "2"}
+    assert server.text == text
+    again = await Writer(ctx).load()
+    again.store.drop("1")
+    await again.flush()
+    await two.flush()
+    assert two.fault == ""
+    assert rows(server) == {("pod-0", TCP, 100), ("pod-2", TCP, 101)}
+
+
+async def test_an_answer_that_was_lost_costs_nothing(one: Writer, server: ClaimServer) -> None:
+    server.lose = 1
+    one.begin("1", "a")
+    with pytest.raises(OutsideError):
+        await one.flush()
+    assert not one.store.saved("1")
+    one.begin("2", "a")
+    await one.flush()
+    assert one.told == [{"1", "2"}]
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+
+
+async def test_a_row_that_was_dropped_gives_its_port_to_the_next(one: Writer, two: Writer, server: ClaimServer) -> None:
+    one.begin("1", "a")
+    await one.flush()
+    two.store.drop("0")
+    assert two.begin("2", "a") == {"a": 100}
+    await two.flush()
+    assert rows(server) == {("pod-1", TCP, 101), ("pod-2", TCP, 100)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found["data"].update({"allocations.json": "{"}),
+        lambda found: found["metadata"]["annotations"].clear(),
+        lambda found: found["data"].clear(),
+    ],
+)
+async def test_a_damaged_object_is_never_written_over(one: Writer, server: ClaimServer, change: Any) -> None:
+    """R003-039, R003-040."""
+    one.begin("1", "a")
+    await one.flush()
+    assert server.found is not None
+    good = server.text
+    change(server.found)
+    server.text = server.found["data"].get("allocations.json", "")
+    damaged = server.text
+    one.begin("2", "a")
+    for _ in range(2):
+        with pytest.raises(InputError) as caught:
+            await one.flush()
+        assert caught.value.reason == "ClaimStoreInvalid"
+        assert one.store.fault is caught.value
+        assert server.text == damaged
+    server.found["metadata"]["annotations"] = {"vkprovider.io/installation": "inst"}
+    server.text = good
+    await one.flush()
+    assert one.store.fault is None
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+
+
+async def test_an_object_that_was_deleted_is_written_anew(one: Writer, server: ClaimServer) -> None:
+    one.begin("1", "a")
+    await one.flush()
+    server.found = None
+    one.begin("2", "a")
+    await one.flush()
+    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
