@@ -188,6 +188,7 @@ class Replica:
             group.create_task(self.workers.queue.run(), name="workers")
             group.create_task(self.workers.flushes.run(), name="claims")
             group.create_task(self.lablets.queue.run(), name="lablets")
+            group.create_task(self.lablets.ports.queue.run(), name="portcheck")
 
     def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
         """Every loop of a replica, by name."""
@@ -199,7 +200,7 @@ class Replica:
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "keeper": self.keeper.run(),  # drops what learners left long ago
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
-            "controllers": self._when_synced(),  # workers, claims, lablets, definitions
+            "controllers": self._when_synced(),  # workers, claims, lablets, their ports, definitions
         }
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -19,7 +19,6 @@ NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
 
 LATER: Final = frozenset(
     {
-        "ports_per_instance_max",
         "lds_api_url",
         "lds_api_timeout_s",
         "lds_api_token",
@@ -176,6 +175,12 @@ class Settings(BaseModel):
         gt=0,
         description="Seconds that a learner's configurations and responses are kept after they were collected.",
     )
+    port_check_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_PORT_CHECK_SECONDS",
+        ge=0,
+        description="Seconds within which one of a ready lablet's console ports must open; 0 does not look.",
+    )
     taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
         "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
     )
@@ -250,6 +255,8 @@ class Settings(BaseModel):
             reconcile_s=self.reconcile_s,
             kept_s=self.kept_s,
             port_range=(self.port_range_start, self.port_range_end),
+            ports_per_instance_max=self.ports_per_instance_max,
+            port_check_s=self.port_check_s,
             taint_effect=self.taint_effect,
             internal_ip=self.internal_ip or _own_ip(),
         )

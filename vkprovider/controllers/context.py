@@ -44,6 +44,8 @@ class Tuning:
     retry_cap_s: float = 30.0
     kept_s: float = 7 * 86400.0
     port_range: tuple[int, int] = (10000, 20000)
+    ports_per_instance_max: int = 50
+    port_check_s: float = 60.0
     taint_effect: str = "NoExecute"
     internal_ip: str = ""
     kubelet_version: str = "v1.36.3-vkprovider"

@@ -27,6 +27,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
+from vkprovider.controllers.portcheck import PortCheck
 from vkprovider.controllers.steps import Steps
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
@@ -67,6 +68,7 @@ class Lablets:
 
     Attributes:
         items: By Pod UID.
+        ports: Looks whether the ports of lablets open.
         closing: No further step is taken; those in hand are finished.
     """
 
@@ -102,6 +104,7 @@ class Lablets:
         self._idle = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
         self._teller = Teller(ctx, contents, workers.items)
+        self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
         self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, self._room_made)
         workers.changed = self._wake
         workers.met = self._met
@@ -352,6 +355,7 @@ class Lablets:
                     self._ctx.counters.lab_started(worker.name, lablet.ready_since - lablet.starting_since)
                 lablet.retry_at = lablet.starting_since = 0.0
                 lablet.warned = None
+                self.ports.begin(lablet, worker)
             self._teller.move(lablet, report.state)
         for type_, reason, note in decision.events:
             if type_ == "Warning":

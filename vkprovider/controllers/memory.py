@@ -17,6 +17,7 @@ class Lablet:
         absent: The worker itself said that the lab is gone.
         extracted: What the devices hold has been kept since they were started.
         archive_failed: Archiving the session was tried and failed.
+        ports_open: Status, reason and message of the condition PortsOpen; None while it is not known.
         told: What was told about annotations that cannot be read.
         image_changed: What was told about an image that was changed.
         fault: What the last step failed with: reason and message.
@@ -43,6 +44,7 @@ class Lablet:
     absent: bool = False
     extracted: bool = False
     archive_failed: bool = False
+    ports_open: tuple[str, str, str] | None = None
     told: tuple[str, ...] = ()
     failures: int = 0
     fault: tuple[str, str] | None = None

@@ -28,7 +28,7 @@ _log: Final = structlog.get_logger(__name__)
 _NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
 _RESOLVE_EVERY_S: Final = 60.0
-_LASTING: Final = frozenset({"AddressUnresolved", "UnclaimedLab"})
+_LASTING: Final = frozenset({"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"})
 """What is told of a worker that is Ready all the same."""
 _COUNTS_EVERY_S: Final = 10.0
 """How often mere counts may be written."""
@@ -92,7 +92,10 @@ class NodeWriter:
                 "labs": {"ours": len(worker.claims.claims), "foreign": worker.finder.foreign},
             },
             worker.guard,
+            ports_open=worker.ports_open,
         )
+        if worker.ports_open is not None and worker.ports_open[0] == "False":
+            self._warn(resource, *worker.ports_open[1:])
         for lab_id, title in worker.finder.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
             self._warn(resource, "UnclaimedLab", note)
@@ -276,10 +279,23 @@ class NodeWriter:
     # --------------------------------------------------------------------------------------------- the CMLWorker
 
     async def _write_status(
-        self, resource: CustomResource, health: Health, known: dict[str, Any], guard: Guard | None = None
+        self,
+        resource: CustomResource,
+        health: Health,
+        known: dict[str, Any],
+        guard: Guard | None = None,
+        *,
+        ports_open: tuple[str, str, str] | None = None,
     ) -> None:
+        conditions = [
+            self._condition(resource, "Ready", "True" if health.ready else "False", health.reason, health.message)
+        ]
+        if ports_open is not None:
+            conditions.append(self._condition(resource, "PortsOpen", *ports_open))
+        elif said := _condition_of(resource, "PortsOpen"):
+            conditions.append(said)
         wanted = {
-            "conditions": [self._condition(resource, health)],
+            "conditions": conditions,
             "observedGeneration": resource.metadata.generation,
             **known,
         }
@@ -294,15 +310,16 @@ class NodeWriter:
         except NotFound:
             return
 
-    def _condition(self, resource: CustomResource, health: Health) -> dict[str, Any]:
-        status = "True" if health.ready else "False"
-        old = _ready_of(resource)
+    def _condition(
+        self, resource: CustomResource, type_: str, status: str, reason: str, message: str
+    ) -> dict[str, Any]:
+        old = _condition_of(resource, type_)
         changed = old.get("lastTransitionTime") if old.get("status") == status else None
         return {
-            "type": "Ready",
+            "type": type_,
             "status": status,
-            "reason": health.reason,
-            "message": health.message,
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": changed or iso(self._ctx.now_unix),
         }
 
@@ -354,7 +371,11 @@ class NodeWriter:
 
 
 def _ready_of(resource: CustomResource) -> dict[str, Any]:
-    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == "Ready"), {})
+    return _condition_of(resource, "Ready")
+
+
+def _condition_of(resource: CustomResource, type_: str) -> dict[str, Any]:
+    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == type_), {})
 
 
 def _in_use(worker: "Worker") -> Health:

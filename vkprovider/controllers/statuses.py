@@ -12,7 +12,7 @@ from vkprovider.controllers.context import PODS, Context, version_of
 from vkprovider.domain import podstatus
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.facts import Report
-from vkprovider.domain.podstatus import Status
+from vkprovider.domain.podstatus import NO_EXTRAS, Extras, Status
 from vkprovider.kube.client import Guard
 
 _encode: Final = msgspec.json.encode
@@ -42,6 +42,7 @@ async def publish(
     devices: Mapping[str, str],
     ip: str,
     written: Written,
+    extras: Extras = NO_EXTRAS,
     *,
     guard: Guard,
     urgent: bool = False,
@@ -55,7 +56,7 @@ async def publish(
         OutsideError: The write failed.
         Fenced: The node is not ours any more.
     """
-    wanted = podstatus.render(pod, report, claim, devices, ip)
+    wanted = podstatus.render(pod, report, claim, devices, ip, extras)
     known = written.status
     if known is None or _number(pod) >= written.version:
         known = podstatus.found(pod, wanted)

@@ -14,14 +14,16 @@ from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
+from vkprovider.controllers.portcheck import range_of
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
-from vkprovider.domain import intent
+from vkprovider.domain import intent, portmap
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.facts import Facts, Step
 from vkprovider.domain.inputs import inputs_of
 from vkprovider.domain.intent import Definition
+from vkprovider.domain.ports import udp_names
 
 _LEARNERS: Final = (
     names.ANNOTATION_USERNAME,
@@ -110,6 +112,16 @@ class Steps:
         assert pod is not None  # noqa: S101 (decided from it)
         content = intent.resolve(pod, self._definitions, environment=worker.spec.environment)
         definition = self._definitions[content.definition]
+        wanted = portmap.wanted_of(content.topology.template)
+        ports: dict[str, int] = {}
+        if wanted:
+            tuning = self._ctx.tuning
+            ports = worker.claims.allocate(
+                wanted,
+                range_of(worker.spec, tuning.port_range),
+                per_instance_max=tuning.ports_per_instance_max,
+                pod_uid=lablet.uid,
+            )
         claim = Claim(
             pod_uid=lablet.uid,
             namespace=pod.metadata.namespace,
@@ -119,6 +131,8 @@ class Steps:
             version=content.version,
             digest=content.digest,
             reset=inputs_of(pod.metadata).reset,
+            ports=ports,
+            udp=udp_names(wanted),
         )
         worker.claims.put(claim)
         lablet.searched = pod.status.start_time is None  # else an earlier row may have been lost with a lab to it
@@ -236,7 +250,7 @@ class Steps:
             f"{names.mark(ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
             f"replica: {ctx.replica}, epoch {self._workers.epoch(worker.name)}"
         )
-        text = content.topology.render(title=claim.title, notes=notes)
+        text = content.topology.render(title=claim.title, notes=notes, ports=claim.ports or None)
         lab_id = await worker.labs.import_lab(text, claim.title)
         self._set_lab(worker, lablet, lab_id)
         self._teller.emit(lablet, "Normal", "Created", f"Imported lab {claim.title} on worker {worker.name}")

@@ -9,10 +9,11 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.statuses import publish
 from vkprovider.controllers.workers import Worker
-from vkprovider.domain import intent, lifecycle
+from vkprovider.domain import intent, lifecycle, portmap
 from vkprovider.domain.content import Content
 from vkprovider.domain.facts import Report
 from vkprovider.domain.lifecycle import State
+from vkprovider.domain.podstatus import NO_EXTRAS, Extras
 from vkprovider.kube.events import ObjectRef
 
 _log: Final = structlog.get_logger(__name__)
@@ -71,8 +72,10 @@ class Teller:
         content = self._contents.get(claim.digest) if claim is not None else None
         devices = intent.devices_of(pod, content) if content is not None else {}
         ip = worker.ip
+        mappings = portmap.rendered(content.topology.template, claim.ports) if content and claim else ""
+        extras = Extras(mappings, lablet.ports_open) if mappings else NO_EXTRAS
         return await publish(
-            self._ctx, pod, report, claim, devices, ip, lablet.written, guard=worker.guard, urgent=urgent
+            self._ctx, pod, report, claim, devices, ip, lablet.written, extras, guard=worker.guard, urgent=urgent
         )
 
 

@@ -60,6 +60,7 @@ class Worker:
         awaited: Somebody waits for the next observation.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
         running: Pods on it that run, with or without a claim.
+        ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
         parked: Nothing new is begun for it: it is being handed over.
     """
 
@@ -88,6 +89,7 @@ class Worker:
     running: int = 0
     ip: str = ""
     parked: bool = False
+    ports_open: tuple[str, str, str] | None = None
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[NodeFact, ...]]:
         """Tell what is known of a lab from answers that were asked for after `since`."""
