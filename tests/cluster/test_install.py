@@ -84,9 +84,15 @@ def test_every_probe_of_every_replica_answers(installation: Installation) -> Non
 
 def test_settings_reach_the_replicas(installation: Installation) -> None:
     """Their names are those of their Pods; one of them acts for the worker."""
+    installation.kubectl("create", "serviceaccount", "asking")
+    installation.kubectl(
+        "create", "clusterrolebinding", "asking", "--clusterrole=view", "--serviceaccount=default:asking"
+    )
+    token = installation.kubectl("create", "token", "asking").strip()
     for replica in installation.replicas:
-        assert replica.get("/info")[1]["instance_id"] == replica.name
-        assert replica.get("/info")[1]["namespace"] == SYSTEM
+        until(lambda replica=replica: replica.get("/info", token)[0] == 200, 10)  # type: ignore[misc]
+        info = replica.get("/info", token)[1]
+        assert (info["instance_id"], info["namespace"]) == (replica.name, SYSTEM)
     owner = installation.get("cmlworker", WORKER)["status"]["owner"]
     assert owner in {replica.name for replica in installation.replicas}
     addresses = installation.get("node", f"vnode.{WORKER}")["status"]["addresses"]

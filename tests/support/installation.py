@@ -55,11 +55,11 @@ class Replica:
                 [program, *self.container["command"][1:]], env=environ, stdout=output, stderr=output, cwd="/"
             )
 
-    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+    def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
         """Ask its page; give status and body, status 0 if nothing listens."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         except OSError:

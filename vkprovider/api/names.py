@@ -31,6 +31,7 @@ COMPONENT_CLAIMS: Final = "claims"
 COMPONENT_CONTENT: Final = "content"
 COMPONENT_CONFIGS: Final = "configs"
 COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
+COMPONENT_SESSION_EVENTS: Final = "session-events"
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"

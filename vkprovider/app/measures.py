@@ -82,8 +82,8 @@ MEASURES: Final = (
         "vkprovider_ready",
         "gauge",
         (),
-        "Whether the replica knows all objects that it decides from.",
-        lambda r: value(not r.not_ready()),
+        "Whether the replica knows all objects that it decides from and could renew its Lease.",
+        lambda r: value(not r.unready()),
     ),
     Measure(
         "vkprovider_replica_fenced",
@@ -183,6 +183,20 @@ MEASURES: Final = (
         (),
         "Nodes taken from a silent replica.",
         lambda r: value(r.ctx.counters.takeovers),
+    ),
+    Measure(
+        "vkprovider_session_events_total",
+        "counter",
+        ("outcome",),
+        "Events of the Lab Delivery System that reached this replica, by what became of them.",
+        lambda r: by_name(r.session_events),
+    ),
+    Measure(
+        "vkprovider_inbox_sessions",
+        "gauge",
+        (),
+        "Sessions of which an event is noted that no claim has taken over; every replica tells this of all.",
+        lambda r: value(len(r.inbox.rows)),
     ),
     Measure(
         "vkprovider_queue_depth",

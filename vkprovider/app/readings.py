@@ -10,6 +10,8 @@ from vkprovider.api.histogram import Histogram
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
+from vkprovider.controllers.exports import Exports
+from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.workers import Workers
@@ -30,6 +32,10 @@ class Source(Protocol):
     definitions: Definitions
     workers: Workers
     lablets: Lablets
+    definition_resources: Informer[CustomResource]
+    inbox: Inbox
+    exports: Exports
+    session_events: Tally[str]
 
     @property
     def informers(self) -> list[Informer[Any]]:
@@ -37,6 +43,9 @@ class Source(Protocol):
 
     def not_ready(self) -> list[str]:
         """Name what is not known completely yet."""
+
+    def unready(self) -> list[str]:
+        """Name why the replica is not ready: what is not known yet, and a Lease that could not be renewed."""
 
 
 Reader = Callable[[Source], Iterable[Sample]]

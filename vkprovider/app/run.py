@@ -3,12 +3,14 @@
 CMLWorker ─informer→ workers ─probe, observe→ CML          workers ─domain.node→ Node, CMLWorker status
 LabletDefinition ─informer→ definitions → content ConfigMap, RuntimeClass
 Pod ─informer→ lablets ─domain.lablet→ claims → CML        lablets ─domain.podstatus→ Pod status
+session event → any replica's inbox ─informer→ the replica with the session's lablet
 Lease ↔ ownership → which workers this replica may act for
 """
 
 import asyncio
 import gc
 import signal
+from collections import Counter as Tally
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -19,10 +21,11 @@ from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass
 from vkprovider.app.health import Page
-from vkprovider.app.metrics import registry_of
 from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
+from vkprovider.controllers.exports import Exports
+from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.membership import Membership
@@ -47,7 +50,7 @@ _GOODBYE_S: Final = 8.0
 class Replica:
     """One replica of the provider."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, *, events_retry_s: float = 600.0) -> None:
         kube = ctx.kube
         self.ctx = ctx
         self.resources: Informer[CustomResource] = Informer(
@@ -106,12 +109,16 @@ class Replica:
             lambda: not self.not_ready(),
             self.keeper,
         )
+        self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
+        self.exports = Exports(ctx, self.workers.items, self.resources.items.get, self.pods.items)
+        self.session_events: Tally[str] = Tally()
         self._met_definitions = False
         self._connect()
 
     def _connect(self) -> None:
         """Say who is told of what."""
         self.pods.add_handler(self.lablets.pod_changed)
+        self.pods.add_handler(self.inbox.pod_changed)
         self.resources.add_handler(self._worker_changed)
         self.node_objects.add_handler(self._node_changed)
         self.definition_resources.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
@@ -161,6 +168,7 @@ class Replica:
             self.pods,
             self.stored,
             self.runtime_classes,
+            self.inbox.objects,
             self.membership.members,
             self.ownership.leases,
         ]
@@ -169,6 +177,10 @@ class Replica:
         """Name what is not known completely yet."""
         missing = [informer.name for informer in self.informers if not informer.synced.is_set()]
         return missing or ([] if self._met_definitions else ["definitions"])
+
+    def unready(self) -> list[str]:
+        """Name why this replica is not ready: what is not known yet, and a Lease that could not be renewed."""
+        return self.not_ready() + (["lease"] if self.ownership.is_fenced else [])
 
     async def _when_synced(self) -> None:
         """Begin with workers and lablets when everything that decisions need is known completely."""
@@ -199,6 +211,7 @@ class Replica:
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "keeper": self.keeper.run(),  # drops what learners left long ago
+            "inbox": self.inbox.run(),  # drops session events that nobody asks for
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             "controllers": self._when_synced(),  # workers, claims, lablets, their ports, definitions
         }
@@ -288,21 +301,26 @@ async def main(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     for name in settings.ignored:
         _log.info("setting accepted and not used", setting=name)
+    page = Page(settings)
+    await page.start()
     connecting = asyncio.create_task(connect(settings))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    if not connecting.done():
+    try:
+        await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if connecting.done():
+            await _serve(settings, connecting.result(), page, stop)
+    finally:
         connecting.cancel()
-        return
-    ctx = connecting.result()
-    replica = Replica(ctx)
-    page = Page(replica, registry_of(replica))
-    await page.start(settings.http_host, settings.http_port)
+        stopping.cancel()
+        await page.stop()
+
+
+async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
+    replica = Replica(ctx, events_retry_s=settings.events_retry_s)
+    page.serve(replica)
     _log.info("started", replica=ctx.replica, installation=ctx.installation, http_port=page.port)
     try:
         await replica.run(stop)
     finally:
-        stopping.cancel()
-        await page.stop()
         await ctx.kube.close()
     _log.info("stopped", replica=ctx.replica)

@@ -138,10 +138,30 @@ class Settings(BaseModel):
     http_host: str = Field(
         "0.0.0.0",  # noqa: S104 (probes come from the node)
         validation_alias="VKPROVIDER_HTTP_HOST",
-        description="Address of the page with /health, /ready and /metrics.",
+        description="Address of the page with probes, metrics, /events and /admin.",
     )
     http_port: int = Field(
         8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."
+    )
+    http_tls_cert: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_HTTP_TLS_CERT",
+        description="PEM file of its certificate, with the chain; read again when it is renewed. Plain HTTP if unset.",
+    )
+    http_tls_key: str | None = Field(
+        None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."
+    )
+    events_secret: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_EVENTS_SECRET",
+        description="What senders of session events must know; several, to change it, separated by blanks. "
+        "No event is taken without.",
+    )
+    events_retry_s: float = Field(
+        600.0,
+        validation_alias="VKPROVIDER_EVENTS_RETRY",
+        ge=0,
+        description="Seconds for which the sender of an event about an unknown session is asked to come again.",
     )
     internal_ip: str | None = Field(
         None,
@@ -220,6 +240,12 @@ class Settings(BaseModel):
             raise ValueError(f"PORT_RANGE_END {self.port_range_end} is below PORT_RANGE_START {self.port_range_start}")
         return self
 
+    @model_validator(mode="after")
+    def _check_tls(self) -> "Settings":
+        if bool(self.http_tls_cert) != bool(self.http_tls_key):
+            raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
+        return self
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the settings; an empty variable counts as unset.
@@ -234,6 +260,11 @@ class Settings(BaseModel):
         """Variables that are set, accepted and without effect, so that nobody waits for one."""
         unused = sorted((NEVER | LATER) & self.model_fields_set)
         return [str(type(self).model_fields[name].validation_alias) for name in unused]
+
+    @property
+    def events_secrets(self) -> list[str]:
+        """Secrets of which a sender of session events must know one."""
+        return self.events_secret.get_secret_value().split() if self.events_secret is not None else []
 
     def limits(self) -> Limits:
         """What decisions depend on."""

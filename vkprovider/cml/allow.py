@@ -21,7 +21,10 @@ LABS_API: Final = AllowList(
         ("GET", _LAB),
         ("DELETE", _LAB),
         *(("PUT", f"{_LAB}/{action}") for action in ("start", "stop", "wipe")),
-        *(("GET", f"{_LAB}/{fact}") for fact in ("state", "check_if_converged", "lab_element_state", "topology")),
+        *(
+            ("GET", f"{_LAB}/{fact}")
+            for fact in ("state", "check_if_converged", "lab_element_state", "topology", "download")
+        ),
         *(("GET", f"{_LAB}/{element}") for element in ("nodes", "interfaces", "links")),
         ("GET", f"{_LAB}/interfaces/{{interface}}"),
         ("GET", f"{_LAB}/links/{{link}}"),

@@ -14,6 +14,7 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "list_labs": "GET /labs",
     "list_all_nodes": "GET /nodes",
     "get_lab": "GET /labs/*",
+    "download_lab": "GET /labs/*/download",
     "delete_lab": "DELETE /labs/*",
     "start_lab": "PUT /labs/*/start",
     "stop_lab": "PUT /labs/*/stop",

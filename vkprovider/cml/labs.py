@@ -57,6 +57,15 @@ class CmlLabsClient:
         """
         return await self._session.fetch("read", f"/labs/{lab_id}", CmlLabDetail)
 
+    async def download_lab(self, lab_id: str) -> bytes:
+        """Get a lab as a topology file in YAML, with the configurations that CML has.
+
+        Raises:
+            NotFound: There is no such lab.
+            OutsideError: As every request.
+        """
+        return (await self._session.request("read", "GET", f"/labs/{lab_id}/download")).body
+
     async def import_lab(self, topology_yaml: str, title: str | None = None) -> str:
         """Import a topology and return the lab id.
 

@@ -111,6 +111,15 @@ class NullLabs:
             node_count=len(self._worker.facts[lab.state]),
         )
 
+    async def download_lab(self, lab_id: str) -> bytes:
+        """Give the topology that was imported.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        return self._worker.lab(lab_id).topology_yaml.encode()
+
     async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
         """Get the nodes of one lab.
 

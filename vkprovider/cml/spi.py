@@ -55,6 +55,10 @@ class Labs(Protocol):
         """Get one lab."""
         ...
 
+    async def download_lab(self, lab_id: str) -> bytes:
+        """Get a lab as a topology file, with the configurations that CML has."""
+        ...
+
     async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
         """Get the nodes of one lab."""
         ...

@@ -55,6 +55,10 @@ class CmlLabs:
         """Get one lab."""
         return await self.labs.get_lab(lab_id)
 
+    async def download_lab(self, lab_id: str) -> bytes:
+        """Get a lab as a topology file."""
+        return await self.labs.download_lab(lab_id)
+
     async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
         """Get the nodes of one lab."""
         nodes = await self.nodes.list_nodes(lab_id)

@@ -67,6 +67,7 @@ class KeyedQueue(Generic[K]):
     Attributes:
         failures_total: Runs that raised.
         runs_total: Runs that ended, however.
+        ended_unix: When the last of them ended (Unix seconds), 0 if none did.
         waited_s: Seconds between a key's being due and its run; `ran_s`: seconds of the runs, by outcome.
         ran_s_of: The same by key, until the key is forgotten; None unless somebody wants it.
     """
@@ -94,6 +95,7 @@ class KeyedQueue(Generic[K]):
         """
         self.failures_total = 0
         self.runs_total = 0
+        self.ended_unix = 0.0
         self.waited_s = Histogram(BRIEF_S)
         self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
         self.ran_s_of: dict[K, Histogram] | None = None
@@ -262,6 +264,7 @@ class KeyedQueue(Generic[K]):
             del self._running[key]
         ended_s = self._now()
         self.runs_total += 1
+        self.ended_unix = time.time()
         if run.again_s != _NEVER_S and (outcome != "error" or run.forgotten):
             self._schedule(key, run.again_s, ended_s)
         if wait_s is not None and not run.forgotten:

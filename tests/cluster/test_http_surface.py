@@ -1,0 +1,335 @@
+"""The page of two replicas as operators, users and the LDS meet it (R000-024, 025, 114, 123…125, C55)."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from tests.support.cluster import Cluster
+from tests.support.extra import SYSTEM
+from tests.support.topologies import definition, deployment
+from tests.support.waiting import until
+from vkprovider.api.objects import ConfigMap
+from vkprovider.domain import inbox
+from vkprovider.domain.inbox import SessionEvents
+from vkprovider.sandbox import Sandbox
+
+SECRET = "the-events-secret"
+RETRY_S = 3600
+EVENTS = f"/api/v1/namespaces/{SYSTEM}/configmaps?labelSelector=vkprovider.io/component=session-events"
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        decoded: dict[str, Any] = json.loads(self.text)
+        return decoded
+
+
+class Surface:
+    """Two replicas of the provider and the tokens of those who ask them."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.cluster = Cluster(sandbox)
+        self.replicas = [sandbox.process(f"provider-{n}").url.removeprefix("http://") for n in (1, 2)]
+        self.tokens: dict[str, str] = {}
+
+    def ask(self, replica: int, path: str, token: str = "", method: str = "GET") -> Answer:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return self.send(replica, method, path, None, headers)
+
+    def send(self, replica: int, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        connection = http.client.HTTPConnection(self.replicas[replica], timeout=10)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.headers), answer.read().decode())
+        finally:
+            connection.close()
+
+    def say(self, replica: int, kind: str, session: str, id_: str, at: datetime | None = None) -> Answer:
+        """Send a session event as the Lab Delivery System does."""
+        event = {
+            "specversion": "1.0",
+            "id": id_,
+            "source": "https://lds",
+            "type": f"session.{kind}",
+            "subject": session,
+        }
+        if at is not None:
+            event["time"] = at.isoformat()
+        headers = {"Content-Type": "application/cloudevents+json", "Authorization": f"Bearer {SECRET}"}
+        return self.send(replica, "POST", "/events", json.dumps(event).encode(), headers)
+
+    def account(self, name: str, role: str, namespace: str = "") -> str:
+        """Make a ServiceAccount, bind a ClusterRole to it, in one namespace or in all; give its token."""
+        kubectl = self.cluster.kubectl
+        kubectl("create", "serviceaccount", name)
+        if role:
+            where = ["rolebinding", name, f"--namespace={namespace}"] if namespace else ["clusterrolebinding", name]
+            kubectl("create", *where, f"--clusterrole={role}", f"--serviceaccount=default:{name}")
+        self.tokens[name] = kubectl("create", "token", name).stdout.strip()
+        return self.tokens[name]
+
+    def rows(self) -> dict[str, SessionEvents]:
+        """Read what the replicas noted, from the API server."""
+        found = [inbox.read(msgspec.convert(o, ConfigMap), self.installation) for o in self.cluster.items(EVENTS)]
+        return {row.session: row for row in found if row is not None}
+
+    @property
+    def installation(self) -> str:
+        found = self.cluster.get("/api/v1/namespaces/kube-system")
+        assert found
+        return str(found["metadata"]["uid"])
+
+
+@pytest.fixture(scope="module")
+def surface(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surface]:
+    settings = {
+        "WORKER_PROBE_SECONDS": "1",
+        "RECONCILE_INTERVAL": "600",
+        "VKPROVIDER_EVENTS_SECRET": SECRET,
+        "VKPROVIDER_EVENTS_RETRY": str(RETRY_S),
+    }
+    directory = tmp_path_factory.mktemp("surface")
+    with Sandbox.up(
+        "surface", directory=directory, workers=2, replicas=2, audit=True, provider_env=settings, tied=True,
+        worker_args=(("--boot-seconds=0.2",),),
+    ) as sandbox:  # fmt: skip
+        made = Surface(sandbox)
+        made.account("nobody", "")
+        made.account("viewer", "view")
+        made.account("chief", "cluster-admin")
+        made.cluster.apply(definition("faced"))
+        until(lambda: made.cluster.get("/apis/node.k8s.io/v1/runtimeclasses/faced"), 10)
+        made.cluster.apply(deployment("faced", "faced", 4))
+        made.cluster.wait_ready("default", 4)
+        yield made
+
+
+# ------------------------------------------------------------------------------------------------ probes
+
+
+def test_r000_123_health_has_the_shape_that_is_known(surface: Surface) -> None:
+    bodies = [surface.ask(n, "/health").json for n in (0, 1)]
+    for body in bodies:
+        assert body["status"] == "healthy"
+        assert body["is_leader"] is True, "each replica owns one of two nodes"
+        when = datetime.strptime(body["last_reconciliation"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        assert timedelta(0) <= datetime.now(UTC) - when < timedelta(seconds=30)
+    assert len({body["instance_id"] for body in bodies}) == 2
+    assert sum(body["instances_managed"] for body in bodies) == 4
+    assert sum(body["instances_running"] for body in bodies) == 4
+    nodes = [node for body in bodies for node in body["owned_nodes"]]
+    assert sorted(nodes) == sorted(worker.name for worker in surface.cluster.workers)
+
+
+def test_r000_124_ready(surface: Surface) -> None:
+    answer = surface.ask(0, "/ready")
+    assert (answer.status, answer.json) == (200, {"ready": True, "missing": []})
+
+
+# ------------------------------------------------------------------------------------------------ who may ask
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/info"), ("GET", "/admin/stats"), ("POST", "/admin/trigger-reconcile"), ("GET", "/labs/x/download")],
+)
+def test_what_is_no_probe_is_for_users_of_the_cluster(surface: Surface, method: str, path: str) -> None:
+    answer = surface.ask(0, path, method=method)
+    assert (answer.status, answer.json["reason"]) == (401, "TokenMissing")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    answer = surface.ask(0, path, "made-up", method=method)
+    assert (answer.status, answer.json["reason"]) == (401, "TokenInvalid")
+    if not path.startswith("/labs"):
+        answer = surface.ask(0, path, surface.tokens["nobody"], method=method)
+        assert (answer.status, answer.json["reason"]) == (403, "NotAllowed")
+        assert path in answer.json["message"]
+        assert "system:serviceaccount:default:nobody" in answer.json["message"]
+
+
+def test_r000_124_info_and_stats_are_for_who_may_view(surface: Surface) -> None:
+    token = surface.tokens["viewer"]
+    assert surface.ask(0, "/info", token).json["namespace"] == SYSTEM
+    stats = [surface.ask(n, "/admin/stats", token).json for n in (0, 1)]
+    assert sum(s["claims"] for s in stats) == 4
+    assert sum(s["lablets_by_state"].get("READY", 0) for s in stats) == 4
+    assert sum(s["steps"]["IMPORT"] for s in stats) >= 4
+    assert surface.ask(0, "/admin/trigger-reconcile", token, "POST").status == 403
+
+
+def test_r000_125_a_pass_is_started_now(surface: Surface) -> None:
+    """Nothing changes and nobody looks again for ten minutes, unless somebody asks."""
+    token = surface.tokens["chief"]
+
+    def runs() -> int:
+        return int(surface.ask(0, "/admin/stats", token).json["queues"]["lablets"]["runs"])
+
+    before, managed = runs(), surface.ask(0, "/health").json["instances_managed"]
+    answer = surface.ask(0, "/admin/trigger-reconcile", token, "POST")
+    assert answer.status == 202
+    assert answer.json == {"triggered": True, "workers": 1, "lablets": managed, "definitions": 1}
+    until(lambda: runs() >= before + managed, 5, "no pass was made")
+    assert surface.ask(0, "/admin/trigger-reconcile", token).status == 405
+
+
+def test_reviews_are_remembered(surface: Surface) -> None:
+    """However often a dashboard asks, the API server hears of it every few seconds."""
+    token = surface.account("dashboard", "view")
+    for _ in range(30):
+        assert surface.ask(0, "/admin/stats", token).status == 200
+    lines = [json.loads(line) for line in surface.cluster.sandbox.layout.audit_log.read_text().splitlines()]
+    reviews = [line["objectRef"]["resource"] for line in lines if line["verb"] == "create"
+               and line["objectRef"]["resource"] == "tokenreviews"]  # fmt: skip
+    assert 1 <= len(reviews) < 25
+
+
+# ------------------------------------------------------------------------------------------------ labs as files
+
+
+def test_r000_114_any_replica_hands_out_any_lab(surface: Surface) -> None:
+    editor = surface.account("editor", "edit", "default")
+    for pod in surface.cluster.pods("default"):
+        lab = surface.cluster.lab_of(pod)
+        assert lab
+        for key in (lab["id"], pod["metadata"]["uid"]):
+            for replica in (0, 1):
+                path = f"/labs/{key}/download"
+                # Another replica knows a new lab's id a few seconds later.
+                until(lambda n=replica, path=path: surface.ask(n, path, editor).status != 503, 10)  # type: ignore[misc]
+                answer = surface.ask(replica, path, editor)
+                assert answer.status == 200, answer.text
+                assert answer.headers["Content-Type"].startswith("application/yaml")
+                assert pod["metadata"]["name"] in answer.headers["Content-Disposition"]
+                topology = yaml.safe_load(answer.text)
+                assert topology["lab"]["title"] == lab["lab_title"]
+                assert [node["label"] for node in topology["nodes"]] == ["h0"]
+
+
+def test_a_lab_is_handed_out_to_who_may_have_it(surface: Surface) -> None:
+    """Rights are those of the namespace that the claim names: neither `view` nor `edit` elsewhere is one."""
+    surface.cluster.kubectl("create", "namespace", "elsewhere")
+    stranger = surface.account("stranger", "edit", "elsewhere")
+    pod = surface.cluster.pods("default")[0]
+    lab = surface.cluster.lab_of(pod)
+    assert lab
+    for token in (surface.tokens["viewer"], stranger):
+        answer = surface.ask(0, f"/labs/{lab['id']}/download", token)
+        assert (answer.status, answer.json["reason"]) == (403, "NotAllowed")
+        assert (
+            f"lablets.vkprovider.io/download {pod['metadata']['name']} in namespace default" in answer.json["message"]
+        )
+    answer = surface.ask(0, "/labs/4711/download", stranger)
+    assert (answer.status, answer.json["reason"]) == (404, "LabUnknown")
+
+
+def test_a_forged_report_opens_no_lab(surface: Surface) -> None:
+    """Who may edit pods somewhere reports another's lab as theirs; the claim knows better."""
+    pod = surface.cluster.pods("default")[0]
+    lab = surface.cluster.lab_of(pod)
+    assert lab
+    forger = surface.account("forger", "edit", "kube-public")
+    node = pod["spec"]["nodeName"]
+    forged = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "forged", "annotations": {"vkprovider.io/lab-id": lab["id"]}},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "x", "image": "x"}],
+            "tolerations": [{"operator": "Exists"}],
+        },
+    }
+    surface.cluster.kubectl("create", "serviceaccount", "default", "--namespace=kube-public", check=False)
+    surface.cluster.apply(forged, namespace="kube-public")
+    for replica in (0, 1):
+        assert surface.ask(replica, f"/labs/{lab['id']}/download", forger).status == 403
+    surface.cluster.kubectl("delete", "pod", "forged", "--namespace=kube-public")
+
+
+# ------------------------------------------------------------------------------------------------ session events
+
+
+def report(surface: Surface, session: str) -> None:
+    """Have a Pod report a session, as its owner will."""
+    pod = surface.cluster.pods("default")[0]
+    path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
+    surface.cluster.patch(path, {"metadata": {"annotations": {"vkprovider.io/lds-session-id": session}}})
+    until(lambda: surface.say(0, "paused", session, "warm-up").status == 202)
+
+
+def test_event_reaches_every_replica_whoever_receives_it(surface: Surface) -> None:
+    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    report(surface, "s-known")
+    until(lambda: surface.say(1, "started", "s-known", "e-1", at).status == 202, what="the other one does not know it")
+    assert surface.rows()["s-known"].started == int(at.timestamp())
+    token = surface.tokens["viewer"]
+    for replica in (0, 1):
+        until(lambda n=replica: surface.ask(n, "/admin/stats", token).json["sessions_in_inbox"] >= 1)  # type: ignore[misc]
+
+
+def test_twice_late_and_out_of_order_change_nothing(surface: Surface) -> None:
+    start, end = datetime(2026, 1, 31, 12, tzinfo=UTC), datetime(2026, 1, 31, 14, tzinfo=UTC)
+    report(surface, "s-order")
+    until(lambda: surface.say(1, "ended", "s-order", "e-2", end).status == 202)
+    for replica in (0, 1, 1, 0):
+        surface.say(replica, "started", "s-order", "e-1", start)
+        answer = surface.say(replica, "ended", "s-order", "e-2", end)
+        assert (answer.status, answer.json["outcome"]) == (202, "duplicate")
+    surface.say(0, "started", "s-order", "e-3", end)
+    row = surface.rows()["s-order"]
+    assert (row.started, row.ended) == (int(start.timestamp()), int(end.timestamp()))
+    found = [o for o in surface.cluster.items(EVENTS) if inbox.object_name("s-order") == o["metadata"]["name"]]
+    assert len(found) == 1
+
+
+def test_unknown_session_is_noted_and_its_sender_asked_to_come_again(surface: Surface) -> None:
+    answer = surface.say(0, "started", "s-early", "e-1")
+    assert (answer.status, answer.json["outcome"]) == (503, "unknown-session")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert surface.rows()["s-early"].started
+    assert surface.say(1, "started", "s-early", "e-1").status == 503
+    report(surface, "s-early")
+    until(lambda: surface.say(0, "started", "s-early", "e-1").json == {"outcome": "duplicate"})
+
+
+def test_a_user_of_the_cluster_is_no_lds(surface: Surface) -> None:
+    body = json.dumps({"specversion": "1.0", "id": "1", "source": "x", "type": "session.started", "subject": "s-evil"})
+    headers = {"Content-Type": "application/cloudevents+json"}
+    for token in ("", surface.tokens["chief"]):
+        sent = headers | ({"Authorization": f"Bearer {token}"} if token else {})
+        assert surface.send(0, "POST", "/events", body.encode(), sent).status == 401
+    assert "s-evil" not in surface.rows()
+
+
+# ------------------------------------------------------------------------------------------------ an outage
+
+
+def test_liveness_survives_the_api_server_and_readiness_does_not(surface: Surface) -> None:
+    sandbox = surface.cluster.sandbox
+    sandbox.stop("kube-apiserver")
+    try:
+        until(lambda: surface.ask(0, "/ready").status == 503, 20, "ready although no Lease could be renewed")
+        assert surface.ask(0, "/ready").json["missing"] == ["lease"]
+        health = surface.ask(0, "/health")
+        assert (health.status, health.json["status"]) == (200, "fenced")
+        assert surface.ask(0, "/info", "never-seen").json["reason"] == "ApiServerUnavailable"
+        assert surface.say(0, "started", "s-outage", "e-1").json["outcome"] == "failed"
+        assert surface.ask(0, "/metrics").status == 200
+    finally:
+        sandbox.start("kube-apiserver")
+    until(lambda: surface.ask(0, "/ready").status == 200, 30, "not ready again")
+    assert surface.say(0, "started", "s-outage", "e-1").json["outcome"] == "unknown-session"
+    surface.cluster.wait_ready("default", 4)

@@ -1,0 +1,112 @@
+"""The page before the API server has answered, and its certificate."""
+
+import os
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import trustme
+
+from vkprovider.api.errors import InputError
+from vkprovider.app.health import Page
+from vkprovider.app.settings import Settings
+from vkprovider.labs import tls
+
+ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_ID": "replica-a"}
+
+
+def settings(**more: str) -> Settings:
+    return Settings.from_environment(ENVIRONMENT | more).model_copy(update={"http_port": 0})
+
+
+@pytest.fixture
+async def early() -> AsyncIterator[str]:
+    page = Page(settings())
+    await page.start()
+    yield f"http://127.0.0.1:{page.port}"
+    await page.stop()
+
+
+async def test_a_replica_without_an_api_server_lives_and_is_not_ready(early: str) -> None:
+    async with aiohttp.ClientSession(early) as session:
+        async with session.get("/health") as answer:
+            assert answer.status == 200
+            assert await answer.json() == {
+                "status": "starting",
+                "is_leader": False,
+                "instance_id": "replica-a",
+                "last_reconciliation": None,
+                "instances_managed": 0,
+                "instances_running": 0,
+                "owned_nodes": [],
+            }
+        async with session.get("/ready") as answer:
+            assert (answer.status, await answer.json()) == (503, {"ready": False, "missing": ["api-server"]})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/info"),
+        ("GET", "/metrics"),
+        ("GET", "/admin/stats"),
+        ("POST", "/admin/trigger-reconcile"),
+        ("GET", "/labs/x/download"),
+        ("POST", "/events"),
+    ],
+)
+async def test_whatever_needs_the_cluster_is_asked_to_come_again(early: str, method: str, path: str) -> None:
+    async with aiohttp.ClientSession(early) as session, session.request(method, path) as answer:
+        assert (answer.status, (await answer.json())["reason"]) == (503, "Starting")
+        assert "Retry-After" in answer.headers
+
+
+def write(directory: Path, authority: trustme.CA) -> dict[str, str]:
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = directory / "tls.crt", directory / "tls.key"
+    for path, data in (
+        (certificate, b"".join(c.bytes() for c in issued.cert_chain_pems)),
+        (key, issued.private_key_pem.bytes()),
+    ):
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(data)
+        fresh.rename(path)
+    return {"VKPROVIDER_HTTP_TLS_CERT": str(certificate), "VKPROVIDER_HTTP_TLS_KEY": str(key)}
+
+
+async def reachable(port: int, authority: trustme.CA) -> bool:
+    context, url = ssl.create_default_context(), f"https://127.0.0.1:{port}/health"
+    authority.configure_trust(context)
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as answer:
+            return answer.status == 200
+    except aiohttp.ClientSSLError:
+        return False
+
+
+async def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "_LOOK_EVERY_S", 0.0)
+    old, new = trustme.CA(), trustme.CA()
+    page = Page(settings(**write(tmp_path, old)))
+    await page.start()
+    try:
+        assert await reachable(page.port, old)
+        assert not await reachable(page.port, new)
+        write(tmp_path, new)
+        os.utime(tmp_path / "tls.crt", ns=(1, 1))  # clocks of file systems are coarse
+        assert await reachable(page.port, new)
+        (tmp_path / "tls.key").write_text("half of")
+        assert await reachable(page.port, new)
+    finally:
+        await page.stop()
+
+
+def test_a_certificate_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> None:
+    given = write(tmp_path, trustme.CA())
+    (tmp_path / "tls.crt").write_text("no certificate")
+    with pytest.raises(InputError, match="VKPROVIDER_HTTP_TLS_CERT"):
+        Page(settings(**given))
+    with pytest.raises(ValueError, match="neither"):
+        settings(VKPROVIDER_HTTP_TLS_CERT="x")
