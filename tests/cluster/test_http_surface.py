@@ -1,8 +1,12 @@
 """The page of two replicas as operators, users and the LDS meet it (R000-024, 025, 114, 123…125, C55)."""
 
+import asyncio
+import dataclasses
 import http.client
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,8 +20,12 @@ from tests.support.extra import SYSTEM
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider.api.objects import ConfigMap
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.inbox import Inbox
 from vkprovider.domain import inbox
 from vkprovider.domain.inbox import SessionEvents
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
 from vkprovider.sandbox import Sandbox
 
 SECRET = "the-events-secret"
@@ -312,6 +320,76 @@ def test_a_user_of_the_cluster_is_no_lds(surface: Surface) -> None:
         sent = headers | ({"Authorization": f"Bearer {token}"} if token else {})
         assert surface.send(0, "POST", "/events", body.encode(), sent).status == 401
     assert "s-evil" not in surface.rows()
+
+
+def test_events_that_reach_both_replicas_at_once_are_all_noted(surface: Surface) -> None:
+    sessions = [f"s-burst-{n}" for n in range(20)]
+    kinds = [(session, kind) for session in sessions for kind in ("started", "ended")]
+    with ThreadPoolExecutor(16) as pool:
+        said = [
+            pool.submit(surface.say, replica, kind, session, f"{kind}-1")
+            for session, kind in kinds
+            for replica in (0, 1)
+        ]
+        assert {answer.result().json["outcome"] for answer in said} == {"unknown-session"}
+    rows = surface.rows()
+    assert [s for s in sessions if not (rows[s].started and rows[s].ended)] == []
+
+
+@pytest.fixture
+async def third(surface: Surface) -> AsyncIterator[Inbox]:
+    """The inbox of one more replica."""
+    kube = await KubeClient.connect(kubeconfig=str(surface.cluster.sandbox.kubeconfig))
+    events = EventRecorder(kube, component="test", instance="third")
+    made = Inbox(Context(kube, events, surface.installation, "third", SYSTEM), lambda: True)
+    running = asyncio.create_task(made.objects.run())
+    await made.objects.synced.wait()
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await kube.close()
+
+
+async def eventually(predicate: Callable[[], object]) -> None:
+    async with asyncio.timeout(15):
+        while not predicate():  # noqa: ASYNC110 (what is awaited has no event)
+            await asyncio.sleep(0.02)
+
+
+async def test_owner_hears_takes_and_drops(surface: Surface, third: Inbox) -> None:
+    heard: list[str] = []
+    third.changed = heard.append
+    await asyncio.to_thread(surface.say, 0, "started", "s-taken", "e-1")
+    await eventually(lambda: "s-taken" in heard)
+    before = third.of("s-taken")
+    assert before is not None
+    assert before.started
+    await asyncio.to_thread(surface.say, 1, "ended", "s-taken", "e-2")
+    await third.drop(before)  # what was taken is not all that was said: nothing is lost, whoever is faster
+    await eventually(lambda: (row := third.of("s-taken")) is not None and row.ended)
+    row = third.of("s-taken")
+    assert row is not None
+    await third.drop(row)
+    await eventually(lambda: third.of("s-taken") is None)
+    assert "s-taken" not in surface.rows()
+    answer = await asyncio.to_thread(surface.say, 1, "ended", "s-taken", "e-2")
+    assert answer.json["outcome"] == "duplicate", "it was noted once, and has been taken"
+    assert "s-taken" not in surface.rows()
+
+
+async def test_sessions_that_nobody_knows_are_listed_and_dropped_after_a_day(surface: Surface, third: Inbox) -> None:
+    await asyncio.to_thread(surface.say, 0, "started", "s-stray", "e-1")
+    await eventually(lambda: third.of("s-stray"))
+    assert "s-stray" in {row.session for row in third.strays()}
+    assert "s-stray" not in {row.session for row in third.strays(older_s=3600)}
+    third.claimed = lambda session: session == "s-stray"
+    assert "s-stray" not in {row.session for row in third.strays()}
+    third.claimed = lambda _: False
+    await third.prune()
+    assert "s-stray" in surface.rows()
+    third._ctx = dataclasses.replace(third._ctx, wall=lambda: time.time() + inbox.KEEP_S + 60)
+    await third.prune()
+    assert "s-stray" not in surface.rows()
 
 
 # ------------------------------------------------------------------------------------------------ an outage
