@@ -67,10 +67,10 @@ class Surface:
             connection.close()
 
     def say(self, replica: int, kind: str, session: str, id_: str, at: datetime | None = None) -> Answer:
-        """Send a session event as the Lab Delivery System does."""
+        """Send a session event as the Lab Delivery System does; `id_` tells the events of one session apart."""
         event = {
             "specversion": "1.0",
-            "id": id_,
+            "id": f"{session}/{id_}",
             "source": "https://lds",
             "type": f"session.{kind}",
             "subject": session,
