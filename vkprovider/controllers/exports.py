@@ -98,7 +98,7 @@ class Exports:
             raw = await ctx.kube.get(f"/api/v1/namespaces/{ctx.namespace}/configmaps/{names.claims_name(worker)}")
         except NotFound:
             return {}
-        return claims.read(_decoder.decode(raw), worker=worker, installation=ctx.installation)
+        return claims.read(_decoder.decode(raw), worker=worker, installation=ctx.installation).claims
 
     async def fetch(self, found: Found) -> bytes:
         """Fetch a lab as YAML, with the configurations that CML has of it.
