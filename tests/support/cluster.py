@@ -27,7 +27,7 @@ class Cluster:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        self.workers = [Simulator(worker) for worker in sandbox.workers]
+        self.workers = [Simulator(worker) for worker in sandbox.workers if worker.port]
         self.provider_url = sandbox.process("provider-1").url
         pki = sandbox.layout.pki
         self._context = ssl.create_default_context(cafile=str(pki / "server-ca.crt"))

@@ -1,10 +1,11 @@
 """The null backend: labs in a dict, every operation done when it returns. For measuring the bridge itself.
 
-A null worker is a name within this process; its labs outlive the handles opened on it.
+A null worker is a name within this process; its labs outlive the handles opened on it. Another process that takes the
+worker over knows its labs from the claims (`recall`), so that replicas may come and go as with a real worker.
 """
 
-import itertools
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -31,7 +32,7 @@ class NullWorker:
     """The labs of one null worker.
 
     Args:
-        name: For the lab ids.
+        name: Its own.
         nodes: (label, node definition) of the nodes that every lab has, whatever its topology says.
     """
 
@@ -42,7 +43,6 @@ class NullWorker:
             lab_state: tuple(NodeFact(label, label, definition, state) for label, definition in nodes)
             for lab_state, state in _NODE_STATE.items()
         }
-        self._numbers = itertools.count(1)
 
     def lab(self, lab_id: str) -> _NullLab:
         """Get a lab.
@@ -57,7 +57,7 @@ class NullWorker:
 
     def add(self, title: str, topology_yaml: str) -> str:
         """Add a lab and return its id."""
-        lab_id = f"{self.name}-{next(self._numbers)}"
+        lab_id = str(uuid.uuid4())
         self.labs[lab_id] = _NullLab(title, topology_yaml)
         return lab_id
 
@@ -185,6 +185,12 @@ class NullLabs:
         """Find nothing."""
         self._check()
         return {}, {}
+
+    def recall(self, labs: Mapping[str, bool]) -> None:
+        """Have exactly these labs: whoever acted for the worker before may have been another process."""
+        self._worker.labs = {
+            lab_id: _NullLab("", "", "STARTED" if started else "DEFINED_ON_CORE") for lab_id, started in labs.items()
+        }
 
     async def close(self) -> None:
         """Do nothing: the labs belong to the worker."""

@@ -1,6 +1,6 @@
 """The seam between the controllers and a CML worker."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -92,6 +92,10 @@ class Labs(Protocol):
 
         A node that cannot be extracted stops no other; only what the guard raises is raised.
         """
+        ...
+
+    def recall(self, labs: Mapping[str, bool]) -> None:
+        """Hear which labs the claims name, and whether they were started; for a backend that keeps none elsewhere."""
         ...
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """`Labs` of a CML worker: the clients behind the seam."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.api.errors import NotFound, OutsideError
@@ -116,6 +117,9 @@ class CmlLabs:
             if node.label == label:
                 return node.id
         raise NotFound(f"lab {lab_id} has no node {label!r}")
+
+    def recall(self, labs: Mapping[str, bool]) -> None:
+        """Do nothing: CML knows its labs."""
 
     async def close(self) -> None:
         """Close the connections."""

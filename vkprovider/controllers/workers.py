@@ -304,6 +304,7 @@ class Workers:
         except (InputError, OutsideError):
             await labs.close()
             raise
+        labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
         worker = Worker(name, spec, claims, labs, LabFinder(ctx, name, labs), guard, stats)
         self.items[name] = worker
         self.met(worker)

@@ -104,6 +104,18 @@ async def test_null_labs_outlive_their_handle() -> None:
     assert await open_labs("null://other", nobody).list_labs() == []
 
 
+async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
+    labs = open_labs("null://taken-over", nobody)
+    gone = await labs.import_lab("", "t")
+    labs.recall({"running": True, "imported": False})
+    assert {lab: facts[0].state for lab, facts in (await labs.list_all_nodes()).items()} == {
+        "running": "BOOTED",
+        "imported": "DEFINED_ON_CORE",
+    }
+    with pytest.raises(NotFound):
+        await labs.start_lab(gone)
+
+
 async def test_null_labs_may_have_given_nodes() -> None:
     labs = NullLabs(NullWorker("w", nodes=(("r1", "iosv"), ("r2", "iosv"))))
     lab = await labs.import_lab("", "t")
