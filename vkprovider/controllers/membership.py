@@ -49,9 +49,7 @@ class Membership:
     def __init__(self, ctx: Context) -> None:
         ttl_s = ctx.tuning.lease_ttl_s
         self._ctx = ctx
-        self._renew_s = ttl_s / 5
-        self._gone_s = ttl_s * 2 / 3
-        self._fence_s = ttl_s * 8 / 15
+        self._times = leases.times(ttl_s)
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
         self._lease: Lease | None = None
         self._renew_began_at = -1e9
@@ -70,7 +68,7 @@ class Membership:
     @property
     def is_fenced(self) -> bool:
         """Whether this replica must not act: it could not say that it lives for too long."""
-        return leases.fenced(self._renew_began_at, self._ctx.now(), self._fence_s)
+        return leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
 
     # --------------------------------------------------------------------------------------------- the others
 
@@ -94,8 +92,8 @@ class Membership:
 
     def is_gone(self, replica: str) -> bool:
         """Tell whether a replica has ended, or has been silent for so long that it counts as gone."""
-        seen = self._seen.get(replica)
-        return seen is None or self._ctx.now() - max(seen.at, self._listening_since) >= self._gone_s
+        since, gone_s = self._listening_since, self._times.gone_s
+        return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
 
     async def end(self, replica: str) -> bool:
         """End the membership of a replica that counts as gone; False if it turns out to live.
@@ -103,11 +101,11 @@ class Membership:
         Raises:
             OutsideError: The API server was no help.
         """
-        seen = self._seen.get(replica)
-        if seen is None:
-            return True
         if not self.is_gone(replica):
             return False
+        seen = self._seen.get(replica)
+        if seen is None:
+            return not await self._turned_up(replica)
         try:
             await self._ctx.kube.delete(
                 f"{self._path}/{MEMBER_PREFIX}{replica}", resource_version=seen.resource_version, urgent=True
@@ -115,10 +113,34 @@ class Membership:
         except NotFound:
             return True
         except Conflict:  # it lives, and our watch is late: listen anew
-            self._seen[replica] = Seen(seen.resource_version, self._ctx.now())
+            self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
             return False
         _log.info("ended the membership of a silent replica", replica=replica)
         return True
+
+    async def end_all_gone(self) -> None:
+        """End the memberships of all who are gone; of one who had no node nobody else does.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        for replica in [replica for replica in self._seen if self.is_gone(replica)]:
+            if replica != self._ctx.replica:
+                await self.end(replica)
+
+    async def _turned_up(self, replica: str) -> bool:
+        """Ask for a replica whose membership we do not know: it may have come, and our watch be late."""
+        try:
+            answer = await self._ctx.kube.get(f"{self._path}/{MEMBER_PREFIX}{replica}", urgent=True)
+        except NotFound:
+            return False
+        self._member_changed(None, _decoder.decode(answer))
+        return True
+
+    @property
+    def lease_age_s(self) -> float | None:
+        """How long ago the last renewal that went through began; None if this replica is no member."""
+        return None if self._lease is None else self._ctx.now() - self._renew_began_at
 
     # --------------------------------------------------------------------------------------------- this one
 
@@ -132,11 +154,13 @@ class Membership:
             except OutsideError as error:
                 _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
             else:
-                if began - self._renew_began_at >= self._fence_s:  # we were not listening to the others either
+                if began - self._renew_began_at >= self._times.fence_s:  # we were not listening to the others either
                     self._listening_since = self._ctx.now()
                     self.changed()
                 self._renew_began_at = began
-            await asyncio.sleep(max(0.1, self._renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began)))
+            await asyncio.sleep(
+                max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
+            )
 
     async def run_fence(self) -> None:
         """Tell when this replica must stop acting, and when it may (go on)."""
@@ -148,7 +172,7 @@ class Membership:
             elif not acting and not self.is_fenced:
                 self.resumed()
             acting = not self.is_fenced
-            left_s = self._renew_began_at + self._fence_s - self._ctx.now()
+            left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
             await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
 
     async def _renew(self) -> None:
@@ -166,15 +190,15 @@ class Membership:
         path = f"{self._path}/{name}"
         try:
             if self._lease is None:
-                answer = await ctx.kube.create(self._path, raw, timeout_s=self._renew_s, urgent=True)
+                answer = await ctx.kube.create(self._path, raw, timeout_s=self._times.renew_s, urgent=True)
             else:
-                answer = await ctx.kube.replace(path, raw, timeout_s=self._renew_s, urgent=True)
+                answer = await ctx.kube.replace(path, raw, timeout_s=self._times.renew_s, urgent=True)
         except NotFound:  # somebody thought us gone: our nodes may be theirs, and we are nobody until we are back
             self._lease, self._renew_began_at = None, -1e9
             self.ended()
             raise
         except Conflict:
-            self._lease = _decoder.decode(await ctx.kube.get(path, timeout_s=self._renew_s, urgent=True))
+            self._lease = _decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True))
             raise
         self._lease = _decoder.decode(answer)
 

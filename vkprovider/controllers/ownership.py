@@ -22,7 +22,7 @@ from vkprovider.controllers.membership import Membership
 from vkprovider.domain import lease as leases
 from vkprovider.domain import shard
 from vkprovider.domain.lease import Verdict
-from vkprovider.domain.shard import Duty
+from vkprovider.domain.shard import Duty, View
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
@@ -139,12 +139,12 @@ class Ownership:
     def _plan(self) -> None:
         now, me = self._ctx.now(), self._ctx.replica
         living = self._membership.living()
-        owners = {worker: self._owner(worker, living) for worker in self._workers()}
-        self.planned = shard.plan(living, owners)
+        view = self.view(living)
+        self.planned = shard.plan(living, view.owners)
         leads, before = min(living, default="") == me, self.leads
         self.leads = leads
-        self._free_since = {w: self._free_since.get(w, now) for w, owner in owners.items() if owner is None}
-        duties = {worker: self.duty(worker) for worker in owners}
+        self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
+        duties = {worker: self.duty(worker) for worker in view.owners}
         old, self._duties = self._duties, duties
         for worker, duty in duties.items():
             if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
@@ -154,13 +154,26 @@ class Ownership:
         if me in living:
             self.settled.set()
 
-    def _owner(self, worker: str, living: Collection[str]) -> str | None:
-        """Tell who that lives has a worker."""
-        if worker in self.epochs:
-            return self._ctx.replica
-        lease = self.leases.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
-        holder = lease.spec.holder_identity if lease is not None else None
-        return holder if holder in living and holder != self._ctx.replica else None
+    def view(self, living: Collection[str]) -> View:
+        """Tell who has what, as far as is known here."""
+        found = {worker: self._known(worker) for worker in self._workers()}
+        holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
+        return shard.view(self._ctx.replica, mine=self.epochs, holders=holders, living=living)
+
+    @property
+    def imbalance(self) -> int:
+        """How many nodes the replica with most has more than the one with least."""
+        living = self._membership.living()
+        return shard.imbalance(living, self.view(living).owners)
+
+    @property
+    def oldest_renewal_s(self) -> float:
+        """How long ago the Lease of a node of ours was renewed, of the one that has waited longest."""
+        return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
+
+    def _known(self, worker: str) -> Lease | None:
+        """Give a node's Lease as last seen."""
+        return self.leases.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
 
     def duty(self, worker: str) -> Duty:
         """Tell what this replica has to do about a node now."""
@@ -214,7 +227,7 @@ class Ownership:
             return False
         if verdict is Verdict.TAKE and holder and not await self._membership.end(holder):
             return False
-        if not await self._write(worker, lease, uid):
+        if not await self._write(worker, lease, uid, anew=True):
             return False
         if verdict is Verdict.TAKE and holder:
             self._ctx.counters.takeovers += 1
@@ -224,7 +237,9 @@ class Ownership:
             self._ctx.events.emit(ref, "Warning", "TakenOver", note, guard=self.guard(worker))
         return True
 
-    async def _write(self, worker: str, old: Lease | None, uid: str, *, holder: str | None = None) -> bool:
+    async def _write(
+        self, worker: str, old: Lease | None, uid: str, *, holder: str | None = None, anew: bool = False
+    ) -> bool:
         name = names.node_name(worker)
         owner = {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": worker, "uid": uid}
         body = leases.body(
@@ -234,6 +249,7 @@ class Ownership:
             old=old,
             now=datetime.now(UTC),
             seconds=leases.NODE_LEASE_SECONDS,
+            anew=anew,
             metadata={
                 "labels": {names.LABEL_MANAGED_BY: names.MANAGER},
                 "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
@@ -254,7 +270,9 @@ class Ownership:
             self._lose(worker, "its Lease was written by somebody else")
             return False
         lease = _decoder.decode(answer)
-        if lease.spec.holder_identity == self._ctx.replica and not self.is_fenced:
+        known = self._known(worker)
+        overtaken = known is not None and _epoch(known) > _epoch(lease)  # the news of it was quicker than our answer
+        if lease.spec.holder_identity == self._ctx.replica and not overtaken and not self.is_fenced:
             self._held[worker] = lease
             self._renewed_at[worker] = began
             self.epochs[worker] = _epoch(lease)
@@ -272,6 +290,7 @@ class Ownership:
         """Renew the Leases of our nodes, slowly: the stock node controller only wants to see them change."""
         while True:
             await asyncio.sleep(1.0)
+            await self._clear_up()
             due = self._ctx.now() - self._node_renew_s
             for worker, lease in list(self._held.items()):
                 if self._renewed_at[worker] > due or self.is_fenced or self._held.get(worker) is not lease:
@@ -281,6 +300,15 @@ class Ownership:
                 except (OutsideError, Fenced) as error:
                     self._renewed_at[worker] += _RENEW_AGAIN_S
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
+
+    async def _clear_up(self) -> None:
+        """End what is left of replicas that are gone, if this one leads."""
+        if not self.leads or self.is_fenced:
+            return
+        try:
+            await self._membership.end_all_gone()
+        except OutsideError as error:
+            _log.warning("cannot end the membership of a replica that is gone", error=str(error))
 
     # --------------------------------------------------------------------------------------------- letting go
 

@@ -34,10 +34,56 @@ class Seen:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long a member's silence means what; all of it follows from one promise, see `times`.
+
+    Attributes:
+        renew_s: How often a replica says that it lives.
+        fence_s: For how long it may act after the start of the last time that it could.
+        gone_s: How long others wait before they think it gone; the difference is for clocks that run apart.
+    """
+
+    renew_s: float
+    fence_s: float
+    gone_s: float
+
+
+def times(ttl_s: float) -> Times:
+    """Derive the times of membership from the promise: nodes of a dead replica are taken over within `ttl_s`.
+
+    >>> times(15.0)
+    Times(renew_s=3.0, fence_s=8.0, gone_s=10.0)
+    """
+    return Times(renew_s=ttl_s / 5, fence_s=ttl_s * 8 / 15, gone_s=ttl_s * 2 / 3)
+
+
+def gone(seen: Seen | None, now: float, *, listening_since: float, gone_s: float) -> bool:
+    """Tell whether a member that was last seen so is to be thought gone.
+
+    Args:
+        seen: None if it has no membership.
+        now: The observer's clock.
+        listening_since: Since when the observer's own renewals have gone through: before, it was not listening.
+        gone_s: How long a silence must be.
+    """
+    return seen is None or now - max(seen.at, listening_since) >= gone_s
+
+
 def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
     """Note a Lease; its time moves only when its resourceVersion does."""
     version = lease.metadata.resource_version
     return seen if seen is not None and seen.resource_version == version else Seen(version, now)
+
+
+def heard(seen: Seen, now: float) -> Seen:
+    """Note that a member lives, of which the watch has told nothing yet: it listens anew from now.
+
+    Args:
+        seen: What is known of it by now: the watch may have told since the question was asked.
+        now: The observer's clock.
+    """
+    return Seen(seen.resource_version, now)
 
 
 def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> Verdict:
@@ -76,9 +122,17 @@ def renew_time(last: str | None, now: datetime) -> str:
 
 
 def body(
-    *, name: str, namespace: str, holder: str, old: Lease | None, now: datetime, seconds: int, metadata: dict[str, Any]
+    *,
+    name: str,
+    namespace: str,
+    holder: str,
+    old: Lease | None,
+    now: datetime,
+    seconds: int,
+    metadata: dict[str, Any],
+    anew: bool = False,
 ) -> dict[str, Any]:
-    """Make a Lease held by `holder`; the epoch grows when the holder changes.
+    """Make a Lease held by `holder`; the epoch grows when the holder changes, or takes it anew.
 
     Args:
         name: The Lease's name.
@@ -88,9 +142,10 @@ def body(
         now: The wall clock.
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
+        anew: The holder takes it; who held it before under the same name was an earlier process.
     """
     spec = old.spec if old is not None else None
-    same = spec is not None and spec.holder_identity == holder
+    same = spec is not None and spec.holder_identity == holder and not anew
     transitions = (spec.lease_transitions or 0) if spec is not None else 0
     renewed = renew_time(spec.renew_time if spec is not None else None, now)
     meta = {"name": name, "namespace": namespace, **metadata}

@@ -7,7 +7,9 @@ A replica whose turn it is may fail to come. So a node that its planned owner le
 those who have least try first (seed 004's workload levels).
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -53,6 +55,49 @@ def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[st
         for _ in range(quota[replica] - len(workers)):
             planned[next(left)] = replica
     return dict(sorted(planned.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Who has what, as one replica sees it.
+
+    Attributes:
+        owners: Who that lives has a worker: every worker's, None if nobody.
+        free: Workers for which nobody acts.
+    """
+
+    owners: dict[str, str | None]
+    free: frozenset[str]
+
+
+def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], living: Collection[str]) -> View:
+    """See who has what.
+
+    Args:
+        me: This replica.
+        mine: The workers that it acts for.
+        holders: Every worker, and whom its Lease names.
+        living: The replicas that live.
+
+    A Lease with this replica's name that it does not act for is that of an earlier process of the same name: in the
+    plan it counts as its own, so that nothing moves, but it is free.
+
+    >>> seen = view("me", mine=["a"], holders={"a": "me", "b": "me", "c": "dead", "d": "you"}, living=["me", "you"])
+    >>> seen.owners, sorted(seen.free)
+    ({'a': 'me', 'b': 'me', 'c': None, 'd': 'you'}, ['b', 'c'])
+    """
+    owners = {w: me if w in mine else (holder if holder in living else None) for w, holder in holders.items()}
+    return View(owners, frozenset(w for w, owner in owners.items() if w not in mine and owner in {None, me}))
+
+
+def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> int:
+    """Tell how many nodes the replica with most has more than the one with least; 1 at most is balanced.
+
+    >>> imbalance(["a", "b"], {"w1": "a", "w2": "a", "w3": None})
+    2
+    """
+    loads = Counter(owner for owner in owners.values() if owner is not None)
+    return max((loads[replica] for replica in replicas), default=0) - min((loads[r] for r in replicas), default=0)
 
 
 def duty(

@@ -23,7 +23,7 @@ def held(holder: str | None, *, epoch: int | None = 3, renewed: str | None = Non
     return msgspec.convert(found, Lease)
 
 
-def body(holder: str, old: Lease | None, now: datetime = NOW) -> dict[str, Any]:
+def body(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool = False) -> dict[str, Any]:
     return lease.body(
         name="vnode.w1",
         namespace="kube-node-lease",
@@ -32,11 +32,12 @@ def body(holder: str, old: Lease | None, now: datetime = NOW) -> dict[str, Any]:
         now=now,
         seconds=40,
         metadata={"labels": {}},
+        anew=anew,
     )
 
 
-def written(holder: str, old: Lease | None, now: datetime = NOW) -> Lease:
-    return msgspec.convert(body(holder, old, now), Lease)
+def written(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool = False) -> Lease:
+    return msgspec.convert(body(holder, old, now, anew=anew), Lease)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,13 @@ def test_taking_raises_the_epoch() -> None:
         assert (made["spec"]["leaseTransitions"], made["metadata"]["resourceVersion"]) == (4, "7")
         assert made["spec"]["acquireTime"] == made["spec"]["renewTime"]
     assert body("me", held("other", epoch=None))["spec"]["leaseTransitions"] == 1
+
+
+def test_taking_anew_raises_the_epoch_under_the_same_name() -> None:
+    """A restarted container has the name of its former self, whose last writes may still be on their way."""
+    made = written("me", held("me"), anew=True)
+    assert (made.spec.holder_identity, made.spec.lease_transitions) == ("me", 4)
+    assert made.spec.acquire_time == made.spec.renew_time
 
 
 def test_a_new_lease_begins_without_a_precondition() -> None:
