@@ -13,11 +13,13 @@ from vkprovider.app.readings import (
     by_name,
     lab_starts,
     lablets,
+    lease_ages,
     of_informers,
     of_queues,
     ready,
     reconciles,
     silence_s,
+    tasks,
     value,
 )
 from vkprovider.cml.calls import CALLS
@@ -100,6 +102,21 @@ MEASURES: Final = (
         lambda r: value(r.ownership.leads),
     ),
     Measure("vkprovider_owned_nodes", "gauge", (), "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
+    Measure(
+        "vkprovider_imbalance",
+        "gauge",
+        (),
+        "Nodes of the replica with most, less those of the one with least; at most 1 unless nodes are changing hands.",
+        lambda r: value(r.ownership.imbalance),
+    ),
+    Measure(
+        "vkprovider_lease_age_seconds",
+        "gauge",
+        ("lease",),
+        "Time since this replica renewed its own Lease (`replica`), and that Lease of its Nodes whose renewal is "
+        "longest ago (`node`).",
+        lease_ages,
+    ),
     Measure(
         "vkprovider_node_owned",
         "gauge",
@@ -304,6 +321,7 @@ MEASURES: Final = (
         "Kubernetes Events never written.",
         lambda r: value(r.ctx.events.dropped_total),
     ),
+    Measure("vkprovider_tasks", "gauge", (), "Tasks in the replica's event loop.", tasks),
     Measure("process_cpu_seconds_total", "counter", (), "CPU time of the replica."),
     Measure("process_resident_memory_bytes", "gauge", (), "Resident memory of the replica."),
     Measure("process_virtual_memory_bytes", "gauge", (), "Virtual memory of the replica."),

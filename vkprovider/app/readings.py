@@ -1,5 +1,6 @@
 """Where the values of metrics are read: the plain counts of queues, informers, controllers and clients."""
 
+import asyncio
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from vkprovider.controllers.definitions import Definitions
 from vkprovider.controllers.exports import Exports
 from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.workers import Workers
 from vkprovider.domain.lifecycle import State
@@ -28,6 +30,7 @@ class Source(Protocol):
 
     ctx: Context
     resources: Informer[CustomResource]
+    membership: Membership
     ownership: Ownership
     definitions: Definitions
     workers: Workers
@@ -121,6 +124,18 @@ def ready(replica: Source) -> Iterator[Sample]:
 def watch_instances(replica: Source) -> None:
     """Have the queue of lablets keep times by lablet from now on."""
     replica.lablets.queue.ran_s_of = {}
+
+
+def lease_ages(replica: Source) -> Iterator[Sample]:
+    """Tell how old the last renewals are."""
+    if (age_s := replica.membership.lease_age_s) is not None:
+        yield ("replica",), age_s
+    yield ("node",), replica.ownership.oldest_renewal_s
+
+
+def tasks(_: Source) -> Iterator[Sample]:
+    """Count the tasks of the event loop."""
+    return value(len(asyncio.all_tasks()))
 
 
 def silence_s(informer: Informer[Any]) -> float:

@@ -1,0 +1,59 @@
+"""Leases and statuses of the provider are served like those of kubelets, however busy the API server is."""
+
+import http.client
+import json
+import ssl
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.cluster import Cluster
+from tests.support.replicas import LEASES
+
+MERGE_PATCH = "application/merge-patch+json"
+FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+UNTOUCHED: dict[str, Any] = {}
+
+
+def served_as(cluster: Cluster, method: str, path: str, body: object = None) -> tuple[int, str, str]:
+    """Ask with the provider's token; give status, and the UIDs of the FlowSchema and of the priority level."""
+    sandbox = cluster.sandbox
+    config = yaml.safe_load(sandbox.provider_kubeconfig.read_text())
+    context = ssl.create_default_context(cafile=str(sandbox.layout.pki / "server-ca.crt"))
+    server = sandbox.process("kube-apiserver").url.removeprefix("https://")
+    connection = http.client.HTTPSConnection(server, timeout=15, context=context)
+    headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+    kind = MERGE_PATCH if method == "PATCH" else "application/json"
+    try:
+        connection.request(method, path, json.dumps(body), {**headers, "Content-Type": kind})
+        answer = connection.getresponse()
+        answer.read()
+    finally:
+        connection.close()
+    found = [answer.headers.get(f"X-Kubernetes-PF-{what}-UID", "") for what in ("FlowSchema", "PriorityLevel")]
+    return answer.status, found[0], found[1]
+
+
+def uid(cluster: Cluster, path: str) -> str:
+    found = cluster.get(path)
+    assert found, path
+    return str(found["metadata"]["uid"])
+
+
+def test_leases_and_statuses_are_served_like_those_of_kubelets(cluster: Cluster) -> None:
+    ours = uid(cluster, f"{FLOW}/flowschemas/vkprovider"), uid(cluster, f"{FLOW}/prioritylevelconfigurations/node-high")
+    worker = cluster.workers[0]
+    lease = cluster.get(f"{LEASES}/{worker.node}")
+    assert served_as(cluster, "PUT", f"{LEASES}/{worker.node}", lease) == (200, *ours)
+    members = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases"
+    assert served_as(cluster, "GET", members) == (200, *ours)
+    assert served_as(cluster, "PATCH", f"/api/v1/nodes/{worker.node}/status", UNTOUCHED) == (200, *ours)
+    status = f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}/status"
+    assert served_as(cluster, "PATCH", status, UNTOUCHED) == (200, *ours)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pods?limit=1", "/apis/vkprovider.io/v1alpha1/cmlworkers"])
+def test_everything_else_is_served_like_any_service_account(cluster: Cluster, path: str) -> None:
+    status, schema, _ = served_as(cluster, "GET", path)
+    assert (status, schema) == (200, uid(cluster, f"{FLOW}/flowschemas/service-accounts"))
