@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster import Cluster, is_ready
-from tests.support.replicas import Replicas, restarts, since_ready
+from tests.support.replicas import Replicas, since_ready
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
@@ -51,15 +51,6 @@ def deploy(cluster: Cluster, namespace: str, name: str) -> None:
     cluster.apply(deployment, namespace=namespace)
 
 
-def once_each(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
-    """Assert that CML saw one import and one start for every Pod, and that no container was started again."""
-    pods = cluster.pods(namespace)
-    uids = [pod["metadata"]["uid"] for pod in pods]
-    imports, starts = replicas.seen_by_cml()
-    assert {uid: (imports[uid], starts[uid]) for uid in uids} == dict.fromkeys(uids, (1, 1))
-    assert restarts(pods) == {0}
-
-
 def test_nodes_are_shared_and_everybody_can_see_by_whom(cluster: Cluster, replicas: Replicas) -> None:
     assert len(set(replicas.owners().values())) == REPLICAS
     for worker in cluster.workers:
@@ -87,11 +78,11 @@ def test_nodes_of_a_killed_replica_are_taken_and_its_labs_are_finished(
     until(taken, 15)
     assert victim not in replicas.members()
     cluster.wait_ready(namespace, LABLETS)
-    once_each(cluster, replicas, namespace)
+    replicas.once_each(namespace)
     cluster.sandbox.start("provider-2")
     until(replicas.is_balanced, 30)
     cluster.wait_ready(namespace, LABLETS)
-    once_each(cluster, replicas, namespace)
+    replicas.once_each(namespace)
 
 
 def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
@@ -110,7 +101,7 @@ def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
     until(replicas.is_balanced, 30)
     replicas.all_nodes_ready()
     cluster.wait_ready(namespace, LABLETS)
-    once_each(cluster, replicas, namespace)
+    replicas.once_each(namespace)
 
 
 def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
@@ -125,4 +116,20 @@ def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas
         until(replicas.is_balanced, 30)
     after = since_ready(cluster.wait_ready(namespace, LABLETS))
     assert after == before, "a lablet was not Ready for a while"
-    once_each(cluster, replicas, namespace)
+    replicas.once_each(namespace)
+
+
+def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(
+    cluster: Cluster, replicas: Replicas
+) -> None:
+    """Four replicas and six nodes: shares are odd, so a plan made without its old nodes would give them to others."""
+    env = {"LABLET_CONTROLLER_INSTANCE_ID": "steady", "WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"}
+    process = replicas.add(REPLICAS + 1, env)
+    until(replicas.is_balanced, 30)
+    before, first = replicas.epochs(), cluster.sandbox.process(process).pid
+    assert replicas.nodes_of("steady")
+    cluster.sandbox.kill(process)
+    assert cluster.sandbox.start(process).pid != first
+    after = {node: (who, epoch + 1 if who == "steady" else epoch) for node, (who, epoch) in before.items()}
+    until(lambda: replicas.epochs() == after, 15, "not all of its nodes, or not only these, were taken anew")
+    replicas.all_nodes_ready()

@@ -3,12 +3,18 @@
 import http.client
 import json
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.cluster import Cluster, condition, is_ready
+from vkprovider.sandbox import programs, start
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MEMBERS = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases?labelSelector=vkprovider.io/replica"
+NOTHING: Mapping[str, str] = MappingProxyType({})
+CLAIMS = "/api/v1/namespaces/vkprovider-system/configmaps?labelSelector=vkprovider.io/component=claims"
 
 
 class Replicas:
@@ -38,6 +44,12 @@ class Replicas:
         finally:
             connection.close()
 
+    def add(self, number: int, env: Mapping[str, str] = NOTHING, *, kubeconfig: Path | None = None) -> str:
+        """Start one more process with settings of its own; give its name."""
+        way = kubeconfig or self.sandbox.provider_kubeconfig
+        start.add_process(self.sandbox.layout, programs.provider_process(way, number, env))
+        return f"provider-{number}"
+
     def leases(self) -> dict[str, dict[str, Any]]:
         """The specs of all node Leases, by node."""
         return {item["metadata"]["name"]: item["spec"] for item in self.cluster.items(LEASES)}
@@ -45,6 +57,12 @@ class Replicas:
     def owners(self) -> dict[str, str]:
         """Who has which node: node → replica; "" while nobody has."""
         return {node: spec.get("holderIdentity") or "" for node, spec in self.leases().items()}
+
+    def epochs(self) -> dict[str, tuple[str, int]]:
+        """Who has which node in which epoch: node → (replica, epoch)."""
+        return {
+            node: (spec.get("holderIdentity") or "", spec["leaseTransitions"]) for node, spec in self.leases().items()
+        }
 
     def nodes_of(self, replica: str) -> set[str]:
         """Name the nodes of a replica."""
@@ -85,6 +103,20 @@ class Replicas:
                     lab = entry["path"].split("/")[-2]
                     starts[pods.get(lab, lab)] += 1
         return imports, starts
+
+    def all_ready_in_claims(self, pod_uids: set[str]) -> bool:
+        """Tell whether the claims say of all these lablets that they have converged; they say so a little later."""
+        maps = self.cluster.items(CLAIMS)
+        rows = [row for found in maps for row in json.loads(found["data"]["allocations.json"])["lablets"]]
+        return pod_uids <= {row["podUID"] for row in rows if row.get("readyAt")}
+
+    def once_each(self, namespace: str = "default") -> None:
+        """Assert that CML saw one import and one start of every lablet, and no container was started again."""
+        pods = self.cluster.pods(namespace)
+        imports, starts = self.seen_by_cml()
+        uids = [pod["metadata"]["uid"] for pod in pods]
+        assert {uid: (imports[uid], starts[uid]) for uid in uids} == dict.fromkeys(uids, (1, 1))
+        assert restarts(pods) == {0}
 
 
 def since_ready(pods: list[dict[str, Any]]) -> dict[str, str]:
