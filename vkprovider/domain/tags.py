@@ -72,13 +72,13 @@ def parse_tag(text: str) -> PortTag | None:
     found = _FORM.fullmatch(text)
     if found is None:
         return None
-    inside, line, plain = found["inside"], found["line"], found["plain"]
+    console, line, plain, port, transport, out, inside = found.groups()
     if inside is not None and not 1 <= int(inside) <= PORT_MAX:
         return None
     return PortTag(
         kind="pat" if inside is not None else plain or "serial",
-        protocol=found["transport"] or "tcp",
-        outside=int(next(number for name in _NUMBERS if (number := found[name]) is not None)),
+        protocol=transport or "tcp",
+        outside=int(console or port or out),
         inside=int(inside) if inside is not None else None,
         line=int(line) if line is not None else None,
         text=text,

@@ -25,6 +25,7 @@ _PREFERENCE: Final = (
     ("serial", "telnet"),
 )
 """(what a port reaches, the protocol that a client speaks there), best first. Others serve no client by themselves."""
+_RANKS: Final = {access: rank for rank, (access, _) in enumerate(_PREFERENCE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,11 @@ def why_hidden(definition: str, tags: Sequence[str]) -> str | None:
 
 def accesses(slots: Iterable[PortSlot]) -> tuple[Access, ...]:
     """List the ways to a device through its ports, the primary one first."""
-    ranks = {access: rank for rank, (access, _) in enumerate(_PREFERENCE)}
-    usable = [slot for slot in slots if _reached(slot) in ranks]
-    usable.sort(key=lambda slot: (ranks[_reached(slot)], slot.tag.line or 0))
-    return tuple(Access(slot.name, _PREFERENCE[ranks[_reached(slot)]][1]) for slot in usable)
+    found = [
+        (_RANKS[reached], slot.tag.line or 0, slot.name) for slot in slots if (reached := _reached(slot)) in _RANKS
+    ]
+    found.sort(key=lambda way: way[:2])
+    return tuple(Access(name, _PREFERENCE[rank][1]) for rank, _, name in found)
 
 
 def _reached(slot: PortSlot) -> str:
