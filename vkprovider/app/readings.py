@@ -13,6 +13,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
 from vkprovider.controllers.exports import Exports
 from vkprovider.controllers.inbox import Inbox
+from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.ownership import Ownership
@@ -37,6 +38,7 @@ class Source(Protocol):
     lablets: Lablets
     definition_resources: Informer[CustomResource]
     inbox: Inbox
+    keeper: Keeper
     exports: Exports
     session_events: Tally[str]
 
