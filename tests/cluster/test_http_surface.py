@@ -267,6 +267,21 @@ def test_a_forged_report_opens_no_lab(surface: Surface) -> None:
     surface.cluster.kubectl("delete", "pod", "forged", "--namespace=kube-public")
 
 
+def test_a_lab_that_is_gone_leaves_what_its_devices_held(surface: Surface) -> None:
+    cluster, token = surface.cluster, surface.tokens["editor"]
+    pod = cluster.pods("default")[0]
+    uid = pod["metadata"]["uid"]
+    cluster.kubectl("delete", "pod", pod["metadata"]["name"])
+    cluster.wait_ready("default", 4)
+    for replica in (0, 1):
+        path = f"/labs/{uid}/download"
+        until(lambda n=replica, path=path: "kept" in surface.ask(n, path, token).text, 10)  # type: ignore[misc]
+        found = yaml.safe_load(surface.ask(replica, path, token).text)
+        assert (found["kept"]["podUID"], found["kept"]["pod"]) == (uid, pod["metadata"]["name"])
+        assert "h0" in found["configs"] | found["faults"]
+        assert surface.ask(replica, path, surface.tokens["viewer"]).status == 403
+
+
 # ------------------------------------------------------------------------------------------------ session events
 
 

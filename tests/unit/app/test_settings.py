@@ -150,3 +150,10 @@ def test_wrong_node_definitions_are_refused(tmp_path: Path, table: Any) -> None:
 def test_missing_node_definitions_are_refused() -> None:
     with pytest.raises(InputError, match="SettingInvalid"):
         Settings.from_environment({"VKPROVIDER_NODE_DEFINITIONS": "/nowhere.yaml"}).node_definitions()
+
+
+def test_secrets_of_events_can_be_changed_without_a_gap() -> None:
+    assert Settings.from_environment({}).events_secrets == []
+    settings = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": " old\tnew\n"})
+    assert settings.events_secrets == ["old", "new"]
+    assert "old" not in repr(settings)
