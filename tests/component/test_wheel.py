@@ -60,7 +60,7 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
     shipped |= {"vkprovider/sandbox/controlplane/go.mod", "vkprovider/sandbox/controlplane/go.sum"}
-    shipped |= {"vkprovider/py.typed", "tunnels/py.typed"}
+    shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/lds/openapi.yaml"}
     assert shipped <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkprovider", "tunnels"}
 

@@ -170,7 +170,7 @@ class Connection:
             message = f"{self._what(call)} brought an answer that is not an LDS's: {error}"
             wrong = Unavailable(message, status=response.status)
             self._tell(wrong)
-            raise wrong from None  # the cause may quote the answer
+            raise wrong from error
 
     async def close(self) -> None:
         """Close all connections."""

@@ -8,6 +8,7 @@ import pytest
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds
 from vkprovider.api.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
+from vkprovider.lds import connection
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import DeviceAccessInfo, LabDelivery
@@ -217,6 +218,7 @@ async def test_list_that_does_not_end_is_no_list(lds: ScriptedLds, client: LdsCl
     lds.say("GET /sessions", Say(200, {"sessions": [session()], "next": "again"}))
     with pytest.raises(Unavailable, match="the pages do not end"):
         await client.list_sessions(owner="us")
+    assert len(lds.asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -312,4 +314,5 @@ async def test_guard_is_of_one_client_alone(lds: ScriptedLds, client: LdsClient)
     fenced = client.guarded(Turned(0))
     with pytest.raises(Fenced):
         await fenced.get_session_info("s-1")
+    assert connection._guard.get() is None
     assert (await client.get_session_info("s-1")).id == "s-1"

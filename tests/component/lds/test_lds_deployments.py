@@ -75,7 +75,7 @@ async def test_turns(file: File, open_: Open) -> None:
     file.write({"id": "a"}, {"id": "b"}, {"id": "off", "enabled": False})
     deployments = open_()
     assert chosen(deployments) == ["a"]
-    assert deployments.choose({}, affinity="a").deployment.id == "a"
+    assert deployments.choose({}, affinity="b").deployment.id == "b"
     with capture_logs() as logs:
         assert deployments.choose({}, affinity="off").deployment.id == "b"
     assert [line["why"] for line in logs] == ["LDS deployment off of lds.affinity is disabled"]

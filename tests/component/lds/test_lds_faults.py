@@ -23,6 +23,7 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
+from vkprovider.lds import connection
 from vkprovider.lds.calls import CALLS
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.connection import ATTEMPTS_MAX
@@ -146,6 +147,18 @@ async def test_deadline_covers_all_repetitions(lds: ScriptedLds, connect: Open) 
     waited_s = asyncio.get_running_loop().time() - began_s
     assert len(lds.asked) == 2
     assert waited_s < 5.0 * ATTEMPTS_MAX  # not once more for each repetition
+
+
+async def test_no_repetition_is_begun_that_could_not_end(
+    lds: ScriptedLds, client: LdsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fault is told, not that its repetition came too late."""
+    monkeypatch.setattr(connection, "REPEAT_FIRST_S", 1000.0)
+    monkeypatch.setattr(connection, "REPEAT_MAX_S", 1000.0)
+    lds.say("GET /sessions/s-1", DOWN)
+    with pytest.raises(Unavailable, match="503 Down"):
+        await client.get_session_info("s-1")
+    assert len(lds.asked) == 1
 
 
 async def test_nobody_there(connect: Open, unused_tcp_port: int) -> None:

@@ -64,8 +64,8 @@ def test_priority_takes_the_lowest_number_with_room() -> None:
 
 
 def test_priority_shares_evenly_among_equals() -> None:
-    small, large = Deployment("small", "http://s", 10), Deployment("large", "http://l", 100)
-    chosen = choose([small, large], load={"small": 2, "large": 3}, health={}, now_s=0.0, strategy="priority")
+    small, large = Deployment("a-small", "http://s", 10), Deployment("b-large", "http://l", 100)
+    chosen = choose([small, large], load={"a-small": 2, "b-large": 3}, health={}, now_s=0.0, strategy="priority")
     assert chosen.deployment == large
 
 
