@@ -1,13 +1,17 @@
-"""What ports cost: reading a topology of 100 devices and writing it for one lablet with ports of its own."""
+"""What ports cost: reading a topology and writing it for a lablet, choosing its ports, and saving them."""
 
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import yaml
 
 from bench.figures import Figures
+from vkprovider.domain import claims
+from vkprovider.domain.claims import Claim, Stored
+from vkprovider.domain.ports import PortRange, Wanted, allocate
 from vkprovider.domain.topology import parse
 
 DEVICES = 100
@@ -16,7 +20,36 @@ RUNS = 41
 
 async def run() -> Figures:
     """Measure."""
-    return _topology()
+    return _topology() | _claims()
+
+
+def _claims() -> Figures:
+    """Choose 50 ports where 5,000 lablets have one each and none of the gaps holds two, then one row after another."""
+    usage = claims.usage_of(_stored(5000, 1, step=2).claims.values())
+    wanted = [Wanted(f"slot-{i}") for i in range(50)]
+    apart, row = PortRange(10_000, 19_999), PortRange(10_000, 20_100)
+    assert list(allocate(wanted, usage, apart, per_instance_max=50).values()) == list(range(10_001, 10_101, 2))
+    assert list(allocate(wanted, usage, row, per_instance_max=50).values()) == list(range(19_999, 20_049))
+    few, many = _stored(100, 6), _stored(1000, 6)
+    took_ms = [_median_ms(partial(allocate, wanted, usage, where, per_instance_max=50)) for where in (apart, row)]
+    return {
+        "50 ports among 5,000 claims": (max(took_ms), "ms"),
+        "write 100 lablets with 6 ports": (_median_ms(lambda: _write(few)), "ms"),
+        "write 1,000 lablets with 6 ports": (_median_ms(lambda: _write(many)), "ms"),
+    }
+
+
+def _write(stored: Stored) -> None:
+    claims.write(stored, worker="w1", installation="inst")
+
+
+def _stored(lablets: int, ports: int, *, step: int = 1) -> Stored:
+    found = {}
+    for i in range(lablets):
+        uid = f"{i:08x}-2222-3333-4444-555555555555"
+        held = {f"router-{slot}_serial": 10_000 + step * (ports * i + slot) for slot in range(ports)}
+        found[uid] = Claim(uid, "team", f"netlab-7d9c5b8f6-{i}", "netlab", "d", "1.0", "x", lab_id=uid, ports=held)
+    return Stored(found)
 
 
 def _topology() -> Figures:
