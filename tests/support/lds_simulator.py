@@ -113,6 +113,8 @@ class Arrived:
     event: dict[str, Any]
     content_type: str
     authorization: str
+    signature: str
+    body: bytes
 
 
 @dataclass
@@ -145,7 +147,8 @@ class Sink:
                 "data": event,
             }
         _EVENT.validate(event)
-        self.arrived.append(Arrived(event, content_type, request.headers.get("Authorization", "")))
+        authorization, signature = (request.headers.get(name, "") for name in ("Authorization", "X-Hub-Signature-256"))
+        self.arrived.append(Arrived(event, content_type, authorization, signature, raw))
         async with self._changed:
             self._changed.notify_all()
         status, headers = self.answers.pop(0) if self.answers else (204, {})

@@ -55,6 +55,7 @@ def sandbox() -> None:
     show_default=True,
     help="cml: a simulator per worker; null: the provider answers every lab operation itself, at once.",
 )
+@click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System, and let the provider use it.")
 @click.option("--audit", is_flag=True, help="Let the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option(
@@ -64,13 +65,15 @@ def sandbox() -> None:
 )
 @_reported
 def up(
+    *,
     name: str,
     directory: Path | None,
     workers: int,
     replicas: int,
     backend: Literal["cml", "null"],
-    audit: bool,  # noqa: FBT001 (click passes flags so)
-    no_provider: bool,  # noqa: FBT001 (same)
+    lds: bool,
+    audit: bool,
+    no_provider: bool,
     kubeconfig: Path | None,
 ) -> None:
     """Start a sandbox; returns when all nodes are Ready."""
@@ -82,6 +85,7 @@ def up(
         workers=workers,
         replicas=replicas,
         backend=backend,
+        lds=lds,
         audit=audit,
         provider=not no_provider,
         kubeconfig=kubeconfig,

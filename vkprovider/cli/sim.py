@@ -150,6 +150,7 @@ def cml(
 @click.option("--target", "targets", multiple=True, metavar="URL", help="Takes events; repeatable, each in turn.")
 @click.option("--event-token", default="", envvar="VKPROVIDER_SIM_LDS_EVENT_TOKEN", help="Or that variable.")
 @click.option("--event-mode", type=click.Choice(get_args(Mode)), default="structured", show_default=True)
+@click.option("--sign-events", is_flag=True, help="Sign events with the event token instead of showing it.")
 @click.option("--give-up-seconds", type=float, default=600.0, show_default=True, help="How long an event is tried.")
 @click.option(
     "--grade", type=click.Choice(get_args(Rule)), default="pass", show_default=True, help="The rule of /grade."
@@ -181,6 +182,7 @@ def lds(
     targets: tuple[str, ...],
     event_token: str,
     event_mode: Mode,
+    sign_events: bool,
     give_up_seconds: float,
     grade: Rule,
     grade_checks: Path | None,
@@ -216,7 +218,12 @@ def lds(
             tls=_context(host, tls=tls, cert=cert, key=key),
             base_url=base_url and base_url.rstrip("/"),
             events=EventSettings(
-                targets=targets, token=event_token, mode=event_mode, give_up_s=give_up_seconds, seed=seed
+                targets=targets,
+                token=event_token,
+                mode=event_mode,
+                signed=sign_events,
+                give_up_s=give_up_seconds,
+                seed=seed,
             ),
             grader=Grader(grade, _plan(grade_checks, Check), pass_score=pass_score, takes_s=grade_seconds, seed=seed),
             state=state,

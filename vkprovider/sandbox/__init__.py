@@ -5,7 +5,7 @@
 
 from vkprovider.sandbox.errors import SandboxError
 from vkprovider.sandbox.process import ProcessStatus
-from vkprovider.sandbox.record import Worker
+from vkprovider.sandbox.record import Lds, Worker
 from vkprovider.sandbox.sandbox import Sandbox
 
-__all__ = ["ProcessStatus", "Sandbox", "SandboxError", "Worker"]
+__all__ = ["Lds", "ProcessStatus", "Sandbox", "SandboxError", "Worker"]

@@ -94,7 +94,7 @@ class Layout:
 
     @property
     def workers(self) -> Path:
-        """State files and access logs of the simulated workers."""
+        """State files and access logs of the simulators."""
         return self.directory / "workers"
 
     @property

@@ -1,5 +1,6 @@
-"""The command lines of our own processes: simulated workers and provider replicas."""
+"""The command lines of our own processes: simulators and provider replicas."""
 
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +10,14 @@ from vkprovider.sandbox.content import NAMESPACE
 from vkprovider.sandbox.paths import Layout
 from vkprovider.sandbox.ports import can_listen, free_ports, worker_listen_address, worker_public_address
 from vkprovider.sandbox.process import ProcessSpec, Restart
-from vkprovider.sandbox.record import Worker
+from vkprovider.sandbox.record import Lds, Worker
 
 Backend = Literal["cml", "null"]
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "vkprovider")
+
+EVENTS_PATH: Final = "/events"
+"""Where a provider replica takes the events of the Lab Delivery System."""
 
 WORKER_GRACE_S: Final = 1.0
 PROVIDER_GRACE_S: Final = 5.0
@@ -70,6 +74,51 @@ def worker_process(layout: Layout, worker: Worker, arguments: Sequence[str]) -> 
         restart=Restart.UNLESS_KILLED,
         grace_s=WORKER_GRACE_S,
     )
+
+
+def plan_lds(layout: Layout) -> Lds:
+    """Choose the address of the simulated Lab Delivery System, and its secrets."""
+    [port] = free_ports(1)
+    return Lds(
+        url=f"http://127.0.0.1:{port}",
+        token=secrets.token_urlsafe(18),
+        events_secret=secrets.token_urlsafe(18),
+        access_log=str(layout.workers / "lds.access.jsonl"),
+    )
+
+
+def lds_process(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], arguments: Sequence[str]) -> ProcessSpec:
+    """Return the command line of the simulated Lab Delivery System.
+
+    Args:
+        layout: The sandbox's files; it keeps its state there, so that it survives its own restart.
+        lds: What it is.
+        providers: The replicas that its events go to, each in turn.
+        arguments: Further arguments of `vkprovider sim lds`; they win over ours.
+    """
+    argv = [
+        *OURSELVES,
+        "sim",
+        "lds",
+        f"--listen={lds.url.removeprefix('http://')}",
+        f"--state={layout.workers / 'lds.state'}",
+        f"--access-log={lds.access_log}",
+        *(f"--target={provider.url}{EVENTS_PATH}" for provider in providers),
+        *arguments,
+    ]
+    return ProcessSpec(
+        name=lds.process,
+        argv=argv,
+        env={"VKPROVIDER_SIM_LDS_TOKEN": lds.token, "VKPROVIDER_SIM_LDS_EVENT_TOKEN": lds.events_secret},
+        url=lds.url,
+        restart=Restart.UNLESS_KILLED,
+        grace_s=WORKER_GRACE_S,
+    )
+
+
+def lds_settings(lds: Lds) -> dict[str, str]:
+    """Return the environment variables by which a provider replica uses the Lab Delivery System."""
+    return {"LDS_API_URL": lds.url, "LDS_API_TOKEN": lds.token, "VKPROVIDER_EVENTS_SECRET": lds.events_secret}
 
 
 def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str]) -> ProcessSpec:

@@ -48,6 +48,27 @@ class Worker(NamedTuple):
         return f"vnode.{self.name}"
 
 
+class Lds(NamedTuple):
+    """A simulated Lab Delivery System.
+
+    Attributes:
+        url: Where it answers.
+        token: What its clients show.
+        events_secret: What it shows when it sends events.
+        access_log: What it was asked, JSON lines.
+    """
+
+    url: str
+    token: str
+    events_secret: str
+    access_log: str
+
+    @property
+    def process(self) -> str:
+        """The name of its process."""
+        return "lds"
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A sandbox as `up` made it.
 
@@ -58,6 +79,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         foreign: Whether the cluster is somebody else's (`--kubeconfig`).
         audit: Whether there is an audit log.
         workers: Its simulated workers.
+        lds: Its simulated Lab Delivery System, if it has one.
     """
 
     name: str
@@ -66,6 +88,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool
     audit: bool
     workers: list[Worker] = []
+    lds: Lds | None = None
 
     def save(self, layout: Layout) -> None:
         """Write it to the sandbox's directory."""

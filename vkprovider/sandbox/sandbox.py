@@ -17,7 +17,7 @@ from vkprovider.sandbox.errors import SandboxError
 from vkprovider.sandbox.kubectl import Kubectl
 from vkprovider.sandbox.paths import Layout, layout_of
 from vkprovider.sandbox.process import ProcessStatus
-from vkprovider.sandbox.record import Record, Worker, claimed, remove_files
+from vkprovider.sandbox.record import Lds, Record, Worker, claimed, remove_files
 from vkprovider.sandbox.strays import end_all, end_marked
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -46,6 +46,8 @@ class Sandbox:
         backend: programs.Backend = "cml",
         audit: bool = False,
         provider: bool = True,
+        lds: bool = False,
+        lds_args: Sequence[str] = (),
         provider_env: Mapping[str, str] = NOTHING,
         worker_args: Sequence[Sequence[str]] | None = None,
         worker_spec: Mapping[str, Any] = NOTHING,
@@ -63,6 +65,9 @@ class Sandbox:
             backend: `cml`: a simulator per worker; `null`: the provider answers itself.
             audit: Whether the API server writes an audit log.
             provider: Whether the provider runs.
+            lds: Whether there is a simulated Lab Delivery System; the provider uses it then, and its events go to all
+                replicas in turn.
+            lds_args: Further arguments of `vkprovider sim lds`.
             provider_env: Further environment variables of the provider.
             worker_args: Further arguments of `vkprovider sim cml`, one list per worker, used again from the first
                 when there are fewer lists than workers.
@@ -84,6 +89,7 @@ class Sandbox:
                 foreign=kubeconfig is not None,
                 audit=audit and kubeconfig is None,
                 workers=programs.plan_workers(layout, workers, backend),
+                lds=programs.plan_lds(layout) if lds else None,
             )
             record.save(layout)
             sandbox = cls(layout, record)
@@ -93,8 +99,12 @@ class Sandbox:
                 if workers or provider:
                     start.create_workers(*steps, worker_args or [()], worker_spec)
                     on_progress(f"{workers} workers created")
+                providers = start.plan_providers(layout, record, replicas, provider_env) if provider else []
+                if record.lds:
+                    start.start_lds(layout, record.lds, providers, lds_args)
+                    on_progress(f"Lab Delivery System at {record.lds.url}")
                 if provider:
-                    start.start_providers(*steps, replicas, provider_env)
+                    start.start_providers(*steps, providers)
                     on_progress(f"{workers} nodes Ready, {replicas} provider replica{'s' if replicas > 1 else ''}")
             except BaseException:
                 sandbox.end_processes()
@@ -153,6 +163,11 @@ class Sandbox:
     def workers(self) -> list[Worker]:
         """Its simulated workers."""
         return list(self._record.workers)
+
+    @property
+    def lds(self) -> Lds | None:
+        """Its simulated Lab Delivery System, if it has one."""
+        return self._record.lds
 
     def processes(self) -> list[ProcessStatus]:
         """Return how its processes fare; they are `lost` if the supervisor is gone, for they died with it."""

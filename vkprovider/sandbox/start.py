@@ -19,7 +19,7 @@ from vkprovider.sandbox.paths import Layout
 from vkprovider.sandbox.pki import write_pki
 from vkprovider.sandbox.ports import free_ports
 from vkprovider.sandbox.process import OWNER_VARIABLE, ProcessSpec, environment, write_atomically
-from vkprovider.sandbox.record import Record
+from vkprovider.sandbox.record import Lds, Record
 
 
 def plan_control_plane(layout: Layout, binaries: Path, record: Record) -> components.Ports:
@@ -93,11 +93,20 @@ def create_workers(
     waiting.await_workers(layout, record.workers)
 
 
-def start_providers(
-    layout: Layout, kubectl: Kubectl, record: Record, replicas: int, settings: Mapping[str, str]
-) -> None:
+def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapping[str, str]) -> list[ProcessSpec]:
+    """Return the provider replicas."""
+    settings = {**(programs.lds_settings(record.lds) if record.lds else {}), **settings}
+    return [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
+
+
+def start_lds(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], arguments: Sequence[str]) -> None:
+    """Start the simulated Lab Delivery System and wait until it listens."""
+    add_process(layout, programs.lds_process(layout, lds, providers, arguments))
+    waiting.await_lds(layout, lds)
+
+
+def start_providers(layout: Layout, kubectl: Kubectl, record: Record, specs: Sequence[ProcessSpec]) -> None:
     """Start the provider replicas and wait until all nodes are Ready."""
-    specs = [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
     for spec in specs:
         add_process(layout, spec)
     waiting.await_nodes(layout, kubectl, [worker.node for worker in record.workers], [spec.name for spec in specs])

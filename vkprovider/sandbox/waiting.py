@@ -16,7 +16,7 @@ from vkprovider.sandbox.errors import SandboxError, log_tail
 from vkprovider.sandbox.kubectl import Kubectl
 from vkprovider.sandbox.paths import Layout
 from vkprovider.sandbox.process import ProcessStatus
-from vkprovider.sandbox.record import Worker
+from vkprovider.sandbox.record import Lds, Worker
 
 CONTROL_PLANE_S: Final = 90.0
 WORKERS_S: Final = 30.0
@@ -55,6 +55,13 @@ def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
             host = worker.url.removeprefix("https://").partition(":")[0]
             ready = partial(_listens, host, worker.port)
             await_processes(layout, [worker.process], ready, f"the simulator at {worker.url}", WORKERS_S)
+
+
+def await_lds(layout: Layout, lds: Lds) -> None:
+    """Wait until the simulated Lab Delivery System listens."""
+    host, _, port = lds.url.removeprefix("http://").partition(":")
+    ready = partial(_listens, host, int(port))
+    await_processes(layout, [lds.process], ready, f"the simulator at {lds.url}", WORKERS_S)
 
 
 def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], providers: Sequence[str]) -> None:

@@ -1,6 +1,8 @@
 """The events of the simulated LDS, as a receiver gets them (R000-024, R000-025)."""
 
 import asyncio
+import hashlib
+import hmac
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -63,6 +65,17 @@ async def test_started_and_ended_in_each_content_mode(mode: Mode, content_type: 
         assert (data["session_id"], data["state"], data["username"]) == (session, "RUNNING", "alice")
         assert data["client_key"] == "uid-1"
         assert (ended.event["data"]["state"], ended.event["data"]["reason"]) == ("USER_FINISHED", "user")
+
+
+@pytest.mark.parametrize("mode", ["structured", "batch"])
+async def test_events_are_signed_instead_of_showing_the_secret(mode: Mode) -> None:
+    async with sink() as target, sending(target, mode=mode, signed=True) as (_, lds):
+        await lds.sim("POST", "/event-faults", {"kind": "forge", "count": 1})
+        await play(lds, "log-in")
+        forged, genuine = await target.take(2)
+        expected = "sha256=" + hmac.new(EVENT_TOKEN.encode(), genuine.body, hashlib.sha256).hexdigest()
+        assert (genuine.authorization, genuine.signature) == ("", expected)
+        assert forged.signature != expected
 
 
 async def test_a_timeslot_ends_while_nobody_asks() -> None:

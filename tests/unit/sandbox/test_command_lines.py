@@ -87,6 +87,20 @@ def test_simulated_worker_listens_where_its_url_points(layout: Layout) -> None:
     assert spec.restart is Restart.UNLESS_KILLED
 
 
+def test_the_lds_sends_its_events_to_all_replicas_and_they_know_its_secrets(layout: Layout) -> None:
+    lds = programs.plan_lds(layout)
+    replicas = [
+        programs.provider_process(layout.provider_kubeconfig, n, programs.lds_settings(lds)) for n in range(1, 3)
+    ]
+    spec = programs.lds_process(layout, lds, replicas, ["--grade=fail"])
+    assert [one for one in spec.argv if one.startswith("--target=")] == [f"--target={r.url}/events" for r in replicas]
+    assert spec.argv[-1] == "--grade=fail"
+    for replica in replicas:
+        assert replica.env["LDS_API_URL"] == spec.url == lds.url
+        assert replica.env["LDS_API_TOKEN"] == spec.env["VKPROVIDER_SIM_LDS_TOKEN"]
+        assert replica.env["VKPROVIDER_EVENTS_SECRET"] == spec.env["VKPROVIDER_SIM_LDS_EVENT_TOKEN"]
+
+
 def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
     spec = programs.provider_process(layout.provider_kubeconfig, 1, {"LOG_LEVEL": "DEBUG"})
     assert spec.env["KUBECONFIG"] == str(layout.provider_kubeconfig)

@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 import structlog
 
-from vkprovider.sim.lds.cloudevents import Mode, encode
+from vkprovider.sim.lds.cloudevents import Mode, encode, proof
 from vkprovider.sim.lds.eventfaults import EventFaults
 from vkprovider.sim.lds.model import Event
 
@@ -29,6 +29,7 @@ class EventSettings(msgspec.Struct, kw_only=True, frozen=True):
         targets: URLs that take events, in turn.
         token: The bearer token they are sent with; empty sends none.
         mode: The content mode of CloudEvents.
+        signed: Whether, instead of showing the token, they carry an HMAC of the body by it.
         first_wait_s: How long to wait before the second try; twice as long before each further one.
         longest_wait_s: How long to wait at most between two tries, also if a target asks for more.
         give_up_s: How long an event is tried.
@@ -39,6 +40,7 @@ class EventSettings(msgspec.Struct, kw_only=True, frozen=True):
     targets: tuple[str, ...] = ()
     token: str = ""
     mode: Mode = "structured"
+    signed: bool = False
     first_wait_s: float = 0.5
     longest_wait_s: float = 15.0
     give_up_s: float = 600.0
@@ -70,11 +72,16 @@ class Sender:
         source: The `source` of its events.
         faults: What happens to them on the way.
         changed: Is called when an event need not be sent any more.
+
+    Raises:
+        ValueError: They cannot be signed.
     """
 
     def __init__(
         self, settings: EventSettings, source: Callable[[], str], faults: EventFaults, changed: Callable[[], None]
     ) -> None:
+        if settings.signed and (settings.mode == "binary" or not settings.token):
+            raise ValueError("events can be signed only with a token, and not in binary mode")
         self.settings = settings
         self.faults = faults
         self.deliveries: deque[Delivery] = deque(maxlen=DELIVERIES_KEPT)
@@ -176,8 +183,7 @@ class Sender:
         target = self._targets[self._turn % len(self._targets)]
         self._turn += 1
         headers, body = encode(event, self._source(), self.settings.mode)
-        if self.settings.token or forged:
-            headers["Authorization"] = f"Bearer {'forged' if forged else self.settings.token}"
+        headers |= proof("forged" if forged else self.settings.token, body, signed=self.settings.signed)
         delivery = Delivery(
             number=next(self._numbers),
             event=event.id,
