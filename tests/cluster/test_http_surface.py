@@ -153,7 +153,13 @@ def test_r000_124_ready(surface: Surface) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/info"), ("GET", "/admin/stats"), ("POST", "/admin/trigger-reconcile"), ("GET", "/labs/x/download")],
+    [
+        ("GET", "/info"),
+        ("GET", "/admin/stats"),
+        ("POST", "/admin/trigger-reconcile"),
+        ("GET", "/labs/x/download"),
+        ("GET", "/labs/x/login"),
+    ],
 )
 def test_what_is_no_probe_is_for_users_of_the_cluster(surface: Surface, method: str, path: str) -> None:
     answer = surface.ask(0, path, method=method)
@@ -265,6 +271,19 @@ def test_a_forged_report_opens_no_lab(surface: Surface) -> None:
     for replica in (0, 1):
         assert surface.ask(replica, f"/labs/{lab['id']}/download", forger).status == 403
     surface.cluster.kubectl("delete", "pod", "forged", "--namespace=kube-public")
+
+
+def test_a_login_is_a_right_of_its_own(surface: Surface) -> None:
+    """Neither `edit` in the namespace nor `view` of everything is a way in."""
+    pod = surface.cluster.pods("default")[0]
+    path = f"/labs/{pod['metadata']['uid']}/login"
+    for name in ("viewer", "editor"):
+        answer = surface.ask(0, path, surface.tokens[name])
+        assert (answer.status, answer.json["reason"]) == (403, "NotAllowed")
+    portal = surface.account("portal", "vkprovider-login", "default")
+    answer = surface.ask(1, path, portal)
+    assert (answer.status, answer.json["reason"]) == (409, "NoSession")
+    assert surface.ask(0, f"/labs/{pod['metadata']['uid']}/download", portal).status == 403
 
 
 def test_a_lab_that_is_gone_leaves_what_its_devices_held(surface: Surface) -> None:

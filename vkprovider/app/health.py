@@ -21,6 +21,7 @@ from vkprovider.labs.admin import Admin
 from vkprovider.labs.answers import Refused
 from vkprovider.labs.downloads import Downloads
 from vkprovider.labs.events import Receiver
+from vkprovider.labs.logins import Logins
 from vkprovider.labs.tls import ServingCertificate
 
 _log: Final = structlog.get_logger(__name__)
@@ -43,6 +44,7 @@ class Page:
         self._registry: CollectorRegistry | None = None
         self._admin: Admin | None = None
         self._downloads: Downloads | None = None
+        self._logins: Logins | None = None
         self._receiver: Receiver | None = None
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -61,6 +63,7 @@ class Page:
         app.router.add_get("/admin/stats", self._stats)
         app.router.add_post("/admin/trigger-reconcile", self._trigger)
         app.router.add_get("/labs/{id}/download", self._download)
+        app.router.add_get("/labs/{id}/login", self._login)
         app.router.add_post("/events", self._events)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -80,6 +83,7 @@ class Page:
             trigger=lambda: _trigger(replica),
         )
         self._downloads = Downloads(access, replica.exports, replica.keeper)
+        self._logins = Logins(access, replica.exports, replica.login_url)
         self._receiver = Receiver(replica.inbox.accept, self._settings.events_secrets, counts=replica.session_events)
         self._replica = replica
 
@@ -124,6 +128,11 @@ class Page:
         if self._downloads is None:
             raise _too_early()
         return await self._downloads.handle(request)
+
+    async def _login(self, request: web.Request) -> web.Response:
+        if self._logins is None:
+            raise _too_early()
+        return await self._logins.handle(request)
 
     async def _events(self, request: web.Request) -> web.Response:
         if self._receiver is None:

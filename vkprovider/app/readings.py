@@ -21,6 +21,7 @@ from vkprovider.controllers.workers import Workers
 from vkprovider.domain.lifecycle import State
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import KeyedQueue
+from vkprovider.labs.logins import LoginUrl
 
 Sample = tuple[tuple[str, ...], float | Histogram]
 """Values of the labels, in their order, and what was counted."""
@@ -41,6 +42,7 @@ class Source(Protocol):
     keeper: Keeper
     exports: Exports
     session_events: Tally[str]
+    login_url: LoginUrl | None
 
     @property
     def informers(self) -> list[Informer[Any]]:

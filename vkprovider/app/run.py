@@ -36,6 +36,7 @@ from vkprovider.domain.content import ANNOTATION_DEFINITION
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.informer import Informer
+from vkprovider.labs.logins import LoginUrl
 
 _log: Final = structlog.get_logger(__name__)
 _GROUP: Final = f"/apis/{names.API_VERSION}"
@@ -112,6 +113,7 @@ class Replica:
         self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
         self.exports = Exports(ctx, self.workers.items, self.resources.items.get, self.pods.items)
         self.session_events: Tally[str] = Tally()
+        self.login_url: LoginUrl | None = None
         self._met_definitions = False
         self._connect()
 

@@ -3,7 +3,7 @@
 * `cloudevents`: CloudEvents 1.0 as they come over HTTP, and what they say of a session. Pure.
 * `events`: the receiver: who may send, how much, and what is answered.
 * `access`: who asks and whether the cluster lets them: TokenReview, SubjectAccessReview.
-* `downloads`: a lab as a file.
+* `downloads`: a lab as a file. `logins`: the login URL of its session.
 * `admin`: counters, and a pass now.
 * `answers`: refusals that say what is wrong; `tls`: a certificate that is renewed while we serve.
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,42 +9,15 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from tests.component.kube.apiserver import ApiServer, refuse
+from tests.component.labs.reviews import RIGHTS, TOKENS, says
 from vkprovider.kube.client import KubeClient
 from vkprovider.labs import access
 from vkprovider.labs.access import Access, Resource, User
 from vkprovider.labs.access import Path as Url
 from vkprovider.labs.answers import Refused
 
-TOKENS = "POST /apis/authentication.k8s.io/v1/tokenreviews"
-RIGHTS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
 STATS = Url("/admin/stats", "get")
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    server = await ApiServer().start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def kube(server: ApiServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
-    path = tmp_path / "kubeconfig"
-    path.write_text(
-        f"current-context: t\ncontexts: [{{name: t, context: {{cluster: t, user: t}}}}]\n"
-        f'clusters: [{{name: t, cluster: {{server: "{server.url}"}}}}]\nusers: [{{name: t, user: {{token: abc}}}}]\n'
-    )
-    client = await KubeClient.connect(kubeconfig=str(path))
-    yield client
-    await client.close()
-
-
-def says(server: ApiServer, *, when: str, times: int = 1, **status: object) -> None:
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response({"status": status}, status=201)
-
-    server.next(answer, when=when, times=times)
 
 
 def asking(token: str = "t-1") -> web.Request:  # noqa: S107 (made up)

@@ -54,6 +54,7 @@ async def test_a_replica_without_an_api_server_lives_and_is_not_ready(early: str
         ("GET", "/admin/stats"),
         ("POST", "/admin/trigger-reconcile"),
         ("GET", "/labs/x/download"),
+        ("GET", "/labs/x/login"),
         ("POST", "/events"),
     ],
 )

@@ -1,0 +1,113 @@
+"""Login URLs: who gets one, and that it is the LDS's own, whole and fresh."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from aiohttp.test_utils import make_mocked_request
+
+from tests.component.kube.apiserver import ApiServer
+from tests.component.labs.reviews import RIGHTS, TOKENS, says
+from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.controllers.exports import Found
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.delivery import Session
+from vkprovider.kube.client import KubeClient
+from vkprovider.labs.access import Access
+from vkprovider.labs.answers import Refused
+from vkprovider.labs.logins import Logins, LoginUrl
+
+SECRET_URL = "https://lds.example.com/login/s-1?token=0123"
+SESSION = Session("lds-1", "key", "ann", id="s-1", ready=5)
+CLAIM = Claim("uid-1", "team-a", "pod-1", "netlab", "def-uid", "1.0.0", "digest", lab_id="lab-1", session=SESSION)
+
+
+@dataclass
+class Lablets:
+    """The lablets that there are, and the LDS that has their sessions."""
+
+    claim: Claim = CLAIM
+    sessions: list[tuple[str, str]] = field(default_factory=list)
+
+    async def find(self, key: str) -> Found | None:
+        return Found("w1", self.claim) if key == self.claim.pod_uid else None
+
+    async def login_url(self, deployment: str, session: str) -> str:
+        self.sessions.append((deployment, session))
+        return SECRET_URL
+
+
+@pytest.fixture
+def access(server: ApiServer, kube: KubeClient) -> Access:
+    says(server, when=TOKENS, times=9, authenticated=True, user={"username": "teacher"})
+    return Access(kube)
+
+
+async def ask(access: Access, lablets: Lablets, login_url: LoginUrl | None, key: str = "uid-1") -> Any:
+    headers = {"Authorization": "Bearer t"}
+    request = make_mocked_request("GET", f"/labs/{key}/login", headers=headers, match_info={"id": key})
+    answer = await Logins(access, lablets, login_url).handle(request)
+    assert answer.headers["Cache-Control"] == "no-store"
+    return json.loads(answer.text or "")
+
+
+async def refused(awaitable: Any) -> tuple[int, str]:
+    with pytest.raises(Refused) as caught:
+        await awaitable
+    return caught.value.status, caught.value.why
+
+
+async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ApiServer, access: Access) -> None:
+    says(server, when=RIGHTS, allowed=True)
+    lablets = Lablets()
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            answer = await ask(access, lablets, lablets.login_url)
+            assert answer == {"url": SECRET_URL, "username": "ann", "session": "s-1", "pod": "pod-1"}
+    assert lablets.sessions == [("lds-1", "s-1")] * 2
+    assert [entry["to"] for entry in logs] == ["teacher"] * 2
+    assert "0123" not in str(logs)
+    asked = server.seen[-1].json["spec"]
+    assert (asked["user"], asked["resourceAttributes"]["subresource"]) == ("teacher", "login")
+    assert (asked["resourceAttributes"]["namespace"], asked["resourceAttributes"]["name"]) == ("team-a", "pod-1")
+
+
+async def test_the_lds_is_not_asked_for_who_may_not(server: ApiServer, access: Access) -> None:
+    says(server, when=RIGHTS, allowed=False)
+    lablets = Lablets()
+    assert await refused(ask(access, lablets, lablets.login_url)) == (403, "NotAllowed")
+    assert lablets.sessions == []
+
+
+@pytest.mark.parametrize("change", [{"ready": 0}, {"archived": 9}, None])
+async def test_without_a_session_there_is_no_login(
+    server: ApiServer, access: Access, change: dict[str, Any] | None
+) -> None:
+    says(server, when=RIGHTS, allowed=True)
+    session = None if change is None else msgspec.structs.replace(SESSION, **change)
+    lablets = Lablets(msgspec.structs.replace(CLAIM, session=session))
+    assert await refused(ask(access, lablets, lablets.login_url)) == (409, "NoSession")
+    assert await refused(ask(access, Lablets(), None)) == (409, "NoSession")
+    assert await refused(ask(access, lablets, lablets.login_url, "other")) == (404, "LabUnknown")
+    assert lablets.sessions == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (NotFound("gone"), 409, "NoSession"),
+        (Unavailable("down"), 503, "LoginUnavailable"),
+        (InputError("LDSDeploymentUnknown", "not configured"), 503, "LDSDeploymentUnknown"),
+    ],
+)
+async def test_faults_of_the_lds_are_said(
+    server: ApiServer, access: Access, error: OutsideError | InputError, status: int, reason: str
+) -> None:
+    async def fail(_deployment: str, _session: str) -> str:
+        raise error
+
+    says(server, when=RIGHTS, allowed=True)
+    assert await refused(ask(access, Lablets(), fail)) == (status, reason)
