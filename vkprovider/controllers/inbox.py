@@ -122,7 +122,7 @@ class Inbox:
         try:
             news, row = await self._write(event, now_unix)
         except OutsideError as error:
-            _log.warning("a session's event cannot be noted", session=session, event=event.id, error=str(error))
+            _log.warning("a session's event cannot be noted", session=session, id=event.id, error=str(error))
             return Outcome.FAILED
         self._seen.add(event.key)
         outcome = inbox.answer(known=known, news=news, age_s=now_unix - row.first_seen, retry_s=self._retry_s)

@@ -1,0 +1,61 @@
+"""The inbox when the API server is no help, or the events are too many (C11)."""
+
+import msgspec
+import pytest
+
+from tests.component.kube.apiserver import ApiServer, refuse
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.inbox import Inbox
+from vkprovider.domain import inbox as rules
+from vkprovider.domain.inbox import Outcome, SessionEvent, SessionEvents
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+NOW = 1_800_000_000
+EVENT = SessionEvent("s-1", "started", NOW - 5, "https://lds", "e-1")
+
+
+@pytest.fixture
+def inbox(kube: KubeClient) -> Inbox:
+    events = EventRecorder(kube, component="test", instance="r")
+    made = Inbox(Context(kube, events, "i", "r", "n", wall=lambda: NOW), lambda: True)
+    made.objects.synced.set()
+    return made
+
+
+async def test_before_everything_is_known_nothing_is_taken(server: ApiServer, inbox: Inbox) -> None:
+    inbox.objects.synced.clear()
+    assert await inbox.accept(EVENT) is Outcome.FAILED
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("status", [403, 500, 503])
+async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
+    server: ApiServer, inbox: Inbox, status: int
+) -> None:
+    server.next(refuse(status, "not now"), when="POST")
+    assert await inbox.accept(EVENT) is Outcome.FAILED
+    inbox.claimed = lambda session: session == "s-1"
+    assert await inbox.accept(EVENT) is Outcome.ACCEPTED
+    assert await inbox.accept(EVENT) is Outcome.DUPLICATE
+    assert [seen.method for seen in server.seen] == ["POST", "POST"]
+    stored = msgspec.json.decode(server.seen[1].json["data"][rules.DATA_KEY], type=SessionEvents)
+    assert stored == SessionEvents("s-1", "https://lds", NOW, started=NOW - 5)
+
+
+async def test_strays_are_bounded_and_known_sessions_are_not(
+    server: ApiServer, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "ROWS_MAX", 1)
+    inbox.rows["s-0"] = SessionEvents("s-0", "x", NOW, NOW)
+    assert await inbox.accept(EVENT) is Outcome.FULL
+    assert server.seen == []
+    inbox.claimed = lambda _: True
+    assert await inbox.accept(EVENT) is Outcome.ACCEPTED
+
+
+async def test_others_who_never_stop_writing_do_not_hold_us(server: ApiServer, inbox: Inbox) -> None:
+    server.next(refuse(409, "exists"), when="POST", times=9)
+    server.next(refuse(404, "not found"), when="GET", times=9)
+    assert await inbox.accept(EVENT) is Outcome.FAILED
+    assert len(server.seen) <= 10
