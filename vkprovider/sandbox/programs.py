@@ -19,6 +19,10 @@ OURSELVES: Final = (sys.executable, "-P", "-m", "vkprovider")
 EVENTS_PATH: Final = "/events"
 """Where a provider replica takes the events of the Lab Delivery System."""
 
+PATTY: Final = ("--patty", "--port-range=10000-20000")
+"""Tags of running devices open ports, in the range that the provider allocates from; on an address of the worker's own
+only, where no other worker's ports are."""
+
 WORKER_GRACE_S: Final = 1.0
 PROVIDER_GRACE_S: Final = 5.0
 
@@ -64,6 +68,7 @@ def worker_process(layout: Layout, worker: Worker, arguments: Sequence[str]) -> 
         f"--username={worker.username}",
         f"--state={layout.workers / worker.name}.state",
         f"--access-log={worker.access_log}",
+        *(() if worker.url.startswith("https://127.0.0.1:") else PATTY),
         *arguments,
     ]
     return ProcessSpec(
