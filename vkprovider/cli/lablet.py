@@ -12,33 +12,18 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.objects import Metadata, PodSpec, PodStatus
 from vkprovider.cli.cluster import cluster_options
+from vkprovider.cli.lablet_acts import collect, reset, start, stop
+from vkprovider.cli.lablet_assign import assign
+from vkprovider.cli.lablet_configs import configs
+from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, why
+from vkprovider.cli.lablet_ports import ports
 from vkprovider.domain.intent import tag_of
 from vkprovider.kube.client import KubeClient
 
 _PAGE: Final = 500
-_NONE: Final = "<none>"
 _HEADINGS: Final = ("NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER")
 _WIDE: Final = (*_HEADINGS, "ADDRESS", "REASON")
-
-
-class _Spec(PodSpec, frozen=True, rename="camel"):
-    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class LabletPod(msgspec.Struct, frozen=True):
-    """A Pod, with what tells whether it is a lablet."""
-
-    metadata: Metadata
-    spec: _Spec
-    status: PodStatus = PodStatus()
-
-    @property
-    def is_lablet(self) -> bool:
-        """Whether a RuntimeClass of ours sent it to our Nodes; its selector needs no right to read definitions."""
-        sent = self.spec.node_selector.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE
-        return bool(self.spec.runtime_class_name) and (sent or self.spec.node_name.startswith(names.NODE_PREFIX))
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -85,14 +70,14 @@ def row_of(pod: LabletPod) -> Row:
     """Read what a Pod reports about its lablet."""
     meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
     tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
-    reason, message = _why(pod)
+    reason, message = why(pod)
     return Row(
         namespace=meta.namespace,
         name=meta.name,
         definition=pod.spec.runtime_class_name,
         version=notes.get(names.ANNOTATION_CONTENT, "").partition("@")[0] or tag,
         state=notes.get(names.ANNOTATION_STATE, "") or "PENDING",
-        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        ready=pod.ready,
         worker=names.worker_of(pod.spec.node_name) or "",
         lab=notes.get(names.ANNOTATION_LAB_ID, ""),
         created=meta.creation_timestamp,
@@ -101,18 +86,6 @@ def row_of(pod: LabletPod) -> Row:
         reason=reason,
         message=message,
     )
-
-
-def _why(pod: LabletPod) -> tuple[str, str]:
-    """Give reason and message of what keeps a lablet from being Ready."""
-    for container in pod.status.container_statuses:
-        for kind in ("waiting", "terminated"):
-            if kind in container.state:
-                return container.state[kind].get("reason", ""), container.state[kind].get("message", "")
-    for condition in pod.status.conditions:
-        if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
-            return condition.reason, condition.message
-    return "", ""
 
 
 def age(created: str, now: datetime) -> str:
@@ -136,18 +109,15 @@ def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
         cells = [row.namespace, row.name, row.definition, row.version or "latest", row.state, str(row.ready)]
-        cells += [row.worker or _NONE, row.lab or _NONE, age(row.created, now), row.user or _NONE]
-        lines.append(tuple([*cells, row.address or _NONE, row.reason or _NONE] if wide else cells))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+        cells += [row.worker or NONE, row.lab or NONE, age(row.created, now), row.user or NONE]
+        lines.append(tuple([*cells, row.address or NONE, row.reason or NONE] if wide else cells))
+    return aligned(lines)
 
 
 @click.group(name="kubectl lablet", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubectl lablet")
 def main() -> None:
-    """Look at lablets: labs of Cisco Modeling Labs that run as pods."""
+    """Look at lablets, labs of Cisco Modeling Labs that run as pods, and work with them."""
 
 
 @main.command("list")
@@ -208,6 +178,9 @@ async def _pods(
     finally:
         await kube.close()
 
+
+for command in (ports, assign, stop, start, collect, reset, configs):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -42,7 +42,9 @@ class Keeper:
         self._leads = leads
         self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
 
-    async def keep(self, worker: Worker, claim: Claim, nodes: tuple[NodeFact, ...], responses: Any = None) -> Left:
+    async def keep(
+        self, worker: Worker, claim: Claim, nodes: tuple[NodeFact, ...], *, username: str = "", responses: Any = None
+    ) -> Left:
         """Extract what the devices of a lab hold and keep it; one that cannot be extracted stops no other.
 
         Raises:
@@ -51,7 +53,7 @@ class Keeper:
         """
         running = tuple(node for node in nodes if node.state == labs.BOOTED)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
-        left = kept.left_by(claim, configs, faults, at=self._ctx.now_unix, responses=responses)
+        left = kept.left_by(claim, configs, faults, at=self._ctx.now_unix, username=username, responses=responses)
         if configs or responses is not None:
             await self._write(worker, left)
         return left

@@ -179,7 +179,7 @@ class Steps:
 
     async def _keep(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts, claim: Claim) -> bool:
         """Keep what the devices hold, and at the end of the learner's time what was answered."""
-        left = await self._keeper.keep(worker, claim, facts.nodes)
+        left = await self._keeper.keep(worker, claim, facts.nodes, username=facts.inputs.username)
         lablet.extracted = True
         if step is Step.COLLECT:
             lacking = ", ".join(sorted(left.faults))

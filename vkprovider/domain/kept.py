@@ -58,9 +58,15 @@ def name_of(pod_uid: str) -> str:
 
 
 def left_by(
-    claim: Claim, configs: Mapping[str, str], faults: Mapping[str, str], *, at: int, responses: Any = None
+    claim: Claim,
+    configs: Mapping[str, str],
+    faults: Mapping[str, str],
+    *,
+    at: int,
+    username: str = "",
+    responses: Any = None,
 ) -> Left:
-    """Put together what a lablet leaves."""
+    """Put together what a lablet leaves; `username` is the Pod's, for a lablet without a session."""
     session = claim.session
     return Left(
         namespace=claim.namespace,
@@ -69,7 +75,7 @@ def left_by(
         definition=claim.definition,
         version=claim.version,
         lab_id=claim.lab_id,
-        username=session.username if session is not None else "",
+        username=session.username if session is not None else username,
         session_id=session.id if session is not None else "",
         at=at,
         configs=dict(configs),

@@ -8,7 +8,7 @@ from vkprovider.api import labs
 from vkprovider.api.labs import NodeFact
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import Claim
-from vkprovider.domain.ending import stop
+from vkprovider.domain.ending import extract_due, stop
 from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step, phase_of
 from vkprovider.domain.lifecycle import State
 from vkprovider.domain.session import (
@@ -74,7 +74,7 @@ def _keep(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
         lost = msgspec.structs.replace(claim, lab_id="", started=0, resetting=False)
         return _again(facts, lost, now, limits, "LabLost", "the lab was deleted on the worker by somebody else")
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
-        return _reset_on_request(facts, claim)
+        return _reset_on_request(facts, claim, limits)
     if claim.resetting:
         return _reset(facts, claim, now)
     if (paused := pause(facts, claim, now, limits)) is not None:
@@ -265,9 +265,12 @@ def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, 
     return Decision(Step.SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
 
-def _reset_on_request(facts: Facts, claim: Claim) -> Decision:
+def _reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
     """Begin to wipe the lab and start it afresh, because somebody asked for it; the session stays."""
     text = "the lab is wiped and started afresh on request"
+    if extract_due(facts, claim, limits):
+        report = Report(State.INSTANTIATING, phase_of(facts), ("Resetting", text), facts.nodes)
+        return Decision(Step.EXTRACT, report)
     changed = msgspec.structs.replace(
         claim,
         reset=facts.inputs.reset,

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from vkprovider.cli.lablet import LabletPod, Row, age, row_of, table
+from vkprovider.cli.lablet import Row, age, row_of, table
+from vkprovider.cli.lablet_pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

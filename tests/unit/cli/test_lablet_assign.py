@@ -1,0 +1,82 @@
+"""Who may get which Pod, and for how long: the decisions of `kubectl lablet assign`."""
+
+from datetime import UTC, datetime
+from random import Random
+
+import click
+import msgspec
+import pytest
+
+from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.cli.lablet_assign import Wish, _Selector, hindrance, in_order, selector_text, wish_of
+from vkprovider.cli.lablet_pods import LabletPod
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def test_wish_becomes_the_learners_annotations() -> None:
+    assert wish_of(" alice ", None, "90m", NOW).annotations() == {
+        "vkprovider.io/username": "alice",
+        "vkprovider.io/timeslot-end": "2026-01-31T13:30:00Z",
+    }
+    assert wish_of("alice", "+1h", "90m", NOW) == Wish("alice", "2026-01-31T13:00:00Z", "2026-01-31T14:30:00Z")
+    assert wish_of("alice", None, None, NOW) == Wish("alice")
+
+
+@pytest.mark.parametrize(
+    ("user", "since", "until", "says"),
+    [
+        ("  ", None, None, "USER is empty"),
+        ("a" * 300, None, None, "no name of at most 256"),
+        ("a\nb", None, None, "printable"),
+        ("alice", None, "2026-01-31T11:00:00Z", "is over already"),
+        ("alice", "+3h", "2026-01-31T13:00:00Z", "is not after"),
+    ],
+)
+def test_wish_that_cannot_be_is_refused(user: str, since: str | None, until: str | None, says: str) -> None:
+    with pytest.raises(click.UsageError, match=says):
+        wish_of(user, since, until, NOW)
+
+
+@pytest.mark.parametrize(
+    ("pod", "says"),
+    [
+        (lablet_pod(), ""),
+        (lablet_pod(ready=False), "is not Ready"),
+        (lablet_pod(notes={"vkprovider.io/username": "bob"}), "is assigned to bob"),
+        (lablet_pod(deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
+        (lablet_pod(status={"phase": "Failed"}), "has ended (Failed)"),
+        (lablet_pod(notes={"vkprovider.io/lent-by": "warm"}), "is on its way back to its pool warm"),
+        (lablet_pod(notes={"vkprovider.io/desired-state": "STOPPED"}), "is wanted to be STOPPED"),
+    ],
+)
+def test_only_a_free_lablet_is_given(pod: LabletPod, says: str) -> None:
+    assert hindrance(pod) == says
+
+
+def test_newest_template_comes_first_and_askers_are_kept_apart() -> None:
+    def of(name: str, template: str, minute: int) -> LabletPod:
+        return lablet_pod(
+            name, labels={"pod-template-hash": template}, creationTimestamp=f"2026-01-01T00:{minute:02}:00Z"
+        )
+
+    pods = [of("old-1", "x", 1), of("new-1", "y", 2), of("old-2", "x", 0), of("new-2", "y", 9), of("new-3", "y", 3)]
+    orders = [[pod.metadata.name for pod in in_order(pods, Random(seed))] for seed in range(30)]
+    assert all({*order[:3]} == {"new-1", "new-2", "new-3"} for order in orders)
+    assert len({order[0] for order in orders}) == 3
+
+
+def test_selectors_are_written_as_a_query_has_them() -> None:
+    selector = msgspec.convert(
+        {
+            "matchLabels": {"app": "a"},
+            "matchExpressions": [
+                {"key": "tier", "operator": "In", "values": ["x", "y"]},
+                {"key": "zone", "operator": "NotIn", "values": ["z"]},
+                {"key": "pool", "operator": "Exists"},
+                {"key": "old", "operator": "DoesNotExist"},
+            ],
+        },
+        _Selector,
+    )
+    assert selector_text(selector) == "app=a,tier in (x,y),zone notin (z),pool,!old"

@@ -1,0 +1,49 @@
+"""What `kubectl lablet configs` makes of what a learner left."""
+
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkprovider.cli.lablet_configs import _of_device, files_of
+from vkprovider.domain.kept import Left
+
+LEFT = Left("team", "a", "u", "netlab", "1.0", configs={"r1": "hostname r1", "R 2": "x"}, faults={"r3": "it is off"})
+
+
+def test_each_device_gets_a_file() -> None:
+    assert files_of(LEFT) == {"R-2.cfg": "x", "r1.cfg": "hostname r1"}
+    answered = msgspec.structs.replace(LEFT, responses={"q1": 42})
+    assert files_of(answered)["responses.json"] == '{\n  "q1": 42\n}\n'
+
+
+def test_labels_that_make_one_name_get_files_of_their_own() -> None:
+    left = msgspec.structs.replace(LEFT, configs={"a b": "1", "a-b": "2", "A-B": "3", "..": "4", "../../x": "5"})
+    files = files_of(left)
+    assert sorted(files.values()) == ["1", "2", "3", "4", "5"]
+    assert len({name.lower() for name in files}) == 5
+
+
+@given(labels=st.sets(st.text(max_size=130), max_size=8))
+def test_no_label_leads_out_of_the_directory(labels: set[str]) -> None:
+    files = files_of(msgspec.structs.replace(LEFT, configs={label: label for label in labels}))
+    assert sorted(files.values()) == sorted(labels)
+    for name in files:
+        assert Path(name).name == name
+        assert not name.startswith((".", "-"))
+        assert len(name) < 128
+        assert name.isascii()
+
+
+def test_one_device_alone() -> None:
+    assert _of_device(LEFT, "r1").configs == {"r1": "hostname r1"}
+    assert _of_device(LEFT, None) is LEFT
+
+
+@pytest.mark.parametrize(("device", "says"), [("r3", "it is off"), ("r9", "it kept those of R 2, r1")])
+def test_device_that_left_nothing(device: str, says: str) -> None:
+    with pytest.raises(click.ClickException, match=says):
+        _of_device(LEFT, device)

@@ -1,0 +1,56 @@
+"""The table of `kubectl lablet ports`."""
+
+import json
+from typing import Any
+
+import click
+import pytest
+
+from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.cli.lablet_pods import LabletPod
+from vkprovider.cli.lablet_ports import ports_of, table
+
+
+def info(label: str, protocol: str, port: int, **more: Any) -> dict[str, Any]:
+    return {"device_label": label, "protocol": protocol, "original_port": 5065, "allocated_port": port, **more}
+
+
+def with_ports(infos: object, *containers: str) -> LabletPod:
+    text = infos if isinstance(infos, str) else json.dumps(infos)
+    return lablet_pod(notes={"vkprovider.io/port-mappings": text}, containers=("lab", *containers))
+
+
+def test_every_way_in_is_a_row() -> None:
+    pod = with_ports(
+        {
+            "R_1_serial": info("R 1", "serial", 10012),
+            "R_1_ssh": info("R 1", "ssh", 10011, internal_port=22, original_port=None),
+            "h0_vnc": info("h0", "vnc", 10013),
+        },
+        "r-1",
+    )
+    assert table(ports_of(pod, {}), wide=False).splitlines() == [
+        "DEVICE   ACCESS   ADDRESS        PORT    CONTAINER",
+        "R 1      ssh      198.51.100.1   10011   r-1",
+        "R 1      serial   198.51.100.1   10012   r-1",
+        "h0       vnc      198.51.100.1   10013   <none>",
+    ]
+    first = table(ports_of(pod, {}), wide=True).splitlines()[1]
+    assert first.split()[-3:] == ["R_1_ssh", "<none>", "22"]
+
+
+def test_definition_knows_whose_container_it_is() -> None:
+    """Two labels that make one name: only the definition tells them apart."""
+    pod = with_ports({"r.1_serial": info("r.1", "serial", 10001)}, "r-1", "r-1-2")
+    assert [port.container for port in ports_of(pod, {"r-1": "r-1", "r.1": "r-1-2"})] == ["r-1-2"]
+
+
+def test_no_ports() -> None:
+    assert ports_of(lablet_pod(), {}) == []
+    assert ports_of(with_ports({}), {}) == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": {"device_label": "h0"}}', '{"a": {"allocated_port": "x"}}'])
+def test_report_that_cannot_be_read_is_explained(text: str) -> None:
+    with pytest.raises(click.ClickException, match="port-mappings of pod/a cannot be read"):
+        ports_of(with_ports(text), {})

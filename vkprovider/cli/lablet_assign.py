@@ -1,0 +1,251 @@
+"""`kubectl lablet assign`: give a warm lablet to a learner, so that no two learners get the same one."""
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, NotFound
+from vkprovider.api.objects import Metadata
+from vkprovider.cli.lablet_pods import PODS, LabletPod, Place, change, place_options, pod_name, read
+from vkprovider.cli.lablet_times import moment, rfc3339
+from vkprovider.domain.inputs import inputs_of
+from vkprovider.kube.client import KubeClient
+
+_DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
+_HASH: Final = "pod-template-hash"
+_COST: Final = "1000"
+"""A ReplicaSet that grows smaller deletes Pods of a lower cost first; theirs is 0."""
+_ATTEMPTS: Final = 20
+"""A Pod's status is written while somebody looks; each time it must be read again."""
+_PAGE: Final = 500
+
+
+class _Requirement(msgspec.Struct, frozen=True):
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+    match_labels: dict[str, str] = {}
+    match_expressions: list[_Requirement] = []
+
+
+class _DeploymentSpec(msgspec.Struct, frozen=True):
+    selector: _Selector
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _DeploymentSpec
+
+
+class _Page(msgspec.Struct, frozen=True):
+    items: list[LabletPod] = []
+    metadata: dict[str, Any] = {}
+
+
+_deployment: Final = msgspec.json.Decoder(_Deployment)
+_pages: Final = msgspec.json.Decoder(_Page)
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """Who wants a lablet, and for how long.
+
+    Attributes:
+        start, end: When the timeslot starts and ends, as annotations have it; "" if it is open.
+    """
+
+    user: str
+    start: str = ""
+    end: str = ""
+
+    def annotations(self) -> dict[str, str]:
+        """Say it on a Pod."""
+        pairs = {
+            names.ANNOTATION_USERNAME: self.user,
+            names.ANNOTATION_TIMESLOT_START: self.start,
+            names.ANNOTATION_TIMESLOT_END: self.end,
+        }
+        return {name: value for name, value in pairs.items() if value}
+
+
+@click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 90m")
+@click.argument("what", metavar="POD|deployment/NAME")
+@click.argument("user")
+@click.option("--until", metavar="TIME|DURATION", help="When the timeslot ends; a duration counts from its start.")
+@click.option("--from", "since", metavar="TIME|DURATION", help="When the timeslot starts; now if not given.")
+@place_options
+def assign(what: str, user: str, *, until: str | None, since: str | None, place: Place) -> None:
+    """Give a warm lablet to USER: POD, or a free one of a Deployment.
+
+    The Pod leaves its pool: its label vkprovider.io/pool is taken away, so that neither a scale-down nor a rollout of a
+    Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
+    the lab is wiped and the Pod goes back. Times are 2026-01-31T12:00:00Z, 90m or +2h.
+    """
+    wish = wish_of(user, since, until, datetime.now(UTC))
+    kind, slash, name = what.rpartition("/")
+    pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}
+    if not pooled:
+        name = pod_name(what)
+
+    async def work(kube: KubeClient, namespace: str) -> LabletPod:
+        return await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish)
+
+    pod = place.run(work)
+    click.echo(f"pod/{pod.metadata.name} assigned to {wish.user}{f' until {wish.end}' if wish.end else ''}")
+
+
+def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Wish:
+    """Read the arguments.
+
+    Raises:
+        UsageError: They are no user and no times that can be.
+    """
+    start = moment(since, now) if since else None
+    end = moment(until, start or now) if until else None
+    if end is not None and end <= now:
+        raise click.UsageError(f"--until {rfc3339(end)} is over already")
+    wish = Wish(user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "")
+    faults = inputs_of(Metadata("", annotations=wish.annotations())).faults
+    if not wish.user:
+        faults = ("USER is empty", *faults)
+    if faults:
+        raise click.UsageError("; ".join(faults))
+    return wish
+
+
+def hindrance(pod: LabletPod) -> str:
+    """Tell why a Pod cannot be given to anybody now; "" if it can."""
+    meta = pod.metadata
+    if meta.deletion_timestamp is not None:
+        return "is being deleted"
+    if pod.ended:
+        return f"has ended ({pod.status.phase})"
+    if pod.user:
+        return f"is assigned to {pod.user}"
+    if names.ANNOTATION_LENT_BY in meta.annotations:
+        return f"is on its way back to its pool {meta.annotations[names.ANNOTATION_LENT_BY]}"
+    if not pod.ready:
+        return "is not Ready"
+    if names.ANNOTATION_DESIRED_STATE in meta.annotations:
+        return f"is wanted to be {meta.annotations[names.ANNOTATION_DESIRED_STATE]}"
+    return ""
+
+
+async def _give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
+    """Give a Pod to a learner, if nobody has written to it since it was read: two cannot both do so.
+
+    Raises:
+        Conflict: Somebody has.
+        OutsideError: It was refused, or nobody answered.
+    """
+    notes: dict[str, str | None] = dict(wish.annotations())
+    labels: dict[str, str | None] = {}
+    if pool := pod.metadata.labels.get(names.LABEL_POOL):
+        notes[names.ANNOTATION_LENT_BY] = pool
+        labels[names.LABEL_POOL] = None
+    elif any(owner.controller for owner in pod.metadata.owner_references):
+        notes[names.ANNOTATION_DELETION_COST] = _COST
+    return await change(kube, pod, annotations=notes, labels=labels, unchanged=True)
+
+
+async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
+    for _ in range(_ATTEMPTS):
+        pod = await read(kube, namespace, name)
+        if why := hindrance(pod):
+            raise click.ClickException(f"pod/{name} {why}")
+        try:
+            given = await _give(kube, pod, wish)
+        except Conflict:
+            continue
+        if any(o.controller for o in pod.metadata.owner_references) and not pod.metadata.labels.get(names.LABEL_POOL):
+            _warn_of_owner(f"pod/{name} has no label {names.LABEL_POOL}")
+        return given
+    raise click.ClickException(f"pod/{name} is written to all the time; try again")
+
+
+async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
+    """Take the first free Pod of a Deployment that nobody else takes."""
+    try:
+        deployment = _deployment.decode(await kube.get(_DEPLOYMENTS.format(namespace, name)))
+    except NotFound:
+        raise click.ClickException(f"deployment/{name} is not there in namespace {namespace}") from None
+    selector = deployment.spec.selector
+    for _ in range(_ATTEMPTS):
+        pods = [pod for pod in await _pods(kube, namespace, selector_text(selector)) if _is_replica(pod)]
+        free = [pod for pod in pods if not hindrance(pod)]
+        if not free:
+            raise click.ClickException(_none_free(name, pods))
+        for pod in in_order(free, random.Random()):
+            try:
+                given = await _give(kube, pod, wish)
+            except (Conflict, NotFound):
+                continue
+            if names.LABEL_POOL not in _keys(selector):
+                _warn_of_owner(f"deployment/{name} does not select by the label {names.LABEL_POOL}")
+            return given
+    raise click.ClickException(f"the free pods of deployment/{name} are written to all the time; try again")
+
+
+def _is_replica(pod: LabletPod) -> bool:
+    return pod.is_lablet and any(o.controller and o.kind == "ReplicaSet" for o in pod.metadata.owner_references)
+
+
+def in_order(pods: Sequence[LabletPod], dice: random.Random) -> list[LabletPod]:
+    """Put those of the newest template first, and within a template in any order, so that askers do not collide."""
+    newest: dict[str, str] = {}
+    for pod in pods:
+        template = pod.metadata.labels.get(_HASH, "")
+        newest[template] = max(newest.get(template, ""), pod.metadata.creation_timestamp)
+    mixed = dice.sample(list(pods), len(pods))
+    return sorted(mixed, key=lambda pod: newest[pod.metadata.labels.get(_HASH, "")], reverse=True)
+
+
+def _none_free(name: str, pods: Iterable[LabletPod]) -> str:
+    found = sorted(f"{pod.metadata.name} {hindrance(pod)}" for pod in pods)
+    if not found:
+        return f"deployment/{name} has no lablets"
+    few = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")  # noqa: PLR2004 (a line's worth)
+    return f"deployment/{name} has no free lablet: {few}"
+
+
+def _warn_of_owner(what: str) -> None:
+    click.echo(
+        f"Warning: {what}: a rollout can end this lablet while its learner works; a scale-down takes others first",
+        err=True,
+    )
+
+
+async def _pods(kube: KubeClient, namespace: str, selector: str) -> list[LabletPod]:
+    found: list[LabletPod] = []
+    query = {"labelSelector": selector, "limit": str(_PAGE)}
+    while True:
+        page = _pages.decode(await kube.get(PODS.format(namespace), query))
+        found += page.items
+        if not (go_on := page.metadata.get("continue")):
+            return found
+        query["continue"] = str(go_on)
+
+
+def _keys(selector: _Selector) -> set[str]:
+    return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}
+
+
+def selector_text(selector: _Selector) -> str:
+    """Write a selector as a query has it."""
+    parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    for need in selector.match_expressions:
+        match need.operator:
+            case "In" | "NotIn":
+                parts.append(f"{need.key} {need.operator.lower()} ({','.join(need.values)})")
+            case "Exists":
+                parts.append(need.key)
+            case _:
+                parts.append(f"!{need.key}")
+    return ",".join(parts)

@@ -1,0 +1,184 @@
+"""`kubectl lablet configs`: what a learner left in a lablet, also when its Pod is gone."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import NotFound
+from vkprovider.api.objects import ConfigMap, Metadata
+from vkprovider.cli.lablet_pods import PODS, Place, place_options, pod_name
+from vkprovider.cli.lablet_times import rfc3339
+from vkprovider.domain import kept
+from vkprovider.domain.kept import Left
+from vkprovider.kube.client import KubeClient
+
+_CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
+_PAGE: Final = "50"
+_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_FILE_CHARS_MAX: Final = 100
+
+
+class _Head(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Heads(msgspec.Struct, frozen=True):
+    items: list[_Head] = []
+    metadata: dict[str, Any] = {}
+
+
+_config_map: Final = msgspec.json.Decoder(ConfigMap)
+_head: Final = msgspec.json.Decoder(_Head)
+_heads: Final = msgspec.json.Decoder(_Heads)
+
+
+@click.command(epilog="Example: kubectl lablet configs mylab-0 -o ./work")
+@click.argument("what", metavar="POD|UID")
+@click.option("--device", metavar="NAME", help="Of this device alone: its label.")
+@click.option("-o", "--output", metavar="DIR|json", help="A file for each device in DIR; printed if not given.")
+@click.option(
+    "--provider-namespace",
+    default="vkprovider-system",
+    show_default=True,
+    metavar="NAMESPACE",
+    help="Where vkprovider keeps them; you need the right to read ConfigMaps there.",
+)
+@place_options
+def configs(what: str, *, device: str | None, output: str | None, provider_namespace: str, place: Place) -> None:
+    """Show the configurations that the devices of POD had when they were last stopped or collected.
+
+    They are kept for a week after that. Of several Pods of one name it is the newest that has left something; a UID
+    names one Pod for certain.
+    """
+    name = what if _UID.fullmatch(what) else pod_name(what)
+
+    async def work(kube: KubeClient, namespace: str) -> Left:
+        return await _find(kube, namespace, name, _CONFIG_MAPS.format(provider_namespace))
+
+    left = place.run(work)
+    chosen = _of_device(left, device)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(chosen), indent=2))
+        return
+    click.echo(_about(left), err=True)
+    for label, why in sorted(chosen.faults.items()):
+        click.echo(f"{label or 'besides'}: {why}", err=True)
+    if output:
+        for path, text in sorted(files_of(chosen).items()):
+            _write(Path(output), path, text)
+    else:
+        for label, text in sorted(chosen.configs.items()):
+            if device is None:
+                click.echo(f"==> {label} <==")
+            click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
+
+
+def _of_device(left: Left, device: str | None) -> Left:
+    if device is None:
+        return left
+    if device not in left.configs:
+        there = ", ".join(sorted(left.configs)) or "none"
+        why = left.faults.get(device, f"it kept those of {there}")
+        raise click.ClickException(f"pod/{left.pod} has left no configuration of device {device}: {why}")
+    return msgspec.structs.replace(left, configs={device: left.configs[device]}, faults={}, responses=None)
+
+
+def _about(left: Left) -> str:
+    user = f" of {left.username}" if left.username else ""
+    when = rfc3339(datetime.fromtimestamp(left.at, UTC))
+    return f"pod {left.namespace}/{left.pod} (UID {left.pod_uid}){user}, {left.definition} {left.version}, kept {when}"
+
+
+def files_of(left: Left) -> dict[str, str]:
+    """Name a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for label, text in sorted(left.configs.items()):
+        stem = _UNSAFE.sub("-", label)[:_FILE_CHARS_MAX].lstrip(".-") or "device"
+        name, number = stem, 1
+        while name.lower() in taken:  # some file systems do not tell case apart
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name.lower())
+        found[f"{name}.cfg"] = text
+    if left.responses is not None:
+        found["responses.json"] = msgspec.json.format(msgspec.json.encode(left.responses), indent=2).decode() + "\n"
+    return found
+
+
+def _write(directory: Path, name: str, text: str) -> None:
+    path = directory / name
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+    click.echo(str(path))
+
+
+async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Left:
+    """Find what was left, by UID or by name.
+
+    Raises:
+        ClickException: Nothing was.
+        InputError: It is damaged.
+        OutsideError: The API server refused or did not answer.
+    """
+    uid = name if _UID.fullmatch(name) else await _uid_of(kube, namespace, name)
+    if uid and (left := await _kept(kube, path, uid)) is not None:
+        return left
+    if uid == name:
+        raise click.ClickException(
+            f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept"
+        )
+    found = await _predecessors(kube, path, f"{namespace}/{name}")
+    if not found:
+        hint = "it is kept when its devices are stopped, or collected" if uid else "it is dropped after a week"
+        raise click.ClickException(f"nothing is kept of pod {namespace}/{name}; {hint}")
+    if uid:
+        click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
+    if len(found) > 1:
+        others = ", ".join(other.removeprefix(kept.name_of("")) for other in list(found)[1:])
+        click.echo(
+            f"{len(found)} pods of that name have left something; this is the newest; others: {others}", err=True
+        )
+    for other in found:
+        if (left := await _kept(kube, path, other.removeprefix(kept.name_of("")))) is not None:
+            return left
+    raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped")
+
+
+async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
+    try:
+        return _head.decode(await kube.get(f"{PODS.format(namespace)}/{name}")).metadata.uid
+    except NotFound:
+        return ""
+
+
+async def _kept(kube: KubeClient, path: str, uid: str) -> Left | None:
+    try:
+        return kept.read(_config_map.decode(await kube.get(f"{path}/{kept.name_of(uid)}")))
+    except NotFound:
+        return None
+
+
+async def _predecessors(kube: KubeClient, path: str, pod: str) -> Mapping[str, int]:
+    """Find what Pods of a name have left: names of ConfigMaps with the times of writing, the newest first."""
+    found: dict[str, int] = {}
+    query = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}", "limit": _PAGE}
+    while True:
+        page = _heads.decode(await kube.get(path, query))
+        for item in page.items:
+            if item.metadata.annotations.get(kept.ANNOTATION_POD) == pod:
+                at = kept.kept_at(ConfigMap(item.metadata))
+                found[item.metadata.name] = at or 0
+        if not (go_on := page.metadata.get("continue")):
+            return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))
+        query["continue"] = str(go_on)

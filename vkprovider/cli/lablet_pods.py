@@ -1,0 +1,213 @@
+"""What the commands of `kubectl lablet` have in common: a lablet's Pod, how it is named, found, changed and awaited."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.objects import Metadata, PodSpec, PodStatus
+from vkprovider.cli.cluster import cluster_options
+from vkprovider.kube.client import KubeClient
+
+NONE: Final = "<none>"
+PODS: Final = "/api/v1/namespaces/{}/pods"
+_LOOK_EVERY_S: Final = 0.5
+
+T = TypeVar("T")
+
+
+class _Spec(PodSpec, frozen=True, rename="camel"):
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class LabletPod(msgspec.Struct, frozen=True):
+    """A Pod, with what tells whether it is a lablet."""
+
+    metadata: Metadata
+    spec: _Spec
+    status: PodStatus = PodStatus()
+
+    @property
+    def is_lablet(self) -> bool:
+        """Whether a RuntimeClass of ours sent it to our Nodes; its selector needs no right to read definitions."""
+        sent = self.spec.node_selector.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE
+        return bool(self.spec.runtime_class_name) and (sent or self.spec.node_name.startswith(names.NODE_PREFIX))
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Pod is Ready."""
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the phase is final."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+    @property
+    def user(self) -> str:
+        """Whose it is; "" for a warm one."""
+        return self.metadata.annotations.get(names.ANNOTATION_USERNAME, "")
+
+    @property
+    def restarts(self) -> int:
+        """How often the lab was started again."""
+        lab = (status.restart_count for status in self.status.container_statuses if status.name == names.LAB_CONTAINER)
+        return next(lab, max((status.restart_count for status in self.status.container_statuses), default=0))
+
+
+_pod: Final = msgspec.json.Decoder(LabletPod)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A cluster and a namespace, as the options say.
+
+    Attributes:
+        namespace: None for the context's own.
+    """
+
+    kubeconfig: str | None
+    context: str | None
+    namespace: str | None
+
+    def run(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the API server and a namespace.
+
+        Raises:
+            ClickException: It could not be done.
+        """
+        try:
+            return asyncio.run(self._connected(work))
+        except (InputError, OutsideError) as error:
+            raise click.ClickException(str(error)) from None
+
+    async def _connected(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
+        kube = await KubeClient.connect(kubeconfig=self.kubeconfig, context=self.context)
+        try:
+            return await work(kube, self.namespace or kube.namespace)
+        finally:
+            await kube.close()
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--namespace`, `--kubeconfig` and `--context`, and hand them over as `place`."""
+
+    def with_place(
+        *args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **options: Any
+    ) -> Any:
+        return command(*args, place=Place(kubeconfig, context, namespace), **options)
+
+    with_place.__name__, with_place.__doc__ = command.__name__, command.__doc__
+    with_place.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    namespace = click.option("-n", "--namespace", help="The context's own if not given.")
+    return namespace(cluster_options(with_place))
+
+
+def pod_name(text: str) -> str:
+    """Take `pod/a`, `pods/a` and `a` for the Pod a.
+
+    Raises:
+        UsageError: It names something else.
+    """
+    kind, slash, name = text.rpartition("/")
+    if slash and kind not in {"pod", "pods", "po"}:
+        raise click.UsageError(f"{text!r} names no pod; write pod/{name or 'NAME'} or the name alone")
+    if not name:
+        raise click.UsageError(f"{text!r} names no pod")
+    return name
+
+
+async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
+    """Read a lablet's Pod.
+
+    Raises:
+        ClickException: There is a Pod of that name, but it is no lablet.
+        OutsideError: There is none, or it cannot be read.
+    """
+    pod = _pod.decode(await kube.get(f"{PODS.format(namespace)}/{name}"))
+    if not pod.is_lablet:
+        raise click.ClickException(f"pod/{name} in namespace {namespace} is not a lablet; see: kubectl lablet list")
+    return pod
+
+
+async def change(
+    kube: KubeClient,
+    pod: LabletPod,
+    *,
+    annotations: Mapping[str, str | None],
+    labels: Mapping[str, str | None] | None = None,
+    unchanged: bool = False,
+) -> LabletPod:
+    """Change annotations and labels of this very Pod; None takes one away.
+
+    Args:
+        kube: The API server.
+        pod: As it was read.
+        annotations: What to change.
+        labels: What to change.
+        unchanged: Only if nobody has written to it since it was read.
+
+    Raises:
+        Conflict: The name belongs to another Pod by now, or somebody has written.
+        OutsideError: It was refused, or nobody answered.
+    """
+    metadata: dict[str, Any] = {"uid": pod.metadata.uid, "annotations": dict(annotations)}
+    if labels:
+        metadata["labels"] = dict(labels)
+    if unchanged:
+        metadata["resourceVersion"] = pod.metadata.resource_version
+    path = f"{PODS.format(pod.metadata.namespace)}/{pod.metadata.name}"
+    return _pod.decode(await kube.merge_patch(path, msgspec.json.encode({"metadata": metadata})))
+
+
+async def wait_for(
+    kube: KubeClient, pod: LabletPod, done: Callable[[LabletPod | None], bool], *, timeout_s: float, what: str
+) -> LabletPod | None:
+    """Look at a Pod until something is true of it; None if it is gone.
+
+    Raises:
+        ClickException: It took too long.
+        OutsideError: The Pod cannot be read.
+    """
+    path = f"{PODS.format(pod.metadata.namespace)}/{pod.metadata.name}"
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            now: LabletPod | None = _pod.decode(await kube.get(path))
+        except NotFound:
+            now = None
+        if now is not None and now.metadata.uid != pod.metadata.uid:
+            now = None
+        if done(now):
+            return now
+        if now is None:
+            raise click.ClickException(f"pod/{pod.metadata.name} is gone; it was waited for it to be {what}")
+        if time.monotonic() > deadline:
+            reason, message = why(now)
+            said = f": {reason}: {message}" if reason else ""
+            raise click.ClickException(f"pod/{pod.metadata.name} is not {what} after {timeout_s:.0f} s{said}")
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def why(pod: LabletPod) -> tuple[str, str]:
+    """Give reason and message of what keeps a lablet from being Ready."""
+    for container in pod.status.container_statuses:
+        for kind in ("waiting", "terminated"):
+            if kind in container.state:
+                return container.state[kind].get("reason", ""), container.state[kind].get("message", "")
+    for condition in pod.status.conditions:
+        if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
+            return condition.reason, condition.message
+    return "", ""
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Write lines of cells as a table."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -1,0 +1,143 @@
+"""`kubectl lablet ports`: where a learner reaches the devices of a lablet."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, NotFound
+from vkprovider.cli.lablet_pods import NONE, LabletPod, Place, aligned, place_options, pod_name, read
+from vkprovider.kube.client import KubeClient
+
+_HEADINGS: Final = ("DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER")
+_WIDE: Final = (*_HEADINGS, "NAME", "IN TOPOLOGY", "INSIDE")
+_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions/"
+
+
+class PortInfo(msgspec.Struct, frozen=True):
+    """One port, as the annotation has it."""
+
+    device_label: str
+    allocated_port: int
+    protocol: str = ""
+    original_port: int | None = None
+    internal_port: int | None = None
+
+
+class Port(msgspec.Struct, frozen=True):
+    """One port, as `-o json` shows it.
+
+    Attributes:
+        name: In the annotation.
+        container: The Pod's container that stands for the device; "" if there is none.
+        original_port: The placeholder in the topology.
+        internal_port: The device's own port behind it; None for its consoles.
+    """
+
+    name: str
+    device: str
+    access: str
+    address: str
+    port: int
+    container: str
+    original_port: int | None
+    internal_port: int | None
+
+
+class _Device(msgspec.Struct, frozen=True):
+    label: str
+    container: str = ""
+
+
+class _DefinitionStatus(msgspec.Struct, frozen=True):
+    devices: list[_Device] = []
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    status: _DefinitionStatus = _DefinitionStatus()
+
+
+_infos: Final = msgspec.json.Decoder(dict[str, PortInfo])
+_definition: Final = msgspec.json.Decoder(_Definition)
+
+
+@click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
+@click.argument("pod")
+@click.option("-o", "--output", type=click.Choice(["wide", "json"]), help="A table if not given.")
+@place_options
+def ports(pod: str, *, output: str | None, place: Place) -> None:
+    """Show where the devices of POD are reached: address and port for each way in."""
+    name = pod_name(pod)
+
+    async def work(kube: KubeClient, namespace: str) -> list[Port]:
+        found = await read(kube, namespace, name)
+        return ports_of(found, await _containers(kube, found))
+
+    rows = place.run(work)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+    elif rows:
+        click.echo(table(rows, wide=output == "wide"))
+    else:
+        click.echo(f"pod/{name} has no ports: its topology tags none, or none are allocated yet.", err=True)
+
+
+async def _containers(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
+    """Ask the definition which container stands for which device; empty for who may not read it."""
+    try:
+        definition = _definition.decode(await kube.get(_DEFINITIONS + pod.spec.runtime_class_name))
+    except (NotFound, Forbidden):
+        return {}
+    return {device.label: device.container for device in definition.status.devices}
+
+
+def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
+    """Read the ports that a Pod reports.
+
+    Args:
+        pod: A lablet's.
+        containers: Device label → container name, as far as the definition tells.
+
+    Raises:
+        ClickException: What it reports cannot be read.
+    """
+    text = pod.metadata.annotations.get(names.ANNOTATION_PORT_MAPPINGS, "")
+    if not text:
+        return []
+    try:
+        infos = _infos.decode(text)
+    except msgspec.MsgspecError as error:
+        message = f"annotation {names.ANNOTATION_PORT_MAPPINGS} of pod/{pod.metadata.name} cannot be read: {error}"
+        raise click.ClickException(message) from None
+    there = {container.name for container in pod.spec.containers}
+
+    def container_of(label: str) -> str:
+        name = containers.get(label) or names.container_name(label, set())
+        return name if name in there else ""
+
+    found = [
+        Port(
+            name=key,
+            device=info.device_label,
+            access=info.protocol,
+            address=pod.status.pod_ip,
+            port=info.allocated_port,
+            container=container_of(info.device_label),
+            original_port=info.original_port,
+            internal_port=info.internal_port,
+        )
+        for key, info in infos.items()
+    ]
+    return sorted(found, key=lambda row: (row.device, row.port))
+
+
+def table(rows: Sequence[Port], *, wide: bool) -> str:
+    """Write ports as a table."""
+    lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
+    for row in rows:
+        cells = (row.device, row.access or NONE, row.address or NONE, str(row.port), row.container or NONE)
+        more = (row.name, str(row.original_port or NONE), str(row.internal_port or NONE))
+        lines.append((*cells, *more) if wide else cells)
+    return aligned(lines)
