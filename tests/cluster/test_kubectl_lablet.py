@@ -1,33 +1,18 @@
 """`kubectl lablet list` through the real kubectl, with the plugin found on PATH."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.cluster import Cluster, waiting_reason
+from tests.support.plugin import lablet as kubectl
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
-from vkprovider.sandbox.content import find_manifests
 
 HEADINGS = ["NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER"]
-
-
-def kubectl(cluster: Cluster, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run kubectl with the directory of the plugin on PATH."""
-    environ = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
-        "PYTHONPATH": str(find_manifests().parent),
-        "KUBECONFIG": str(kubeconfig or cluster.sandbox.kubeconfig),
-    }
-    command = [str(cluster.sandbox.programs / "kubectl"), "lablet", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60, check=False)  # noqa: S603 (ours)
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -1,0 +1,132 @@
+"""`kubectl lablet stop`, `start`, `reset`, `collect`, `configs`: what CML is told, and what the Pod shows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.test_lablets_life import done, made, on
+from tests.support.cluster import Cluster, container, is_ready, waiting_reason
+from tests.support.plugin import lablet, succeeded
+from tests.support.simulator import Simulator
+from tests.support.topologies import definition, pod, topology
+from tests.support.waiting import until
+
+STATE = "vkprovider.io/state"
+
+
+def start_one(cluster: Cluster, namespace: str, name: str, **metadata: Any) -> tuple[dict[str, Any], Simulator, int]:
+    """Have one Ready lablet; gives its Pod, its worker and where the worker's log stands."""
+    worker = cluster.workers[0]
+    kind = f"two-{namespace[-5:]}"
+    cluster.define(definition(kind, topology({"h0": "alpine", "R 1": "alpine"})))
+    item = pod(name, kind, nodeSelector=on(worker))
+    item["metadata"] |= metadata
+    cluster.apply(item, namespace=namespace)
+    [ready] = cluster.wait_ready(namespace, 1)
+    return ready, worker, worker.last_request()
+
+
+def test_stopped_lab_starts_again_as_it_was(cluster: Cluster, namespace: str) -> None:
+    """R000-019, C33: stopped on request and back, the same lab, imported once."""
+    ready, worker, since = start_one(cluster, namespace, "pausing")
+    lab = cluster.lab_of(ready)
+    said = succeeded(cluster, "stop", "pod/pausing", "-n", namespace, "--wait")
+    assert "go on with: kubectl lablet start pausing" in said
+    until(lambda: done(worker, since) == ["extract", "stop"], 10)
+    now = until(lambda: (p := made(cluster, namespace, "pausing")) and waiting_reason(p) == "LabStopped" and p, 10)
+    assert now
+    assert now["metadata"]["annotations"][STATE] == "STOPPED"
+    assert (now["status"]["phase"], is_ready(now)) == ("Running", False)
+    assert lab
+    until(lambda: {device["state"] for device in worker.devices(lab["id"])} == {"STOPPED"}, 10)
+    succeeded(cluster, "start", "pausing", "-n", namespace, "--wait")
+    [again] = cluster.wait_ready(namespace, 1)
+    assert again["metadata"]["uid"] == ready["metadata"]["uid"]
+    assert again["metadata"]["annotations"][STATE] == "READY"
+    assert (cluster.lab_of(again) or {})["id"] == lab["id"]
+    assert done(worker, since) == ["extract", "stop", "start"]
+    assert container(again)["restartCount"] == 0, "nothing failed"
+    assert "was not stopped" in succeeded(cluster, "start", "pausing", "-n", namespace)
+
+
+def test_reset_wipes_the_lab_and_starts_it_afresh(cluster: Cluster, namespace: str) -> None:
+    """The learner stays; without a terminal nobody is asked, so that it must be said."""
+    ready, worker, since = start_one(cluster, namespace, "spoilt", annotations={"vkprovider.io/username": "alice"})
+    refused = lablet(cluster, "reset", "spoilt", "-n", namespace)
+    assert refused.returncode != 0
+    assert "say --yes" in refused.stderr
+    assert done(worker, since) == []
+    succeeded(cluster, "reset", "spoilt", "-n", namespace, "--yes", "--wait")
+    [again] = cluster.wait_ready(namespace, 1)
+    assert done(worker, since) == ["extract", "stop", "wipe", "start"]
+    assert again["metadata"]["uid"] == ready["metadata"]["uid"]
+    assert again["metadata"]["annotations"]["vkprovider.io/username"] == "alice"
+    assert container(again)["restartCount"] == 1
+    assert container(again)["lastState"]["terminated"]["reason"] == "Reset"
+
+
+def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """R000-014…017: without a grader the lablet has succeeded; by name and by UID for a week."""
+    ready, worker, since = start_one(cluster, namespace, "done", annotations={"vkprovider.io/username": "alice"})
+    uid = ready["metadata"]["uid"]
+    nothing = lablet(cluster, "configs", "done", "-n", namespace)
+    assert nothing.returncode == 1
+    assert "nothing is kept of pod" in nothing.stderr
+    said = succeeded(cluster, "collect", "done", "-n", namespace, "--wait")
+    assert "pod/done Succeeded: collected, nobody grades it" in said
+    assert worker.lab_of(uid) is None, "a terminal phase means that the lab is gone"
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
+    now = made(cluster, namespace, "done")
+    assert container(now)["state"]["terminated"]["exitCode"] == 0
+    over = lablet(cluster, "collect", "done", "-n", namespace)
+    assert (over.returncode, "has ended (Succeeded)" in over.stderr) == (1, True)
+    cluster.kubectl("delete", "pod", "done", f"--namespace={namespace}")
+    cluster.wait_gone(namespace)
+
+    left = json.loads(succeeded(cluster, "configs", uid, "-o", "json"))
+    assert left["configs"] == {"R 1": "hostname R 1", "h0": "hostname h0"}
+    assert (left["pod"], left["podUid"], left["username"]) == ("done", uid, "alice")
+    printed = succeeded(cluster, "configs", "done", "-n", namespace)
+    assert printed == "==> R 1 <==\nhostname R 1\n==> h0 <==\nhostname h0\n"
+    assert succeeded(cluster, "configs", "done", "-n", namespace, "--device=h0") == "hostname h0\n"
+    files = succeeded(cluster, "configs", "done", "-n", namespace, "-o", "work", directory=tmp_path)
+    assert files.split() == ["work/R-1.cfg", "work/h0.cfg"]
+    assert (tmp_path / "work" / "R-1.cfg").read_text() == "hostname R 1"
+    wrong = lablet(cluster, "configs", "done", "-n", namespace, "--device=h9")
+    assert (wrong.returncode, "it kept those of R 1, h0" in wrong.stderr) == (1, True)
+
+
+def test_newest_of_several_pods_of_a_name_is_shown(cluster: Cluster, namespace: str) -> None:
+    first, _, _ = start_one(cluster, namespace, "again")
+    succeeded(cluster, "collect", "again", "-n", namespace, "--wait")
+    cluster.kubectl("delete", "pod", "again", f"--namespace={namespace}")
+    until(lambda: not cluster.pods(namespace), 10)
+    second, _, _ = start_one(cluster, namespace, "again")
+    result = lablet(cluster, "configs", "again", "-n", namespace)
+    assert result.returncode == 0
+    assert "pod/again has left nothing yet; an earlier pod of that name has" in result.stderr
+    assert first["metadata"]["uid"] in result.stderr
+    cluster.kubectl("delete", "pod", "again", f"--namespace={namespace}")
+    until(lambda: second["metadata"]["uid"] in lablet(cluster, "configs", "again", "-n", namespace).stderr, 10)
+    newest = lablet(cluster, "configs", "again", "-n", namespace).stderr
+    assert f"this is the newest; others: {first['metadata']['uid']}" in newest
+
+
+@pytest.mark.parametrize("command", [("ports",), ("stop",), ("start",), ("collect",), ("reset", "--yes")])
+def test_what_is_no_lablet_is_told(cluster: Cluster, namespace: str, command: tuple[str, ...]) -> None:
+    other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}}
+    cluster.apply({**other, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}, namespace=namespace)
+    for name, says in (("other", "is not a lablet"), ("nowhere", '"nowhere" not found'), ("svc/a", "names no pod")):
+        result = lablet(cluster, *command, name, "-n", namespace)
+        assert result.returncode != 0
+        assert says in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_lablet_without_ports(cluster: Cluster, namespace: str) -> None:
+    start_one(cluster, namespace, "shut")
+    result = lablet(cluster, "ports", "shut", "-n", namespace)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr.startswith("pod/shut has no ports")
