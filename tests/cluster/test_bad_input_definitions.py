@@ -122,7 +122,10 @@ def test_topology_is_refused_with_its_reason_until_it_is_corrected(observed: dic
     [
         ({"version": 5}, "spec.version"),
         ({"version": "not a tag!"}, "spec.version"),
-        ({"source": {}}, "set exactly one of source.inline and source.configMap"),
+        ({"source": {}}, "set exactly one of source.inline, source.configMap and source.objectStore"),
+        ({"source": {"objectStore": {}}}, "set source.objectStore.key or formQualifiedName"),
+        ({"source": {"objectStore": {"key": "../a"}}}, "spec.source.objectStore.key"),
+        ({"version": None}, "spec.version: Required value"),
         ({"source": {"configMap": {"namespace": "a", "name": "../secrets/b"}}}, "spec.source.configMap.name"),
         ({"resources": {"labNodes": -1}}, "spec.resources.labNodes"),
         ({"unreachableTolerationSeconds": 5}, "spec.unreachableTolerationSeconds"),

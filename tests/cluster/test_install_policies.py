@@ -15,6 +15,7 @@ from tests.support.installation import MANIFESTS, WORKER, Installation, installe
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkprovider.api import names
+from vkprovider.domain import refresh
 
 TOLERATION = {"key": names.TAINT_VIRTUAL_NODE, "operator": "Exists"}
 EVERYTHING = {"operator": "Exists"}
@@ -58,6 +59,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         until(lambda: refusal(made, plain("first", tolerations=[TOLERATION])), 15)
         until(lambda: refusal(made, plain("first", tolerations=[TOLERATION], runtimeClassName="other")), 15)
         until(lambda: refusal(made, annotated("first", names.ANNOTATION_STATE)), 15)
+        until(lambda: ask(made, "by hand", "--dry-run=server"), 15)
         yield made
 
 
@@ -191,6 +193,66 @@ def test_reports_do_not_come_with_a_binding(installation: Installation) -> None:
     said = installation.refused("create", f"--raw={path}", "-f", "-", input=json.dumps(binding))
     assert f"Only the provider writes {names.ANNOTATION_STATE}" in said
     installation.kubectl("delete", "pod", "unbound", "--now")
+
+
+# ------------------------------------------------------------------------------------------- refresh requests
+AT = "2026-01-01T00:00:00Z"
+
+
+def ask(installation: Installation, request: str, *arguments: str) -> str:
+    """What the API server says against a refresh request; empty if it takes it."""
+    asked = f"{names.ANNOTATION_REFRESH}={request}"
+    return installation.refused("annotate", "labletdefinition", "netlab", asked, "--overwrite", *arguments)
+
+
+def test_refresh_is_asked_for_in_ones_own_name(installation: Installation) -> None:
+    """R000-076."""
+    review = installation.kubectl("auth", "whoami", "-o", "json")
+    me = json.loads(review)["status"]["userInfo"]["username"]
+    for force in (False, True):
+        assert ask(installation, refresh.write(me, AT, force=force), "--dry-run=server") == ""
+    own = refresh.write(me, AT, force=False)
+    for request in (
+        refresh.write("somebody-else", AT, force=False),
+        refresh.write("", AT, force=False),
+        refresh.write(me + "x", AT, force=True),
+        own + " ",
+        own.replace('"force":false', f'"force":false,"requestedBy":"{me}"'),
+        own.replace('"force":false', '"force":0'),
+        own.replace('"}', '","requestedBy":"somebody-else"}'),
+        f'{me}"}}',
+        AT,
+        "now",
+    ):
+        said = ask(installation, request)
+        assert f"A refresh is asked for in your own name, {me}, by: kubectl lablet refresh netlab" in said, request
+    made = definition("copied")
+    made["metadata"]["annotations"] = {names.ANNOTATION_REFRESH: refresh.write("somebody-else", AT, force=False)}
+    assert "A refresh is asked for in your own name" in refusal(installation, made)
+
+
+@pytest.mark.parametrize("user", ["jane@example.com", "system:serviceaccount:team:bot", 'a "b" \\c', "jürgen by jane"])
+def test_name_of_any_caller_fits(installation: Installation, user: str) -> None:
+    request = refresh.write(user, AT, force=False)
+    rights = ("--as", user, "--as-group=system:masters", "--dry-run=server")
+    assert ask(installation, request, *rights) == ""
+    assert "in your own name" in ask(installation, refresh.write("system:admin", AT, force=False), *rights)
+
+
+def test_request_of_somebody_else_is_carried_along(installation: Installation) -> None:
+    request = refresh.write("jane", AT, force=False)
+    asked = f"{names.ANNOTATION_REFRESH}={request}"
+    rights = ("--as=jane", "--as-group=system:masters")
+    installation.kubectl("annotate", "labletdefinition", "netlab", asked, *rights)
+    installation.kubectl("label", "labletdefinition", "netlab", "still=changes")
+
+    def answered() -> bool:
+        found = installation.get("labletdefinition", "netlab")
+        assert found["status"].get("lastRefresh", {}).get("requestedBy") == "jane", found
+        return True
+
+    until(answered, 15)
+    installation.kubectl("annotate", "labletdefinition", "netlab", f"{names.ANNOTATION_REFRESH}-")
 
 
 # ------------------------------------------------------------------------------------------- use of definitions

@@ -66,7 +66,21 @@ DEFINITION_STATUS: Final = _object(
     "What the provider made of the definition.",
     conditions=_CONDITIONS,
     observedGeneration={**_INTEGER, "description": "Generation of the spec that the status is about."},
-    refresh={**_STRING, "description": "The refresh request that was last served."},
+    refresh={**_STRING, "description": "The refresh request that was last served, as annotated."},
+    source={**_STRING, "description": "Names what was read: SHA-256 of version and source in the spec."},
+    lastRefresh=_object(
+        "What became of the last refresh.",
+        request={**_STRING, "description": "The request, as annotated; empty if the definition itself was changed."},
+        requestedBy={**_STRING, "description": "Who asked for it; empty if unknown."},
+        time={"type": "string", "format": "date-time", "description": "When it was served."},
+        result={
+            "type": "string",
+            "enum": ["Stored", "Unchanged", "Refused"],
+            "description": "Whether new content was stored; a refused one changes nothing.",
+        },
+        version={**_STRING, "description": "Version of the content that was read."},
+        devices={**_INTEGER, "description": "How many devices it has."},
+    ),
     version={**_STRING, "description": "Version that a new lablet gets."},
     versions={
         "type": "array",
@@ -74,7 +88,10 @@ DEFINITION_STATUS: Final = _object(
         "items": _object(
             "One version of the content.",
             version={**_STRING, "description": "Its name, the tag of an image."},
-            digest={**_STRING, "description": "Names the content: SHA-256 of definition, version and topology."},
+            digest={**_STRING, "description": "Names the content: SHA-256 of definition, version and all files."},
+            files={"type": "array", "items": _STRING, "description": "What is stored beside the topology."},
+            refreshedBy={**_STRING, "description": "Who asked for it; empty if unknown."},
+            refreshedAt={"type": "string", "format": "date-time", "description": "When it was stored."},
             resources={
                 "type": "object",
                 "description": "What one lablet of this version needs.",
@@ -90,6 +107,16 @@ DEFINITION_STATUS: Final = _object(
             label={**_STRING, "description": "Its label in the topology."},
             container={**_STRING, "description": "Name of the container that stands for it."},
             nodeDefinition={**_STRING, "description": "Its node definition."},
+        ),
+    },
+    portTemplate={
+        "type": "array",
+        "description": "Ports that a lablet of the newest version gets, the first 500.",
+        "items": _object(
+            "One port.",
+            name={**_STRING, "description": "Its name in `port-mappings`."},
+            device={**_STRING, "description": "Label of the device that is reached by it."},
+            protocol={**_STRING, "description": "Its transport protocol, tcp or udp."},
         ),
     },
     resources={

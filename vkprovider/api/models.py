@@ -31,6 +31,14 @@ def _quantity(value: str | float) -> str:
 _NAMESPACE: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 _OBJECT_NAME: Final = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 _KEY: Final = r"^[A-Za-z0-9._-]+$"
+_SEGMENT: Final = r"([^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.[^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.\.[^/\\\x00-\x1f]+)"
+"""Of a path; neither empty nor `.` nor `..`, in words of RE2, which has no look-ahead."""
+_OBJECT_KEY: Final = rf"^{_SEGMENT}(/{_SEGMENT})*$"
+_OBJECT_KEY_RE: Final = re.compile(_OBJECT_KEY)
+_BUCKET: Final = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+VERSION_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+"""Of a content's version: whatever can be the tag of an image."""
+VERSION_CHARS_MAX: Final = 128
 _LABEL_NAME: Final = re.compile(
     r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 )
@@ -161,11 +169,34 @@ class ConfigMapSource(Model):
     key: str = Field("cml.yaml", description="Key that holds the topology.", max_length=253, pattern=_KEY)
 
 
+class ObjectStoreSource(Model):
+    """A content package, a zip, in the object store of the provider's settings. It is read only on request."""
+
+    bucket: str | None = Field(
+        None,
+        description="Bucket, or folder, instead of that in the setting `VKPROVIDER_CONTENT_STORE`.",
+        pattern=_BUCKET,
+    )
+    key: str | None = Field(
+        None,
+        description="Name of the package in it; `formQualifiedName` with `.zip` if unset.",
+        max_length=1024,
+        pattern=_OBJECT_KEY,
+    )
+
+
 class SourceSpec(Model):
     """Where the topology comes from: exactly one of the fields."""
 
     inline: str | None = Field(None, description="The topology itself, as CML exports it.")
     config_map: ConfigMapSource | None = Field(None, description="A ConfigMap that holds it.")
+    object_store: ObjectStoreSource | None = Field(None, description="A content package that holds it.")
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(source is not None for source in (self.inline, self.config_map, self.object_store)) != 1:
+            raise ValueError("set exactly one of inline, configMap and objectStore")
+        return self
 
 
 class ResourcesSpec(Model):
@@ -187,11 +218,29 @@ class LdsSpec(Model):
 class LabletDefinitionSpec(Model):
     """What a lablet is: a topology and the terms on which it runs."""
 
-    version: str = Field(
-        description="Version of the content; an image `NAME:VERSION` names it.",
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "has(self.version) || has(self.source.objectStore)",
+                    "message": "spec.version: Required value; only a content package may name a version of its own",
+                },
+                {
+                    "rule": "!has(self.source.objectStore) || has(self.source.objectStore.key) || "
+                    "has(self.formQualifiedName)",
+                    "message": "set source.objectStore.key or formQualifiedName, which name the package",
+                },
+            ]
+        }
+    )
+
+    version: str | None = Field(
+        None,
+        description="Version of the content; an image `NAME:VERSION` names it. Required, except with a content "
+        "package that names its own.",
         min_length=1,
-        max_length=128,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+        max_length=VERSION_CHARS_MAX,
+        pattern=VERSION_PATTERN,
     )
     environment: str = Field("default", description="Environment of the workers that may run it.")
     source: SourceSpec = Field(
@@ -199,8 +248,8 @@ class LabletDefinitionSpec(Model):
         json_schema_extra={
             "x-kubernetes-validations": [
                 {
-                    "rule": "[has(self.inline), has(self.configMap)].exists_one(x, x)",
-                    "message": "set exactly one of source.inline and source.configMap",
+                    "rule": "[has(self.inline), has(self.configMap), has(self.objectStore)].exists_one(x, x)",
+                    "message": "set exactly one of source.inline, source.configMap and source.objectStore",
                 }
             ]
         },
@@ -216,6 +265,25 @@ class LabletDefinitionSpec(Model):
         description="How long a lablet survives a silent worker; without limit if unset. At least 300, which admission "
         "gives every pod.",
     )
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        package = self.source.object_store
+        if package is None:
+            if self.version is None:
+                raise ValueError("version is required; only a content package may name a version of its own")
+        elif package.key is None:
+            if not self.form_qualified_name:
+                raise ValueError("set source.objectStore.key or formQualifiedName, which name the package")
+            if not _OBJECT_KEY_RE.match(self.package_key):
+                raise ValueError(f"formQualifiedName {self.form_qualified_name[:80]!r} cannot name an object")
+        return self
+
+    @property
+    def package_key(self) -> str:
+        """Name of the content package in its bucket; empty if there is none."""
+        package = self.source.object_store
+        return "" if package is None else package.key or f"{self.form_qualified_name}.zip"
 
 
 def parse_worker_spec(spec: object) -> CMLWorkerSpec:

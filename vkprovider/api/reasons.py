@@ -179,6 +179,7 @@ CONDITIONS: Final = {
     ),
     "vkprovider.io/SessionReady": Reason("The learner's session exists and knows the devices."),
     "vkprovider.io/SessionStarted": Reason("The learner has logged in."),
+    "Refreshed": Reason("Of a LabletDefinition: how the last refresh went.", "While it is False, see its reason."),
     "NetworkUnavailable": Reason("Of a Node: always False (`RouteCreated`), lablets use the worker's own network."),
     "MemoryPressure": Reason("Of a Node: always False (`NoMemoryPressure`), CML admits labs by itself."),
     "DiskPressure": Reason("Of a Node: always False (`NoDiskPressure`), CML admits labs by itself."),
@@ -249,10 +250,32 @@ WORKERS: Final = {
 DEFINITIONS: Final = {
     "ContentReady": Reason("The content is stored, and Pods can run it."),
     "ContentStored": Reason("A new version of the content was stored."),
-    "NoContent": Reason("No content was read yet."),
-    "SourceInvalid": Reason(
-        "Not exactly one source is set.", "Set one of spec.source.inline and spec.source.configMap."
+    "VersionUnchanged": Reason(
+        "A refresh found the version that is current already, and took nothing.",
+        "To take another content under the same version: `kubectl lablet refresh NAME --force`.",
     ),
+    "Refreshing": Reason("The content package is being read."),
+    "PackageNotFound": Reason(
+        "The object store has no such bucket or package.",
+        "Upload it, or correct spec.source.objectStore; then `kubectl lablet refresh NAME`.",
+    ),
+    "PackageForbidden": Reason(
+        "The object store refuses the provider's keys.",
+        "Correct S3_ACCESS_KEY and S3_SECRET_KEY, or their rights; then `kubectl lablet refresh NAME`.",
+    ),
+    "PackageInvalid": Reason(
+        "The content package is not what it should be; what was stored before stays.",
+        "Correct what the message names, upload it, and `kubectl lablet refresh NAME`.",
+    ),
+    "PackageTooLarge": Reason(
+        "The content package exceeds a limit, packed or unpacked; what was stored before stays.",
+        "Make it smaller, or raise the setting that the message names; then `kubectl lablet refresh NAME`.",
+    ),
+    "ContentStoreUnavailable": Reason(
+        "The object store does not answer; it is asked again. Lablets do not need it.",
+        "See that it runs and that VKPROVIDER_CONTENT_STORE and S3_ENDPOINT name it.",
+    ),
+    "NoContent": Reason("No content was read yet."),
     "SourceNotFound": Reason("The ConfigMap or its key does not exist.", "Create it, or correct spec.source."),
     "SourceForbidden": Reason(
         "The provider may not read that ConfigMap.", "Bind ClusterRole vkprovider-topology-reader in its namespace."
@@ -262,7 +285,7 @@ DEFINITIONS: Final = {
         "A node definition of the topology has unknown CPU and memory; there is no RuntimeClass meanwhile.",
         "Set cpus and ram on the device, list it in VKPROVIDER_NODE_DEFINITIONS, or set spec.resources.",
     ),
-    "ContentTooLarge": Reason("The topology does not fit into one object.", "Make it smaller."),
+    "ContentTooLarge": Reason("The content does not fit into one object.", "Make it smaller."),
     "ContentInvalid": Reason(
         "A stored content is damaged.", "Delete that ConfigMap and apply the LabletDefinition again."
     ),
@@ -359,7 +382,7 @@ TABLES: Final = {
     "A Pod on its way (waiting reason)": PROGRESS,
     "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
     "What happened to a Pod (Event, condition)": HAPPENED,
-    "Conditions of a Pod or Node": CONDITIONS,
+    "Conditions of a Pod, Node or definition": CONDITIONS,
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
     "Start of the provider (exit)": STARTING,

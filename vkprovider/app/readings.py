@@ -75,6 +75,7 @@ def queues(replica: Source) -> dict[str, KeyedQueue[str]]:
         "claims": replica.workers.flushes,
         "lablets": replica.lablets.queue,
         "definitions": replica.definitions.queue,
+        "packages": replica.definitions.packages.queue,
     }
 
 

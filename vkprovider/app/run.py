@@ -1,7 +1,7 @@
 """One replica: everything wired, every loop listed by name.
 
 CMLWorker ─informer→ workers ─probe, observe→ CML          workers ─domain.node→ Node, CMLWorker status
-LabletDefinition ─informer→ definitions → content ConfigMap, RuntimeClass
+LabletDefinition ─informer→ definitions → content ConfigMap, RuntimeClass        definitions → packages → object store
 Pod ─informer→ lablets ─domain.lablet→ claims → CML        lablets ─domain.podstatus→ Pod status
 session event → any replica's inbox ─informer→ the replica with the session's lablet
 Lease ↔ ownership → which workers this replica may act for
@@ -22,6 +22,7 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass
 from vkprovider.app.health import Page
 from vkprovider.app.settings import Settings
+from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definitions import Definitions
 from vkprovider.controllers.exports import Exports
@@ -192,6 +193,7 @@ class Replica:
         await self.ownership.settled.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.definitions.queue.run(), name="definitions")
+            group.create_task(self.definitions.packages.queue.run(), name="packages")
             await self.definitions.queue.drain(_DEFINITIONS_S)  # pods should not be refused for what is just not read
             self._met_definitions = True
             gc.collect()
@@ -292,6 +294,8 @@ async def connect(settings: Settings) -> Context:
         limits=settings.limits(),
         tuning=settings.tuning(),
         node_definitions=settings.node_definitions(),
+        content=open_store(settings.content_place()),
+        package_limits=settings.package_limits(),
     )
 
 

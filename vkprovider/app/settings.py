@@ -3,14 +3,17 @@
 import socket
 from collections.abc import Mapping
 from typing import Final, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from vkprovider.api.errors import InputError
+from vkprovider.content.objects import StorePlace, check_url
 from vkprovider.controllers.context import Tuning, default_replica
 from vkprovider.domain.deployments import Strategy
 from vkprovider.domain.facts import Limits
+from vkprovider.domain.package import MIB, PackageLimits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
 from vkprovider.lds.config import Source
 
@@ -25,9 +28,6 @@ LATER: Final = frozenset(
         "lds_default_timeout_s",
         "lds_deployments_config",
         "lds_selection_strategy",
-        "s3_endpoint",
-        "s3_access_key",
-        "s3_secret_key",
     }
 )
 """Settings whose capability is still to come."""
@@ -119,9 +119,13 @@ class Settings(BaseModel):
         description="Which deployment takes a session: each in its turn, or the lowest priority number with room.",
     )
     s3_endpoint: str = Field(
-        "http://localhost:9000", validation_alias="S3_ENDPOINT", description="The object store of content packages."
+        "http://localhost:9000",
+        validation_alias="S3_ENDPOINT",
+        description="The S3 of content packages; read on request only.",
     )
-    s3_access_key: SecretStr | None = Field(None, validation_alias="S3_ACCESS_KEY", description="Its access key.")
+    s3_access_key: SecretStr | None = Field(
+        None, validation_alias="S3_ACCESS_KEY", description="Its access key; it is asked anonymously if unset."
+    )
     s3_secret_key: SecretStr | None = Field(None, validation_alias="S3_SECRET_KEY", description="Its secret key.")
 
     # ------------------------------------------------------------------------------ our own
@@ -129,6 +133,41 @@ class Settings(BaseModel):
         "vkprovider-system",
         validation_alias="VKPROVIDER_NAMESPACE",
         description="Namespace of claims, content, Secrets and membership Leases.",
+    )
+    content_store: str = Field(
+        "s3://content",
+        validation_alias="VKPROVIDER_CONTENT_STORE",
+        description="Where content packages are: `s3://BUCKET[/PREFIX]` or `file:///FOLDER`.",
+    )
+    s3_region: str = Field(
+        "us-east-1", validation_alias="VKPROVIDER_S3_REGION", min_length=1, description="Region of the S3."
+    )
+    content_timeout_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_CONTENT_TIMEOUT",
+        gt=0,
+        description="Seconds until a content package must be here.",
+    )
+    package_bytes_max: int = Field(
+        20 * MIB, validation_alias="VKPROVIDER_PACKAGE_BYTES_MAX", ge=1, description="Size of a content package."
+    )
+    package_unpacked_bytes_max: int = Field(
+        100 * MIB,
+        validation_alias="VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX",
+        ge=1,
+        description="Size of all files in a content package together, unpacked.",
+    )
+    package_file_bytes_max: int = Field(
+        4 * MIB,
+        validation_alias="VKPROVIDER_PACKAGE_FILE_BYTES_MAX",
+        ge=1,
+        description="Size of one file of a content package that is read, unpacked.",
+    )
+    package_files_max: int = Field(
+        1000,
+        validation_alias="VKPROVIDER_PACKAGE_FILES_MAX",
+        ge=1,
+        description="How many files and folders a content package may hold.",
     )
     kubeconfig: str | None = Field(
         None,
@@ -246,6 +285,14 @@ class Settings(BaseModel):
             raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
         return self
 
+    @model_validator(mode="after")
+    def _check_content(self) -> "Settings":
+        check_url(self.content_store)
+        found = urlsplit(self.s3_endpoint)
+        if found.scheme not in {"http", "https"} or not found.hostname or found.query or found.fragment:
+            raise ValueError(f"S3_ENDPOINT {self.s3_endpoint[:80]!r} is no URL like http://minio:9000")
+        return self
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the settings; an empty variable counts as unset.
@@ -303,6 +350,27 @@ class Settings(BaseModel):
             timeout_s=self.lds_default_timeout_s,
             url_timeout_s=self.lds_api_timeout_s,
             token=self.lds_api_token.get_secret_value() if self.lds_api_token else None,
+        )
+
+    def content_place(self) -> StorePlace:
+        """Where content packages are."""
+        access, secret = self.s3_access_key, self.s3_secret_key
+        return StorePlace(
+            url=self.content_store,
+            endpoint=self.s3_endpoint,
+            access_key=access.get_secret_value() if access else None,
+            secret_key=secret.get_secret_value() if secret else None,
+            region=self.s3_region,
+            timeout_s=self.content_timeout_s,
+        )
+
+    def package_limits(self) -> PackageLimits:
+        """How large content packages may be."""
+        return PackageLimits(
+            package_bytes=self.package_bytes_max,
+            unpacked_bytes=self.package_unpacked_bytes_max,
+            file_bytes=self.package_file_bytes_max,
+            files=self.package_files_max,
         )
 
     def node_definitions(self) -> dict[str, NodeDefinition]:

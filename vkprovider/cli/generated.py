@@ -23,7 +23,7 @@ from vkprovider.cli.markdown import NOTE, anchor, table
 ROOT: Final = Path(__file__).parents[2]
 """Of the checkout."""
 
-UNITS: Final = {"_s": "seconds", "_qps": "requests per second"}
+UNITS: Final = {"_s": "seconds", "_qps": "requests per second", "_bytes_max": "bytes"}
 """Suffix of a field's name: its unit."""
 
 WHY: Final = """\

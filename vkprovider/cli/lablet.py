@@ -18,6 +18,7 @@ from vkprovider.cli.lablet_assign import assign
 from vkprovider.cli.lablet_configs import configs
 from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, why
 from vkprovider.cli.lablet_ports import ports
+from vkprovider.cli.lablet_refresh import refresh_definition
 from vkprovider.domain.intent import tag_of
 from vkprovider.kube.client import KubeClient
 
@@ -179,7 +180,7 @@ async def _pods(
         await kube.close()
 
 
-for command in (ports, assign, stop, start, collect, reset, configs):
+for command in (ports, assign, stop, start, collect, reset, configs, refresh_definition):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Reconcilers, one per noun: they gather facts, ask the domain, and carry out one step at a time.
 
 * `ownership`: which nodes this replica may act for, and the proof of it at every side effect.
-* `definitions`: LabletDefinition → content, RuntimeClass.
+* `definitions`: LabletDefinition → content, RuntimeClass. `refreshing` reads `sources` and `packages`, `versions`
+  stores what they hold, `runtimeclasses` charges for it.
 * `workers`: CMLWorker → Node, and one bulk observation of the worker for all its lablets.
 * `claimstore`: the claims of one worker, written in batches.
 * `lablets`: Pod → lab: `memory` of each, `steps` carried out, `telling` of it (`statuses`, Events).

@@ -10,7 +10,10 @@ import msgspec
 
 from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import Metadata
+from vkprovider.content.objects import StorePlace, open_store
+from vkprovider.content.spi import ContentStore
 from vkprovider.domain.facts import Limits
+from vkprovider.domain.package import PackageLimits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
@@ -79,6 +82,7 @@ class Context:
         installation: UID of the namespace kube-system; in every lab's notes.
         replica: This process, unique.
         namespace: Where claims, content, Secrets and membership Leases live.
+        content: Where content packages are; asked on request only.
         environment: Node definitions beyond the shipped ones are merged into `node_definitions`.
     """
 
@@ -90,6 +94,8 @@ class Context:
     limits: Limits = field(default_factory=Limits)
     tuning: Tuning = field(default_factory=Tuning)
     node_definitions: Mapping[str, NodeDefinition] = field(default_factory=lambda: SHIPPED)
+    content: ContentStore = field(default_factory=lambda: open_store(StorePlace()))
+    package_limits: PackageLimits = field(default_factory=PackageLimits)
     counters: Counters = field(default_factory=Counters)
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time

@@ -11,22 +11,28 @@ import hashlib
 import io
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
+from vkprovider.domain import refresh
 from vkprovider.domain import topology as topologies
+from vkprovider.domain.package import Package
 from vkprovider.domain.resources import NodeDefinition, Resources, need_of
 from vkprovider.domain.topology import Topology
 
-CONTENT_KEY: Final = "cml.yaml.gz"
+PACKED: Final = ".gz"
+CONTENT_KEY: Final = f"cml.yaml{PACKED}"
 ANNOTATION_VERSION: Final = f"{names.GROUP}/version"
 ANNOTATION_SEQUENCE: Final = f"{names.GROUP}/sequence"
 ANNOTATION_DEFINITION: Final = f"{names.GROUP}/definition"
+ANNOTATION_STORED_AT: Final = f"{names.GROUP}/stored-at"
 RUNTIME_HANDLER: Final = "vkprovider"
+_PACKED_BYTES_MAX: Final = 1000 * 1024
+"""etcd takes 1.5 MiB, the API server a little less; in base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class Content:
     Attributes:
         sequence: Grows with every new version of the definition; the highest is current.
         config_map: The object that holds it.
+        files: Name to text of what its package holds beside the topology: `grade.xml`, `pod.xml`, `devices.yaml`.
+        request: The refresh request by which it was stored, as annotated; empty if the definition was changed.
+        stored_at: When that was; empty if unknown.
     """
 
     definition: str
@@ -45,30 +54,53 @@ class Content:
     topology: Topology
     need: Resources
     config_map: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    request: str = ""
+    stored_at: str = ""
+
+    @property
+    def stored_by(self) -> str:
+        """Who asked for it; empty if unknown."""
+        return refresh.read(self.request).by
 
 
-def digest_of(uid: str, version: str, text: str) -> str:
-    """Name a content: SHA-256 over its definition's UID, its version and its topology, in hex.
+def digest_of(uid: str, package: Package) -> str:
+    """Name a content: SHA-256 over its definition's UID, its version, its topology and its other files, in hex.
 
     With the UID, because two definitions may share a topology and charge it differently, and because a definition
     that is made anew must not rely on objects that go away with its predecessor.
     """
-    return hashlib.sha256(f"{uid}\0{version}\0{text}".encode()).hexdigest()
+    parts = [uid, package.version, package.text]
+    for name in sorted(package.files):
+        parts += [name, hashlib.sha256(package.files[name].encode()).hexdigest()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def build(
-    *, definition: str, uid: str, namespace: str, spec: LabletDefinitionSpec, text: str, sequence: int
+    *,
+    definition: str,
+    uid: str,
+    namespace: str,
+    package: Package,
+    sequence: int,
+    request: str = "",
+    stored_at: str = "",
 ) -> dict[str, Any]:
-    """Make the ConfigMap of a version.
+    """Make the ConfigMap of a version; it takes a while for a large one.
 
     Raises:
         InputError: `ContentTooLarge`: packed, it is larger than one object can be.
     """
-    digest = digest_of(uid, spec.version, text)
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    if len(packed) > 1000 * 1024:
+    digest = digest_of(uid, package)
+    packed = {CONTENT_KEY: _pack(package.text)}
+    packed |= {name + PACKED: _pack(text) for name, text in package.files.items()}
+    size = sum(map(len, packed.values()))
+    if size > _PACKED_BYTES_MAX:
+        parts = ", ".join(f"{key.removesuffix(PACKED)} {len(part) // 1024}" for key, part in packed.items())
         raise InputError(
-            "ContentTooLarge", f"the topology is {len(packed) // 1024} KiB packed, at most 1000 KiB fit into one object"
+            "ContentTooLarge",
+            f"the content is {size // 1024} KiB packed ({parts}), at most {_PACKED_BYTES_MAX // 1024} KiB fit into one "
+            "object",
         )
     return {
         "apiVersion": "v1",
@@ -82,14 +114,25 @@ def build(
             },
             "annotations": {
                 ANNOTATION_DEFINITION: definition,
-                ANNOTATION_VERSION: spec.version,
+                ANNOTATION_VERSION: package.version,
                 ANNOTATION_SEQUENCE: str(sequence),
+                **({names.ANNOTATION_REFRESH: request} if request else {}),
+                **({ANNOTATION_STORED_AT: stored_at} if stored_at else {}),
             },
             "ownerReferences": [owner_reference(definition, uid)],
         },
         "immutable": True,
-        "binaryData": {CONTENT_KEY: packed},
+        "binaryData": packed,
     }
+
+
+def _pack(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _unpack(packed: str) -> str:
+    with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(packed))) as stream:
+        return stream.read(topologies.TOPOLOGY_CHARS_MAX * 4).decode()
 
 
 def owner_reference(definition: str, uid: str) -> dict[str, Any]:
@@ -114,25 +157,39 @@ def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, 
     try:
         definition, version = annotations[ANNOTATION_DEFINITION], annotations[ANNOTATION_VERSION]
         sequence = int(annotations[ANNOTATION_SEQUENCE])
-        with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(config_map.binary_data[CONTENT_KEY]))) as stream:
-            text = stream.read(topologies.TOPOLOGY_CHARS_MAX * 4).decode()
+        files = {k.removesuffix(PACKED): _unpack(v) for k, v in config_map.binary_data.items() if k.endswith(PACKED)}
+        text = files.pop(CONTENT_KEY.removesuffix(PACKED))
     except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
         raise InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}") from None
     topology = topologies.parse(text)
     return Content(
         definition=definition,
         version=version,
-        digest=digest_of(uid, version, text),
+        digest=digest_of(uid, Package(version, text, files)),
         sequence=sequence,
         topology=topology,
         need=need_of(topology, spec.resources, table),
         config_map=config_map.metadata.name,
+        files=files,
+        request=annotations.get(names.ANNOTATION_REFRESH, ""),
+        stored_at=annotations.get(ANNOTATION_STORED_AT, ""),
     )
+
+
+def sequence_of(config_map: ConfigMap) -> int:
+    """Read a version's place among the others; 0 if it is damaged."""
+    text = config_map.metadata.annotations.get(ANNOTATION_SEQUENCE, "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def with_need(content: Content, need: Resources) -> Content:
     """Give a content another need: the definition's overrides changed."""
     return dataclasses.replace(content, need=need)
+
+
+def at(content: Content, sequence: int) -> Content:
+    """Give a content another place among the versions."""
+    return dataclasses.replace(content, sequence=sequence)
 
 
 def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str]) -> tuple[list[Content], list[Content]]:

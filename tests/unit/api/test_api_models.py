@@ -85,13 +85,17 @@ def test_a_wrong_worker_is_refused_with_the_field(change: dict[str, Any], field:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"version": ...}, "spec.version"),
+        ({"version": ...}, "spec"),
         ({"version": 1.0}, "spec.version"),
         ({"version": "a:b"}, "spec.version"),
         ({"version": ""}, "spec.version"),
         ({"source": ...}, "spec.source"),
         ({"source": {"configMap": {"namespace": "a"}}}, "spec.source.configMap.name"),
-        ({"source": {"objectStore": {}}}, "spec.source.objectStore"),
+        ({"source": {}}, "spec.source"),
+        ({"source": {"inline": "a", "objectStore": {"key": "a.zip"}}}, "spec.source"),
+        ({"source": {"objectStore": {}}}, "spec"),
+        ({"source": {"objectStore": {}}, "formQualifiedName": "a/../b"}, "spec"),
+        ({"source": {"objectStore": {"key": "a", "bucket": "A/b"}}}, "spec.source.objectStore.bucket"),
         ({"resources": {"memory": "8 GB"}}, "spec.resources.memory"),
         ({"resources": {"ports": -1}}, "spec.resources.ports"),
         ({"keepVersions": 0}, "spec.keepVersions"),
@@ -135,3 +139,21 @@ def test_a_password_in_the_wrong_place_is_not_repeated() -> None:
     with pytest.raises(InputError) as caught:
         parse_worker_spec({"url": "https://u", "tls": {"caBundle": ["hunter2"]}, "password": "hunter2"})
     assert "hunter2" not in caught.value.message
+
+
+@pytest.mark.parametrize("key", ["netlab.zip", "Exam CCNP v1.1/LAB 1.zip", ".a/..b/...", "ü.zip"])
+def test_key_of_a_package_is_a_path_downwards(key: str) -> None:
+    spec = parse_definition_spec({"source": {"objectStore": {"key": key}}})
+    assert (spec.package_key, spec.version) == (key, None)
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", ".", "a/..", "../a", "a/./b", "a\\b", "a\nb", "x" * 1025])
+def test_key_of_a_package_leads_nowhere_else(key: str) -> None:
+    with pytest.raises(InputError, match=r"spec\.source\.objectStore\.key: "):
+        parse_definition_spec({"source": {"objectStore": {"key": key}}})
+
+
+def test_form_names_the_package_where_no_key_does() -> None:
+    """R000-073."""
+    spec = parse_definition_spec({"source": {"objectStore": {}}, "formQualifiedName": "Exam CCNP v1.1 LAB 1"})
+    assert spec.package_key == "Exam CCNP v1.1 LAB 1.zip"

@@ -45,9 +45,9 @@ TABLE: list[tuple[str, str, Effect, object, object]] = [
     ("LDS_DEPLOYMENTS_CONFIG", "/a.yaml", lambda s: s.lds_deployments_config, "/a.yaml", "config/lds_deployments.yaml"),
     ("LDS_DEFAULT_TIMEOUT", "4.5", lambda s: s.lds_default_timeout_s, 4.5, 30.0),
     ("LDS_SELECTION_STRATEGY", "priority", lambda s: s.lds_selection_strategy, "priority", "round-robin"),
-    ("S3_ENDPOINT", "http://s3:1", lambda s: s.s3_endpoint, "http://s3:1", "http://localhost:9000"),
-    ("S3_ACCESS_KEY", "access", secret("s3_access_key"), "access", None),
-    ("S3_SECRET_KEY", "secret", secret("s3_secret_key"), "secret", None),
+    ("S3_ENDPOINT", "http://s3:1", lambda s: s.content_place().endpoint, "http://s3:1", "http://localhost:9000"),
+    ("S3_ACCESS_KEY", "access", lambda s: s.content_place().access_key, "access", None),
+    ("S3_SECRET_KEY", "secret", lambda s: s.content_place().secret_key, "secret", None),
     ("LABLET_CONTROLLER_INSTANCE_ID", "replica-a", lambda s: s.instance_id == "replica-a", True, False),
 ]
 ALL = {variable: value for variable, value, *_ in TABLE}

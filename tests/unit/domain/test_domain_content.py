@@ -2,6 +2,8 @@
 
 import base64
 import gzip
+import hashlib
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -16,7 +18,9 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.domain import content as contents
+from vkprovider.domain import refresh
 from vkprovider.domain.content import Content
+from vkprovider.domain.package import Package
 from vkprovider.domain.resources import SHIPPED, Resources
 from vkprovider.domain.topology import parse
 
@@ -34,10 +38,11 @@ def spec(**fields: Any) -> LabletDefinitionSpec:
     return parse_definition_spec({"version": "1.0", "source": {"inline": TEXT}, **fields})
 
 
-def built(text: str = TEXT, *, version: str = "1.0", sequence: int = 1) -> ConfigMap:
-    body = contents.build(
-        definition="netlab", uid="uid", namespace="ns", spec=spec(version=version), text=text, sequence=sequence
-    )
+def built(
+    text: str = TEXT, *, version: str = "1.0", sequence: int = 1, files: Mapping[str, str] | None = None
+) -> ConfigMap:
+    package = Package(version, text, files or {})
+    body = contents.build(definition="netlab", uid="uid", namespace="ns", package=package, sequence=sequence)
     return msgspec.convert(body, ConfigMap)
 
 
@@ -64,12 +69,49 @@ def test_another_text_or_version_is_another_object() -> None:
     assert built().metadata.name == built().metadata.name
 
 
+def test_files_of_a_package_come_back_and_are_part_of_the_digest() -> None:
+    """R000-068."""
+    files = {"grade.xml": "<grade/>", "pod.xml": "<pod>ü</pod>"}
+    found = built(files=files)
+    read = contents.read(found, spec(), SHIPPED)
+    assert read.files == files
+    assert (read.topology, read.version) == (TOPOLOGY, "1.0")
+    others = [{}, {"grade.xml": "<grade/>"}, files | {"grade.xml": "<pod>ü</pod>"}, {"pod.xml": "<grade/>"}]
+    assert found.metadata.name not in {built(files=other).metadata.name for other in others}
+    assert len({built(files=other).metadata.name for other in others}) == len(others)
+
+
+def test_content_stored_before_there_were_other_files_keeps_its_name() -> None:
+    """Claims name it by its digest."""
+    digest = hashlib.sha256(f"uid\x001.0\x00{TEXT}".encode()).hexdigest()
+    assert contents.read(built(), spec(), SHIPPED).digest == digest
+    assert list(built().binary_data) == ["cml.yaml.gz"]
+
+
+def test_who_asked_for_a_version_and_when_is_kept_with_it() -> None:
+    """R000-068."""
+    request = refresh.write("jane", "2026-01-01T00:00:00Z", force=False)
+    body = contents.build(
+        definition="netlab",
+        uid="uid",
+        namespace="ns",
+        package=Package("1.0", TEXT),
+        sequence=1,
+        request=request,
+        stored_at="2026-01-01T00:00:01Z",
+    )
+    read = contents.read(msgspec.convert(body, ConfigMap), spec(), SHIPPED)
+    assert (read.request, read.stored_by, read.stored_at) == (request, "jane", "2026-01-01T00:00:01Z")
+
+
 def test_a_content_that_no_object_holds_is_refused_with_its_size() -> None:
     big = TEXT + "# " + base64.b64encode(Random(1).randbytes(900_000)).decode()
     with pytest.raises(InputError) as caught:
         built(big)
     assert caught.value.reason == "ContentTooLarge"
     assert "KiB" in caught.value.message
+    with pytest.raises(InputError, match=r"ContentTooLarge: .*\(cml\.yaml 0, grade\.xml 11\d\d\), at most 1000 KiB"):
+        built(files={"grade.xml": big})
 
 
 def changed(found: ConfigMap, packed: bytes | str) -> ConfigMap:

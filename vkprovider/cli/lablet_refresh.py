@@ -1,0 +1,139 @@
+"""`kubectl lablet refresh`: have the content of a definition read again, and wait for what comes of it."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.objects import CustomResource
+from vkprovider.cli.cluster import cluster_options
+from vkprovider.domain import refresh
+from vkprovider.kube.client import KubeClient
+
+_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"
+_REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_LOOK_EVERY_S: Final = 0.3
+_encode: Final = msgspec.json.encode
+_resource: Final = msgspec.json.Decoder(CustomResource)
+
+
+class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
+    """What came of a refresh, as `-o json` shows it."""
+
+    definition: str
+    result: str
+    version: str
+    devices: int
+    refreshed_by: str
+    reason: str
+    message: str
+
+
+class _Unanswered(Exception):  # noqa: N818 (a state)
+    """There is no answer in time; the message says what is known."""
+
+
+@click.command("refresh")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Take the content even if its version is the current one.")
+@click.option("--wait/--no-wait", default=True, help="Whether to wait for what comes of it.")
+@click.option("--timeout", "timeout_s", default=120.0, show_default=True, help="Seconds to wait.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="A sentence if not given.")
+@cluster_options
+def refresh_definition(
+    name: str,
+    kubeconfig: str | None,
+    context: str | None,
+    timeout_s: float,
+    output: str | None,
+    *,
+    force: bool,
+    wait: bool,
+) -> None:
+    """Read the content of LabletDefinition NAME again, from its object store or ConfigMap.
+
+    New pods take what is stored then; running lablets keep what they began with.
+    """
+    try:
+        answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0.0))
+    except (InputError, OutsideError, _Unanswered) as error:
+        raise click.ClickException(str(error)) from None
+    if answer is None:
+        click.echo(f"labletdefinition/{name}: refresh requested")
+    elif output == "json":
+        click.echo(msgspec.json.format(_encode(answer), indent=2))
+    elif answer.result != "Refused":
+        click.echo(f"labletdefinition/{name}: {answer.message}")
+    if answer is not None and answer.result == "Refused":
+        raise click.ClickException(f"labletdefinition/{name} keeps what it has: {answer.reason}: {answer.message}")
+
+
+async def _refresh(
+    kubeconfig: str | None, context: str | None, name: str, *, force: bool, timeout_s: float
+) -> Refreshed | None:
+    """Ask for a refresh in the caller's name; gives its outcome, None without `timeout_s`.
+
+    Raises:
+        InputError: The kubeconfig is missing or wrong.
+        OutsideError: The API server refused or did not answer.
+        _Unanswered: There is no outcome yet.
+    """
+    kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
+    try:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        caller: dict[str, Any] = msgspec.json.decode(await kube.create(_REVIEWS, _encode(review)))
+        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        raw = refresh.write(caller["status"]["userInfo"]["username"], at, force=force)
+        patch = {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}}
+        try:
+            await kube.merge_patch(f"{_DEFINITIONS}/{name}", _encode(patch))
+        except NotFound:
+            raise _Unanswered(f"LabletDefinition {name!r} does not exist; kubectl get ldef lists them") from None
+        if not timeout_s:
+            return None
+        found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (answer := _answer(found, raw)) is None:
+                    await asyncio.sleep(_LOOK_EVERY_S)
+                    found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
+        except TimeoutError:
+            said = _condition(found)
+            why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
+            raise _Unanswered(f"no answer within {timeout_s:g} s, the request stands: {why}") from None
+        return answer
+    finally:
+        await kube.close()
+
+
+def _answer(resource: CustomResource, raw: str) -> Refreshed | None:
+    """Read the outcome of a request; None if there is none yet.
+
+    Raises:
+        _Unanswered: Somebody else asked in the meantime, or the definition went.
+    """
+    if resource.metadata.deletion_timestamp is not None:
+        raise _Unanswered(f"LabletDefinition {resource.metadata.name!r} is being deleted")
+    last = resource.status.get("lastRefresh", {})
+    if last.get("request") != raw:
+        if refresh.asked(resource).raw != raw:
+            raise _Unanswered("somebody else asked for a refresh in the meantime; that one counts")
+        return None
+    said = _condition(resource)
+    return Refreshed(
+        definition=resource.metadata.name,
+        result=last.get("result", ""),
+        version=last.get("version", ""),
+        devices=last.get("devices", 0),
+        refreshed_by=last.get("requestedBy", ""),
+        reason=said.get("reason", ""),
+        message=said.get("message", ""),
+    )
+
+
+def _condition(resource: CustomResource) -> dict[str, Any]:
+    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == refresh.CONDITION), {})

@@ -1,0 +1,197 @@
+"""Object stores through obstore: `s3://BUCKET[/PREFIX]`, `file:///FOLDER` and `memory://`."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from vkprovider.api.errors import (
+    DeadlineExceeded,
+    Forbidden,
+    InputError,
+    NotFound,
+    Unauthorized,
+    Unavailable,
+)
+from vkprovider.content.spi import PackageName, StoredPackage
+from vkprovider.domain.package import too_large
+
+if TYPE_CHECKING:
+    from obstore.store import LocalStore, MemoryStore, S3Store
+
+    Store: TypeAlias = LocalStore | MemoryStore | S3Store
+
+_CONNECT_S: Final = 5
+_RETRIES: Final = 2
+_VERSION: Final = "version"
+"""Key of the objects' metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """Which store, and how to get in; settings.
+
+    Attributes:
+        url: `s3://BUCKET[/PREFIX]`, `file:///FOLDER` or `memory://`.
+        endpoint: Of S3.
+        access_key, secret_key: Of S3; without them it is asked without a signature.
+        timeout_s: For one package, from the first byte asked to the last one received.
+    """
+
+    url: str = "s3://content"
+    endpoint: str = "http://localhost:9000"
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    region: str = "us-east-1"
+    timeout_s: float = 60.0
+
+
+class ObjectStores:
+    """The buckets of one object store; each is opened when it is first asked."""
+
+    def __init__(self, place: StorePlace) -> None:
+        self._place = place
+        self._stores: dict[str, Store] = {}
+
+    def locate(self, name: PackageName) -> str:
+        """Give the full name of a package, for people."""
+        folder = self._folder(name.bucket)
+        where = f"{folder.rstrip('/')}/{name.key}"
+        return f"{where} at {self._place.endpoint}" if folder.startswith("s3://") else where
+
+    async def get(self, name: PackageName, *, bytes_max: int) -> StoredPackage:
+        """Get a package; never holds more than `bytes_max` of it.
+
+        Raises:
+            InputError: `PackageTooLarge` or `SettingInvalid`.
+            OutsideError: It cannot be got.
+        """
+        where = self.locate(name)
+        try:
+            async with asyncio.timeout(self._place.timeout_s):
+                with _translated(where):
+                    store = self._stores.get(name.bucket)
+                    if store is None:
+                        store = self._stores[name.bucket] = await asyncio.to_thread(self._open, name.bucket)
+                    return await _read(store, name.key, where, bytes_max)
+        except TimeoutError:
+            raise DeadlineExceeded(f"{where} was not there within {self._place.timeout_s:g} s") from None
+
+    def store(self, bucket: str = "") -> "Store":
+        """Open a bucket; who fills a store in memory needs it.
+
+        Raises:
+            InputError: `SettingInvalid`.
+            OutsideError: A folder does not exist.
+        """
+        with _translated(self._folder(bucket)):
+            if bucket not in self._stores:
+                self._stores[bucket] = self._open(bucket)
+            return self._stores[bucket]
+
+    def _folder(self, bucket: str) -> str:
+        """Give the URL of a bucket: another bucket of S3, or a folder in the folder."""
+        url = self._place.url
+        if not bucket:
+            return url
+        return f"s3://{bucket}" if url.startswith("s3:") else f"{url.rstrip('/')}/{bucket}"
+
+    def _open(self, bucket: str) -> "Store":
+        from obstore.store import LocalStore, MemoryStore, S3Store  # noqa: PLC0415 (5 MB that few installations need)
+
+        place, url = self._place, urlsplit(self._folder(bucket))
+        match url.scheme:
+            case "s3" if url.hostname:
+                keys: dict[str, Any] = {"skip_signature": True}
+                if place.access_key and place.secret_key:
+                    keys = {"access_key_id": place.access_key, "secret_access_key": place.secret_key}
+                return S3Store(
+                    url.hostname,
+                    prefix=unquote(url.path).strip("/") or None,
+                    endpoint=place.endpoint,
+                    region=place.region,
+                    virtual_hosted_style_request=False,
+                    client_options={
+                        "allow_http": True,
+                        "connect_timeout": timedelta(seconds=min(_CONNECT_S, place.timeout_s)),
+                        "timeout": timedelta(seconds=place.timeout_s),
+                    },
+                    retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=place.timeout_s)},
+                    **keys,
+                )
+            case "file" if url.path.startswith("/"):
+                return LocalStore(unquote(url.path))
+            case "memory":
+                return MemoryStore()
+            case _:
+                raise InputError("SettingInvalid", _wrong(place.url))
+
+
+def check_url(url: str) -> None:
+    """Make sure that a store can be opened by its URL.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    found = urlsplit(url)
+    known = {"s3": bool(found.hostname), "file": found.path.startswith("/") and not found.netloc, "memory": True}
+    if not known.get(found.scheme):
+        raise ValueError(_wrong(url))
+
+
+def _wrong(url: str) -> str:
+    return f"VKPROVIDER_CONTENT_STORE {url[:80]!r} is neither s3://BUCKET[/PREFIX] nor file:///FOLDER"
+
+
+def open_store(place: StorePlace) -> ObjectStores:
+    """Describe a store; nothing is asked of it yet."""
+    return ObjectStores(place)
+
+
+async def _read(store: "Store", key: str, where: str, bytes_max: int) -> StoredPackage:
+    import obstore  # noqa: PLC0415 (as above)
+
+    def refuse(size: int) -> InputError:
+        return too_large(f"{where} has {size} bytes", bytes_max, "VKPROVIDER_PACKAGE_BYTES_MAX")
+
+    answer = await obstore.get_async(store, key)
+    size = answer.meta["size"]
+    if size > bytes_max:
+        raise refuse(size)
+    data = bytearray()
+    async for chunk in answer.stream():
+        data += chunk
+        if len(data) > bytes_max:
+            raise refuse(len(data))
+    return StoredPackage(bytes(data), str(dict(answer.attributes).get(_VERSION, "")))
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    """Turn what obstore raises into our tree.
+
+    Raises:
+        OutsideError: It is one of its own.
+    """
+    from obstore import exceptions  # noqa: PLC0415 (as above)
+
+    try:
+        yield
+    except (exceptions.NotFoundError, FileNotFoundError) as error:
+        raise NotFound(f"{where} does not exist: {_said(error)}", status=404) from None
+    except (exceptions.PermissionDeniedError, PermissionError) as error:
+        raise Forbidden(f"{where} may not be read: {_said(error)}", status=403) from None
+    except exceptions.UnauthenticatedError as error:
+        raise Unauthorized(f"{where} may not be read: {_said(error)}", status=401) from None
+    except (exceptions.BaseError, OSError, ValueError) as error:
+        raise Unavailable(f"{where} cannot be read: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    """Give what a store said, without the address (the message has it) and without obstore's own structures."""
+    text = str(error).partition("\n\nDebug source")[0]
+    code = text.partition("<Code>")[2].partition("</Code>")[0]
+    return code or text.rpartition(" - ")[2].rpartition("): ")[2]
