@@ -22,6 +22,7 @@ from vkprovider.controllers.context import Context, version_of
 from vkprovider.domain import claims
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import Claim, Stored
+from vkprovider.domain.merging import merge
 from vkprovider.domain.ports import PortUsage, RangeLike, SlotLike, allocate
 from vkprovider.kube.client import Guard
 
@@ -272,7 +273,7 @@ class ClaimStore:
         _log.warning("claims were written by somebody else", worker=self._worker)
         theirs, version = await self._read()
         dropped = self._dirty.keys() - self.claims.keys()
-        merged, lost = claims.merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        merged, lost = merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
         self._version = version
         self._know(merged)
         self._unsaved -= lost

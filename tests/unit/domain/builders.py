@@ -1,5 +1,7 @@
 """Objects for tests of decisions, and the API server's half of a strategic merge patch."""
 
+import uuid
+from random import Random
 from typing import Any
 
 import msgspec
@@ -121,3 +123,20 @@ def patched(pod: Pod, patch: dict[str, Any]) -> Pod:
     """Give the Pod as it is after the patch; a patch for another UID is refused."""
     assert patch["metadata"]["uid"] == pod.metadata.uid
     return msgspec.convert(apply_strategic(msgspec.to_builtins(pod), patch), Pod)
+
+
+def many_claims(count: int) -> dict[str, Claim]:
+    """Make rows with a port each, and with names, ids and times that do not repeat, as those of real Pods do not."""
+    dice = Random(1)
+    found = {}
+    for i in range(count):
+        uid, lab_id = (str(uuid.UUID(int=dice.getrandbits(128), version=4)) for _ in range(2))
+        found[uid] = claim(
+            pod_uid=uid,
+            pod=f"netlab-7d9c5b8f6-{''.join(dice.choices('bcdfghjklmnpqrstvwxz2456789', k=5))}",
+            lab_id=lab_id,
+            started=1_800_000_000 + dice.randrange(1000),
+            ready_at=1_800_001_000 + dice.randrange(1000),
+            ports={"workstation_serial": 10_000 + i},
+        )
+    return found
