@@ -238,6 +238,7 @@ class LabDelivery(Protocol):
         """Get the URL, secrets included, at which the session's user logs in.
 
         Raises:
+            Conflict: The session is archived.
             NotFound: There is no such session.
         """
         ...
