@@ -33,7 +33,7 @@ class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
     message: str
 
 
-class _Unanswered(Exception):  # noqa: N818 (a state)
+class Unanswered(Exception):  # noqa: N818 (a state)
     """There is no answer in time; the message says what is known."""
 
 
@@ -60,7 +60,7 @@ def refresh_definition(
     """
     try:
         answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0.0))
-    except (InputError, OutsideError, _Unanswered) as error:
+    except (InputError, OutsideError, Unanswered) as error:
         raise click.ClickException(str(error)) from None
     if answer is None:
         click.echo(f"labletdefinition/{name}: refresh requested")
@@ -80,7 +80,7 @@ async def _refresh(
     Raises:
         InputError: The kubeconfig is missing or wrong.
         OutsideError: The API server refused or did not answer.
-        _Unanswered: There is no outcome yet.
+        Unanswered: There is no outcome yet.
     """
     kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
     try:
@@ -92,36 +92,36 @@ async def _refresh(
         try:
             await kube.merge_patch(f"{_DEFINITIONS}/{name}", _encode(patch))
         except NotFound:
-            raise _Unanswered(f"LabletDefinition {name!r} does not exist; kubectl get ldef lists them") from None
+            raise Unanswered(f"LabletDefinition {name!r} does not exist; kubectl get ldef lists them") from None
         if not timeout_s:
             return None
         found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
         try:
             async with asyncio.timeout(timeout_s):
-                while (answer := _answer(found, raw)) is None:
+                while (answer := answer_of(found, raw)) is None:
                     await asyncio.sleep(_LOOK_EVERY_S)
                     found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
         except TimeoutError:
             said = _condition(found)
             why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
-            raise _Unanswered(f"no answer within {timeout_s:g} s, the request stands: {why}") from None
+            raise Unanswered(f"no answer within {timeout_s:g} s, the request stands: {why}") from None
         return answer
     finally:
         await kube.close()
 
 
-def _answer(resource: CustomResource, raw: str) -> Refreshed | None:
+def answer_of(resource: CustomResource, raw: str) -> Refreshed | None:
     """Read the outcome of a request; None if there is none yet.
 
     Raises:
-        _Unanswered: Somebody else asked in the meantime, or the definition went.
+        Unanswered: Somebody else asked in the meantime, or the definition went.
     """
     if resource.metadata.deletion_timestamp is not None:
-        raise _Unanswered(f"LabletDefinition {resource.metadata.name!r} is being deleted")
+        raise Unanswered(f"LabletDefinition {resource.metadata.name!r} is being deleted")
     last = resource.status.get("lastRefresh", {})
     if last.get("request") != raw:
         if refresh.asked(resource).raw != raw:
-            raise _Unanswered("somebody else asked for a refresh in the meantime; that one counts")
+            raise Unanswered("somebody else asked for a refresh in the meantime; that one counts")
         return None
     said = _condition(resource)
     return Refreshed(

@@ -70,7 +70,7 @@ class Definitions:
         self.contents: dict[str, Content] = self._versions.contents
         self.changed: Callable[[], None] = lambda: None
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="definitions", workers=4)
-        self.packages = Packages(ctx, self.queue.add)
+        self.packages = Packages(ctx.content, ctx.package_limits, self.queue.add)
         self._refreshing = Refreshing(ctx, self._versions, self.packages)
 
     def need(self, digest: str) -> Resources | None:

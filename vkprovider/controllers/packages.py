@@ -12,10 +12,9 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError, Unauthorized
-from vkprovider.content.spi import PackageName
-from vkprovider.controllers.context import Context
+from vkprovider.content.spi import ContentStore, PackageName
 from vkprovider.domain import package as packages
-from vkprovider.domain.package import Package
+from vkprovider.domain.package import Package, PackageLimits
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -58,14 +57,16 @@ class Fetched:
 class Packages:
     """The packages that definitions wait for."""
 
-    def __init__(self, ctx: Context, arrived: Callable[[str], None]) -> None:
+    def __init__(self, store: ContentStore, limits: PackageLimits, arrived: Callable[[str], None]) -> None:
         """Take what is known elsewhere.
 
         Args:
-            ctx: The replica.
+            store: Where packages are.
+            limits: How large they may be.
             arrived: Called with the definition's name when there is news of its package.
         """
-        self._ctx = ctx
+        self._store = store
+        self._limits = limits
         self._arrived = arrived
         self._wants: dict[str, Want] = {}
         self._found: dict[str, Fetched] = {}
@@ -73,7 +74,7 @@ class Packages:
 
     def locate(self, want: Want) -> str:
         """Give the full name of a package, for people."""
-        return self._ctx.content.locate(want.name)
+        return self._store.locate(want.name)
 
     def get(self, definition: str, want: Want) -> Fetched:
         """Give what is known of a package; it is on its way from now on."""
@@ -118,7 +119,6 @@ class Packages:
         return Result()
 
     async def _get(self, want: Want) -> Package:
-        limits = self._ctx.package_limits
-        stored = await self._ctx.content.get(want.name, bytes_max=limits.package_bytes)
+        stored = await self._store.get(want.name, bytes_max=self._limits.package_bytes)
         _log.info("package is here", package=self.locate(want), size_bytes=len(stored.data))
-        return await asyncio.to_thread(packages.read, stored.data, limits, version=stored.version or want.version)
+        return await asyncio.to_thread(packages.read, stored.data, self._limits, version=stored.version or want.version)

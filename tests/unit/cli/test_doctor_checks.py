@@ -10,7 +10,7 @@ import pytest
 import vkprovider
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
-from vkprovider.api.objects import CustomResource, Lease, Node, Pod
+from vkprovider.api.objects import CustomResource, Lease, Node, Pod, RuntimeClass
 from vkprovider.app.doctor import lablets, setup, workers
 from vkprovider.app.doctor.findings import Level, Report, fault, note, once, unchecked
 from vkprovider.app.doctor.rights import Right, rights_of
@@ -295,3 +295,24 @@ def test_ready_and_succeeded_pods_are_fine() -> None:
     running = [{"name": "lab", "state": {"running": {}}}]
     ready = pod(phase="Running", containerStatuses=running, conditions=[{"type": "Ready", "status": "True"}])
     assert lablets.check_pods([ready, pod(phase="Succeeded")], NOW) == []
+
+
+# ------------------------------------------------------------------------------------------------ definitions
+
+
+def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
+    conditions = [
+        {"type": "Ready", "status": "True"},
+        {"type": "Refreshed", "status": "False", "reason": "PackageInvalid", "message": "it is no zip"},
+    ]
+    meta = {"name": "netlab", "uid": "u", "generation": 1}
+    spec = {"source": {"objectStore": {"key": "netlab.zip"}}}
+    status = {"conditions": conditions, "observedGeneration": 1}
+    definition = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, CustomResource)
+    owned = msgspec.convert({"metadata": {"name": "netlab", "ownerReferences": [{"uid": "u"}]}}, RuntimeClass)
+    [found] = lablets.check_definition(definition, owned)
+    assert (found.object, found.reason) == ("LabletDefinition/netlab", "PackageInvalid")
+    assert found.message == "the last refresh took nothing: it is no zip"
+    assert "kubectl lablet refresh NAME" in found.remedy
+    conditions[1]["status"] = "True"
+    assert lablets.check_definition(definition, owned) == []

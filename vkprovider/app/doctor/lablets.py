@@ -11,6 +11,7 @@ from vkprovider.api.objects import CustomResource, Pod, RuntimeClass
 from vkprovider.api.reasons import DEFINITIONS, DOCTOR, PROGRESS, TROUBLE, WORKERS
 from vkprovider.app.doctor.findings import Finding, fault, note, once, remedy_of
 from vkprovider.app.doctor.workers import ready_of
+from vkprovider.domain import definitionstatus
 
 STUCK_S: Final = 900.0
 """From then on somebody should know that a Pod is still on its way."""
@@ -38,6 +39,9 @@ def check_definition(resource: CustomResource, runtime_class: RuntimeClass | Non
         return [fault(about, "RuntimeClassMissing", text, "Look at the provider's log.")]
     if all(owner.uid != meta.uid for owner in runtime_class.metadata.owner_references):
         return [_definition(about, "RuntimeClassConflict", f"RuntimeClass {meta.name} is not of this definition")]
+    refused = definitionstatus.refused(resource)
+    if refused is not None:
+        return [_definition(about, refused.reason, f"the last refresh took nothing: {refused.message}")]
     return []
 
 

@@ -1,0 +1,121 @@
+"""What a LabletDefinition's status says of its content and of the last refresh."""
+
+from typing import Any
+
+import msgspec
+
+from tests.support.topologies import topology
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.objects import CustomResource
+from vkprovider.domain import definitionstatus, refresh
+from vkprovider.domain.content import Content
+from vkprovider.domain.definitionstatus import Turn
+from vkprovider.domain.refresh import Outcome
+from vkprovider.domain.resources import Resources
+from vkprovider.domain.topology import parse
+
+TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))
+AT = "2026-01-01T00:00:01Z"
+ASKED = refresh.write("jane", "2026-01-01T00:00:00Z", force=False)
+STORED = Outcome("Stored", "ContentStored", "version 1.1 of 2 devices is ready", "1.1", 2)
+REFUSED = Outcome("Refused", "PackageInvalid", "it is no zip")
+NOW = 1767225600
+
+
+def content(version: str, sequence: int, need: Resources, **fields: Any) -> Content:
+    return Content("netlab", version, f"digest-{sequence}", sequence, TOPOLOGY, need, "name", **fields)
+
+
+KEPT = (
+    content("1.1", 2, Resources(2000, 2**30, 2, 1), request=ASKED, stored_at=AT, files={"b": "", "a": ""}),
+    content("1.0", 1, Resources(3000, 2**29, 1, 0)),
+)
+
+
+def definition(request: str = "", status: dict[str, Any] | None = None) -> CustomResource:
+    meta = {"name": "netlab", "uid": "u", "generation": 3, "annotations": {names.ANNOTATION_REFRESH: request}}
+    return msgspec.convert({"metadata": meta, "spec": {}, "status": status or {}}, CustomResource)
+
+
+def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+    return {c["type"]: (c["status"], c["reason"], c["message"]) for c in status["conditions"]}
+
+
+def test_versions_devices_ports_and_price() -> None:
+    """R000-068, R000-069."""
+    told = definitionstatus.render(definition(), KEPT, None, Turn("mark"), NOW)
+    assert conditions(told) == {"Ready": ("True", "ContentReady", "versions kept: 1.1, 1.0")}
+    assert told["version"] == "1.1"
+    first, second = told["versions"]
+    assert first["files"] == ["a", "b"]
+    assert (first["refreshedBy"], first["refreshedAt"]) == ("jane", AT)
+    assert second.keys() == {"version", "digest", "resources"}
+    assert [device["label"] for device in told["devices"]] == ["R1", "h0"]
+    assert told["portTemplate"] == [{"name": "R1_serial", "device": "R1", "protocol": "tcp"}]
+    assert told["resources"] == Resources(3000, 2**30, 2, 1).quantities()
+    assert "lastRefresh" not in told
+
+
+def test_served_request_and_its_outcome() -> None:
+    """R000-076."""
+    told = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", STORED), NOW)
+    assert (told["refresh"], told["source"]) == (ASKED, "mark")
+    assert told["lastRefresh"] == {
+        "request": ASKED,
+        "requestedBy": "jane",
+        "time": "2026-01-01T00:00:00Z",
+        "result": "Stored",
+        "version": "1.1",
+        "devices": 2,
+    }
+    assert conditions(told)["Refreshed"] == ("True", "ContentStored", STORED.message)
+
+
+def test_refused_refresh_leaves_the_definition_ready() -> None:
+    """R000-078."""
+    told = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", REFUSED), NOW)
+    assert conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
+    assert conditions(told)["Ready"][0] == "True"
+    assert told["lastRefresh"]["result"] == "Refused"
+    later = definitionstatus.render(definition(ASKED, told), KEPT, None, Turn("mark"), NOW + 60)
+    assert later["conditions"] == told["conditions"], "it stays until the next refresh"
+    found = definitionstatus.refused(definition(ASKED, told))
+    assert found is not None
+    assert found.reason == "PackageInvalid"
+
+
+def test_request_stays_open_while_the_store_does_not_answer() -> None:
+    before = {"refresh": "earlier", "source": "mark"}
+    fault = InputError("ContentStoreUnavailable", "it does not answer")
+    told = definitionstatus.render(definition(ASKED, before), KEPT, None, Turn("", fault=fault), NOW)
+    assert (told["refresh"], told["source"]) == ("earlier", "")
+    assert conditions(told)["Refreshed"] == ("False", "ContentStoreUnavailable", "it does not answer")
+    assert conditions(told)["Ready"][0] == "True"
+    assert "lastRefresh" not in told
+
+
+def test_what_was_not_looked_at_stays_as_it_is() -> None:
+    before = {"refresh": "earlier", "source": "mark"}
+    told = definitionstatus.render(definition(ASKED, before), KEPT, InputError("InUse", "1 lablets"), Turn(), NOW)
+    assert (told["refresh"], told["source"]) == ("earlier", "mark")
+
+
+def test_definition_without_content_says_why() -> None:
+    told = definitionstatus.render(definition(), (), None, Turn("mark"), NOW)
+    assert conditions(told) == {"Ready": ("False", "NoContent", "no content yet")}
+    assert definitionstatus.refused_by(Turn("mark", STORED)) is None
+    fault = definitionstatus.refused_by(Turn("mark", REFUSED))
+    assert fault is not None
+    told = definitionstatus.render(definition(), (), fault, Turn("mark", REFUSED), NOW)
+    assert conditions(told)["Ready"] == conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
+
+
+def test_times_tell_when_something_changed() -> None:
+    first = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", STORED), NOW)
+    again = definitionstatus.render(
+        definition(ASKED, {**first, "refresh": ""}), KEPT, None, Turn("mark", STORED), NOW + 9
+    )
+    assert again == first
+    other = definitionstatus.render(definition(ASKED, first), (), InputError("A", "b"), Turn("mark"), NOW + 9)
+    assert [c["lastTransitionTime"] for c in other["conditions"]] == ["2026-01-01T00:00:09Z", "2026-01-01T00:00:00Z"]
