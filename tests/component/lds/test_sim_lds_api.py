@@ -172,6 +172,13 @@ async def test_without_the_token_nothing_is_told(lds: LdsClient, token: str) -> 
     assert (await lds.ask("GET", "/sessions")).status == 200
 
 
+async def test_a_lost_token_is_lost_until_it_is_set(lds: LdsClient) -> None:
+    await lds.sim("POST", "/faults", {"kind": "lost_token", "count": 1})
+    assert [(await lds.ask("GET", "/sessions")).status for _ in range(2)] == [401, 401]
+    await lds.sim("PUT", "/token", {"token": TOKEN})
+    assert (await lds.ask("GET", "/sessions")).status == 200
+
+
 async def test_content_is_refreshed_on_demand_and_an_unknown_form_is_told() -> None:
     async with LdsSimulator(LdsSettings(forms=(FORM,))) as simulator, lds_client(simulator.url) as lds:
         first = (await lds.ask("POST", "/content/refresh", {"form_qualified_name": FORM})).body

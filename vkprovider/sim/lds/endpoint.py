@@ -1,6 +1,7 @@
 """How a request passes through the simulated LDS once it is in: token, handler, answer."""
 
 import hmac
+import secrets
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ class Endpoint(Gate):
         met = None
         try:
             met = await self.enter(request, entry)
+            if met is not None and met.kind == "lost_token":
+                self.token = secrets.token_urlsafe()
             self._world.advance(self.now())
             response = await carry_out()
         except LdsError as error:
