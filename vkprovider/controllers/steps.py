@@ -161,18 +161,21 @@ class Steps:
         return False
 
     async def _change_pod(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim | None) -> bool:
-        """Take the learner off a Pod, or give it its pool's label again; the watch tells when that is done."""
+        """Take the learner off a Pod, or give it its pool's label again; the watch tells when that is done.
+
+        Only if nobody has written to it since we read it: a Pod that has its label back may be another learner's.
+        """
         pod = lablet.pod
         assert pod is not None  # noqa: S101 (decided from it)
         assert claim is not None  # noqa: S101 (as well)
-        metadata: dict[str, object] = {"uid": lablet.uid}
+        metadata: dict[str, object] = {"uid": lablet.uid, "resourceVersion": pod.metadata.resource_version}
         if step is Step.CLEAR_LEARNER:
             metadata["annotations"] = dict.fromkeys(_LEARNERS)
         else:
             metadata["labels"] = {names.LABEL_POOL: claim.lent_back}
             metadata["annotations"] = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
         path = PODS.format(pod.metadata.namespace, pod.metadata.name)
-        with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
+        with contextlib.suppress(NotFound, Conflict):  # it is gone, or the watch is about to show what was written
             body = msgspec.json.encode({"metadata": metadata})
             await self._ctx.kube.merge_patch(f"{path}/status", body, guard=worker.guard)
         return False

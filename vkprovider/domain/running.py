@@ -13,6 +13,7 @@ from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, S
 from vkprovider.domain.lifecycle import State
 from vkprovider.domain.session import (
     back_to_pool,
+    closing_state,
     follow,
     pause,
     provision,
@@ -45,7 +46,7 @@ def run(facts: Facts, now: float, limits: Limits) -> Decision:
             passing = refusal.reason in {"WaitingForRelease", "WorkerNotReady"}
             return Decision(Step.NONE, report, events=() if passing else (event,))
         return Decision(Step.CLAIM, _waiting("AllocatingPorts", "the worker's claims are being written"))
-    if not facts.claim_saved and not claim.lab_id:
+    if not facts.claim_saved and not claim.lab_id and not claim.closing:
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(Step.NONE, report, after_s=_SAVED_S)
@@ -84,9 +85,15 @@ def _keep(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
 
 def _silent(facts: Facts, claim: Claim, message: str) -> Report:
     assert facts.pod is not None  # noqa: S101 (only called for pods that run)
-    if facts.pod.status.phase == "Running":
-        return Report(state_of(claim) if claim.ready_at else State.INSTANTIATING, phase="Running", silent=message)
-    return _waiting("WorkerUnreachable", message)
+    if facts.pod.status.phase != "Running":
+        state = State.STOPPING if claim.closing else State.INSTANTIATING
+        return _waiting("CleaningUp" if claim.closing else "WorkerUnreachable", message, state=state)
+    state = state_of(claim) if claim.ready_at else State.INSTANTIATING
+    if claim.closing:
+        state = closing_state(facts, claim)
+    elif claim.stopped:
+        state = State.STOPPED
+    return Report(state, phase="Running", silent=message)
 
 
 def _present(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
@@ -180,15 +187,22 @@ def _ready(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
     if claim.afresh and not facts.claim_saved:  # nobody may work in it before a crash cannot make us forget
         return Decision(Step.NONE, after_s=_SAVED_S)
     if claim.lent_back:
-        if facts.inputs.pool == claim.lent_back:
-            return Decision(Step.SAVE, report, msgspec.structs.replace(claim, lent_back=""))
-        return Decision(Step.RETURN_TO_POOL, report)
+        return _back_in_pool(facts, claim, report)
     if not claim.recoveries or not facts.ready_since:
         return Decision(Step.NONE, report, after_s=limits.stable_s if claim.recoveries else None)
     left = facts.ready_since + limits.stable_s - now
     if left > 0:
         return Decision(Step.NONE, report, after_s=left)
     return Decision(Step.SAVE, report, msgspec.structs.replace(claim, recoveries=0))
+
+
+def _back_in_pool(facts: Facts, claim: Claim, report: Report) -> Decision:
+    """Give a warm lablet its pool's label again; who has a user by now had it, and was assigned at once."""
+    if facts.inputs.pool == claim.lent_back or facts.inputs.username:
+        return Decision(Step.SAVE, report, msgspec.structs.replace(claim, lent_back=""))
+    if not facts.claim_saved:  # nobody may get it before a crash cannot make us wipe it once more
+        return Decision(Step.NONE, report, after_s=_SAVED_S)
+    return Decision(Step.RETURN_TO_POOL, report)
 
 
 def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:

@@ -128,6 +128,15 @@ def wrap_up(facts: Facts, claim: Claim) -> Decision | None:
     return finish(facts, *_outcome(claim))
 
 
+def closing_state(facts: Facts, claim: Claim) -> State:
+    """Tell the state of a lablet whose learner's time is over."""
+    if not claim.collected:
+        return State.COLLECTING
+    if facts.delivery.grader and claim.verdict is None:
+        return State.GRADING
+    return State.INSTANTIATING if claim.lent_by else State.STOPPING
+
+
 def _during(facts: Facts, state: State) -> Report:
     """Report that something is done with what the learner leaves; the containers run on if they ran."""
     if phase_of(facts) == "Running":

@@ -3,6 +3,7 @@
 R000-001, R000-012 to R000-022, R000-120, R004-048, R004-050.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -122,12 +123,14 @@ TestLablet = LabletMachine.TestCase
 TestLablet.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def play(seed: int) -> list[str]:
-    """Tell one random story to its end; gives what happened."""
-    dice = Random(seed)
-    world = new_world(dice.choice(RESTARTS), dice.choice([0.0, 0.0, 0.0, 500.0]), dice.choice(HOLDS))
-    cml, told = world.cml, [f"seed {seed}"]
-    moves: dict[str, tuple[float, Any]] = {
+Moves = dict[str, tuple[float, Callable[[], object]]]
+"""What may happen, by name: how often, and what."""
+
+
+def moves_of(world: World, dice: Random) -> Moves:
+    """Name what may happen to a lablet."""
+    cml = world.cml
+    return {
         "act": (12, lambda: world.act(dice.choice(ANSWERS))),
         "work": (8, lambda: world.work(dice.randint(1, 12))),
         "persist": (4, world.persist),
@@ -145,6 +148,11 @@ def play(seed: int) -> list[str]:
         "delete": (0.3, lambda: world.delete_pod(force=dice.random() < 0.5)),
         "end": (0.1, world.desire_end),
     }
+
+
+def tell(seed: int, world: World, moves: Moves, dice: Random) -> list[str]:
+    """Tell one random story to its end; gives what happened."""
+    told = [f"seed {seed}"]
     try:
         for name in dice.choices(list(moves), [weight for weight, _ in moves.values()], k=dice.randint(5, 60)):
             told.append(name)
@@ -154,6 +162,13 @@ def play(seed: int) -> list[str]:
     except AssertionError as error:
         raise AssertionError(f"{' '.join(told)}: {error}") from error
     return told
+
+
+def play(seed: int) -> list[str]:
+    """Tell the story of a lablet without a learner."""
+    dice = Random(seed)
+    world = new_world(dice.choice(RESTARTS), dice.choice([0.0, 0.0, 0.0, 500.0]), dice.choice(HOLDS))
+    return tell(seed, world, moves_of(world, dice), dice)
 
 
 @pytest.mark.parametrize("hundred", range(20))

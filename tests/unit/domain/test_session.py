@@ -109,7 +109,7 @@ def changed(decision: Decision) -> Claim:
         (of(BOOTING, MADE), ALICE, LDS, {}, Step.SAVE, "READY"),
         (of(READY, MADE), ALICE, LDS, {}, Step.NONE, "READY"),
         (of(READY, STARTED), ALICE, LDS, {}, Step.NONE, "RUNNING"),
-        (of(READY, lent_back="warm"), ALICE, LDS, {}, Step.RETURN_TO_POOL, "READY"),  # not while it goes back
+        (of(READY, lent_back="warm"), ALICE, LDS, {}, Step.SAVE, "READY"),  # once it is known to have come back
     ],
 )
 def test_session_is_made(
@@ -304,9 +304,37 @@ def test_lent_lablet_goes_back_step_by_step() -> None:
     assert not wiped.resetting
     assert ask(wiped, cleared, NEW, delivery=LDS).step is Step.START
     booted = changed(ask(wiped, cleared, delivery=LDS))
+    unsaved = ask(booted, cleared, delivery=LDS, claim_saved=False)
+    assert (unsaved.step, bool(unsaved.after_s)) == (Step.NONE, True), "a crash would wipe the next learner's work"
     assert ask(booted, cleared, delivery=LDS).step is Step.RETURN_TO_POOL
     done = ask(booted, {}, delivery=LDS, labels={names.LABEL_POOL: "warm"})
     assert (done.step, changed(done).lent_back) == (Step.SAVE, "")
+
+
+def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> None:
+    """Its label is gone again before anybody has noted that it was there."""
+    row = of(READY, lent_back="warm")
+    decision = ask(row, wish(username="bob", lent_by="warm"), delivery=LDS)
+    assert (decision.step, changed(decision).lent_back) == (Step.SAVE, "")
+    assert changed(ask(changed(decision), wish(username="bob", lent_by="warm"), delivery=LDS)).session
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (of(READY, STARTED), "RUNNING"),
+        (of(READY, STARTED, stopped=UNIX - 60), "STOPPED"),
+        (of(READY, ENDED, closing="SessionEnded"), "COLLECTING"),
+        (of(READY, ENDED, closing="SessionEnded", collected=UNIX), "GRADING"),
+        (of(READY, ENDED, closing="SessionEnded", collected=UNIX, verdict=PASSED), "STOPPING"),
+        (of(READY, ENDED, closing="SessionEnded", collected=UNIX, verdict=PASSED, lent_by="warm"), "INSTANTIATING"),
+        (of(BOOTING, closing="Collecting"), "STOPPING CleaningUp"),
+    ],
+)
+def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) -> None:
+    decision = ask(row, ALICE, delivery=GRADED, silent="w1 does not answer")
+    assert (decision.step, told(decision)) == (Step.NONE, says)
+    assert not report_of(decision).ready
 
 
 def test_verdict_on_a_lent_lablet_is_told_and_ends_nothing() -> None:

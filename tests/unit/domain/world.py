@@ -142,6 +142,7 @@ class Memory:
     stop_sent_at: float = 0.0
     delete_sent: bool = False
     extracted: bool = False
+    archive_failed: bool = False
     state: State | None = None
 
 
@@ -181,7 +182,7 @@ class World:
         return (
             pod is None
             or pod.metadata.deletion_timestamp is not None
-            or names.ANNOTATION_DESIRED_STATE in pod.metadata.annotations
+            or pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.TERMINATED
             or bool(self.deadline_at and self.now >= self.deadline_at)
         )
 
@@ -416,9 +417,19 @@ class World:
         if step is Step.DELETE_LAB:
             assert not any(node.state == labs.STOPPED for node in facts.nodes), "a delete before the wipe"
             assert self.may_end or claim.outcome, "the lab of a living Pod is deleted"
-        lab = self.cml.labs.get(claim.lab_id)
-        if step in {Step.STOP, Step.WIPE, Step.DELETE_LAB} and lab is not None and lab.shown_ready:
-            assert self.may_end or self.pod is None or self.pod.terminal, f"{step}: work is destroyed ({claim})"
+        if step in {Step.STOP, Step.WIPE, Step.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
+            gone = self.pod is None or self.pod.terminal
+            assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
+        if step is Step.STOP and claim.ready_at and labs.BOOTED in {node.state for node in facts.nodes}:
+            assert facts.extracted, f"the configurations are not kept before {step}"
+
+    def somebody_worked_in(self, lab: ModelLab | None) -> bool:
+        """Whether somebody may have worked in a lab."""
+        return lab is not None and lab.shown_ready
+
+    def may_destroy(self, step: Step) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
+        """Whether somebody asked for a lab to be stopped or wiped that goes on living."""
+        return False
 
     # A calm world.
 
@@ -462,7 +473,10 @@ class World:
         if self.pod.terminal:
             return self.uid not in self.store
         stable = self.memory.claim is not None and not self.memory.claim.recoveries
-        return report is not None and ((report.ready and stable) or self.attention)
+        if report is None:
+            return False
+        paused = report.state is State.STOPPED and decision.after_s is not None and not decision.observe
+        return (report.ready and stable) or paused or self.attention
 
     def settle_and_end(self) -> None:
         """Let everything come right, then delete the Pod: nothing may be left."""
@@ -487,7 +501,9 @@ class World:
         memory = self.memory
         if memory.claim is None or memory.claim_saved:
             return False
-        return self.uid not in self.store or bool(memory.claim.outcome)
+        session = memory.claim.session
+        awaited = memory.claim.outcome or memory.claim.closing or (session is not None and not session.ready)
+        return self.uid not in self.store or bool(awaited)
 
     def _check_wakes(self, decision: Decision) -> None:
         memory = self.memory
