@@ -87,10 +87,11 @@ def after(health: Health, error: OutsideError | None, *, now_s: float, full: boo
         full: Whether the error says that the deployment has no room.
         dice: A number in [0, 1] that spreads the replicas' next tries.
     """
-    if error is None or not _fails(error):
+    failed = error is not None and _fails(error)
+    if now_s < health.until_s and (failed or health.full):
+        return health  # the fault that it is avoided for, met by many at once; and a full one still answers other calls
+    if error is None or not failed:
         return WELL
-    if now_s < health.until_s:
-        return health  # the fault that it is avoided for, met by many at once
     failures = health.failures + 1
     wait_s = delay_s(failures, first_s=AVOID_FIRST_S, cap_s=AVOID_MAX_S, dice=dice)
     if isinstance(error, Throttled):

@@ -122,6 +122,15 @@ def test_deployment_that_says_itself_that_it_is_full_counts_as_full_for_a_while(
     assert choose([A], load={}, health={"a": state}, now_s=state.until_s).deployment == A
 
 
+def test_answer_to_another_call_does_not_make_room() -> None:
+    """Else everybody would go back to the full one, while there is room elsewhere."""
+    full = after(WELL, Unavailable("no room", status=503), now_s=0.0, full=True)
+    for error in (None, NotFound("x", status=404)):
+        state = after(full, error, now_s=1.0)
+        assert choose([A, B], load={}, health={"a": state}, now_s=1.0, strategy="priority").deployment == B
+        assert after(full, error, now_s=full.until_s) == WELL
+
+
 def test_all_avoided_says_when_to_ask_again() -> None:
     health = {"a": Health(2, 9.0, why="a: 503"), "b": Health(1, 7.0, why="b: timeout")}
     with pytest.raises(Throttled) as caught:
