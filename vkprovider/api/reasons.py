@@ -122,6 +122,23 @@ TROUBLE: Final = {
         "The lab does not come back, and somebody may have worked in it: it is kept as it is.",
         "Look at it on the worker; have it wiped with `kubectl lablet reset POD`, or delete the Pod.",
     ),
+    "LDSUnavailable": Reason(
+        "The Lab Delivery System does not answer, or answers with errors; it is asked again.",
+        "See that the deployment that the message names runs and can be reached from the provider.",
+    ),
+    "LDSRefused": Reason(
+        "The Lab Delivery System refuses what the lablet needs; the message is its own.",
+        "Correct what it names: the form (spec.formQualifiedName), the token, the timeslot.",
+    ),
+    "DeviceSecretInvalid": Reason(
+        "The Secret with the devices' credentials is missing or wrong.",
+        "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
+    ),
+    "GraderUnavailable": Reason(
+        "The grader does not answer; what was collected is kept, and it is asked again.",
+        "See that VKPROVIDER_GRADER_URL can be reached from the provider.",
+    ),
+    "GraderRefused": Reason("The grader refuses what it is given; the message is its own.", "Do what it says."),
     "StoppedTooLong": Reason("The lablet stayed stopped longer than it may; it has phase Failed."),
     "NotPassed": Reason("The learner's work was graded and did not pass; phase Failed, exit code 1."),
     "DeviceStopped": Reason("This device is off.", "It is started again with the lab's recovery."),
@@ -143,6 +160,9 @@ HAPPENED: Final = {
     "AnnotationInvalid": Reason(
         "An annotation of the Pod cannot be read; it counts as not set.", "Write it as the message says."
     ),
+    "SessionReady": Reason("The learner's session is made and knows the devices."),
+    "SessionArchived": Reason("The learner's session is over for good."),
+    "Graded": Reason("What the learner leaves was graded."),
     "Collected": Reason("What the learner leaves was kept; get it with `kubectl lablet configs POD`."),
     "Created": Reason("The lab was imported."),
     "Started": Reason("The lab was told to start."),

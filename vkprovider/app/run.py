@@ -32,12 +32,15 @@ from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.nodes import NodeWriter
 from vkprovider.controllers.ownership import Ownership
+from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.workers import Workers
 from vkprovider.domain.content import ANNOTATION_DEFINITION
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.informer import Informer
 from vkprovider.labs.logins import LoginUrl
+from vkprovider.lds.deployments import Deployments
+from vkprovider.lds.grader import HttpGrader
 
 _log: Final = structlog.get_logger(__name__)
 _GROUP: Final = f"/apis/{names.API_VERSION}"
@@ -52,7 +55,14 @@ _GOODBYE_S: Final = 8.0
 class Replica:
     """One replica of the provider."""
 
-    def __init__(self, ctx: Context, *, events_retry_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        *,
+        deployments: Deployments | None = None,
+        grader: HttpGrader | None = None,
+        events_retry_s: float = 600.0,
+    ) -> None:
         kube = ctx.kube
         self.ctx = ctx
         self.resources: Informer[CustomResource] = Informer(
@@ -103,6 +113,17 @@ class Replica:
             NodeWriter(ctx, self.node_objects.items.get, self.definitions.need),
         )
         self.keeper = Keeper(ctx, lambda: self.ownership.leads)
+        self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
+        self.sessions = Sessions(
+            ctx,
+            deployments,
+            grader,
+            definitions=self.definitions.items,
+            contents=self.definitions.contents,
+            workers=self.workers.items,
+            inbox=self.inbox,
+            leads=lambda: self.ownership.leads,
+        )
         self.lablets = Lablets(
             ctx,
             self.workers,
@@ -110,11 +131,11 @@ class Replica:
             self.definitions.contents,
             lambda: not self.not_ready(),
             self.keeper,
+            self.sessions,
         )
-        self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
         self.exports = Exports(ctx, self.workers.items, self.resources.items.get, self.pods.items)
         self.session_events: Tally[str] = Tally()
-        self.login_url: LoginUrl | None = None
+        self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self._met_definitions = False
         self._connect()
 
@@ -128,6 +149,8 @@ class Replica:
         self.runtime_classes.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
         self.definitions.changed = self.lablets.definition_changed
         self.stored.add_handler(self._content_changed)
+        self.inbox.changed = self.lablets.session_changed
+        self.inbox.claimed = self.lablets.has_session
         self.ownership.led = self._led
         self.membership.fenced = self.lablets.queue.interrupt
         self.membership.resumed = self._resumed
@@ -215,6 +238,7 @@ class Replica:
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "keeper": self.keeper.run(),  # drops what learners left long ago
+            "sessions": self.sessions.run(),  # archives sessions that no lablet has
             "inbox": self.inbox.run(),  # drops session events that nobody asks for
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             "controllers": self._when_synced(),  # workers, claims, lablets, their ports, definitions
@@ -322,11 +346,18 @@ async def main(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
-    replica = Replica(ctx, events_retry_s=settings.events_retry_s)
+    source, agent = settings.lds(), user_agent(ctx.replica)
+    deployments = Deployments(source, user_agent=agent) if source is not None else None
+    grader = settings.grader(agent)
+    replica = Replica(ctx, deployments=deployments, grader=grader, events_retry_s=settings.events_retry_s)
     page.serve(replica)
     _log.info("started", replica=ctx.replica, installation=ctx.installation, http_port=page.port)
     try:
         await replica.run(stop)
     finally:
+        if deployments is not None:
+            await deployments.close()
+        if grader is not None:
+            await grader.close()
         await ctx.kube.close()
     _log.info("stopped", replica=ctx.replica)

@@ -16,21 +16,10 @@ from vkprovider.domain.facts import Limits
 from vkprovider.domain.package import MIB, PackageLimits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
 from vkprovider.lds.config import Source
+from vkprovider.lds.grader import HttpGrader
 
 NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
 """Settings of the lablet controller that mean nothing here: the Kubernetes API is the only store."""
-
-LATER: Final = frozenset(
-    {
-        "lds_api_url",
-        "lds_api_timeout_s",
-        "lds_api_token",
-        "lds_default_timeout_s",
-        "lds_deployments_config",
-        "lds_selection_strategy",
-    }
-)
-"""Settings whose capability is still to come."""
 
 
 class Settings(BaseModel):
@@ -240,6 +229,23 @@ class Settings(BaseModel):
         ge=0,
         description="Seconds within which one of a ready lablet's console ports must open; 0 does not look.",
     )
+    grader_url: str = Field(
+        "",
+        validation_alias="VKPROVIDER_GRADER_URL",
+        description="Where what a learner leaves is graded; nobody grades it if unset.",
+    )
+    grader_token: SecretStr | None = Field(
+        None, validation_alias="VKPROVIDER_GRADER_TOKEN", description="The grader's bearer token."
+    )
+    grader_timeout_s: float = Field(
+        60.0, validation_alias="VKPROVIDER_GRADER_TIMEOUT", gt=0, description="Seconds for one answer of the grader."
+    )
+    timeslot_s: float = Field(
+        86400.0,
+        validation_alias="VKPROVIDER_TIMESLOT_SECONDS",
+        gt=0,
+        description="Seconds of a learner's timeslot where the Pod does not say when it ends.",
+    )
     taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
         "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
     )
@@ -305,7 +311,7 @@ class Settings(BaseModel):
     @property
     def ignored(self) -> list[str]:
         """Variables that are set, accepted and without effect, so that nobody waits for one."""
-        unused = sorted((NEVER | LATER) & self.model_fields_set)
+        unused = sorted(NEVER & self.model_fields_set)
         return [str(type(self).model_fields[name].validation_alias) for name in unused]
 
     @property
@@ -319,6 +325,7 @@ class Settings(BaseModel):
             start_timeout_s=self.lab_start_timeout_s,
             recoveries_max=self.recovery_attempts_max,
             stopped_max_s=self.stopped_max_s,
+            slot_s=self.timeslot_s,
             extract_on_stop=self.config_extract_on_stop,
         )
 
@@ -372,6 +379,13 @@ class Settings(BaseModel):
             file_bytes=self.package_file_bytes_max,
             files=self.package_files_max,
         )
+
+    def grader(self, agent: str) -> HttpGrader | None:
+        """Who grades; None for nobody."""
+        if not self.grader_url:
+            return None
+        token = self.grader_token.get_secret_value() if self.grader_token else None
+        return HttpGrader(self.grader_url, token=token, timeout_s=self.grader_timeout_s, user_agent=agent)
 
     def node_definitions(self) -> dict[str, NodeDefinition]:
         """The shipped node definitions, and those of the file.

@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.reasons import Reason
-from vkprovider.app.settings import LATER, Settings
+from vkprovider.app.settings import Settings
 from vkprovider.cli import crdpage, crds, monitoring
 from vkprovider.cli.markdown import NOTE, anchor, table
 
@@ -67,8 +67,7 @@ def settings_page() -> str:
     for name, field in Settings.model_fields.items():
         unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
         allowed = ", ".join(_limits(field))
-        note = " Not used yet." if name in LATER else ""
-        rows.append((_variables(field), _default(field), unit, allowed, f"{field.description}{note}"))
+        rows.append((_variables(field), _default(field), unit, allowed, str(field.description)))
     return (
         NOTE.format(source="vkprovider/app/settings.py") + "# Settings\n\n"
         "`vkprovider run` takes all its settings from the environment. An empty variable counts as unset, a wrong one\n"

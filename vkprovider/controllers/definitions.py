@@ -22,6 +22,7 @@ from vkprovider.controllers.versions import Versions
 from vkprovider.domain import definitionstatus, refresh
 from vkprovider.domain.content import Content
 from vkprovider.domain.definitionstatus import Turn
+from vkprovider.domain.delivery import terms_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.resources import Resources
 from vkprovider.kube.queue import KeyedQueue, Result
@@ -210,7 +211,8 @@ class Definitions:
         """Let pods see a definition."""
         name = resource.metadata.name
         usable = kept if fault is None or fault.reason not in {"InUse", "Deleting"} else []
-        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault)
+        terms = terms_of(name, resource.spec)
+        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms)
         if self.items.get(name) != view:
             self.items[name] = view
             self.changed()

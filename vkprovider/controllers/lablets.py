@@ -5,7 +5,7 @@ What is kept here per lablet is volatile: a crash loses it, and the claims, the 
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -28,6 +28,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.portcheck import PortCheck
+from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.steps import Steps
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
@@ -35,6 +36,7 @@ from vkprovider.domain import intent
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
+from vkprovider.domain.delivery import NO_DELIVERY
 from vkprovider.domain.facts import Decision, Facts, Presence, Report, Step, phase_of
 from vkprovider.domain.inputs import NOTHING, inputs_of
 from vkprovider.domain.intent import Definition
@@ -57,6 +59,8 @@ _SLOW: Final = frozenset(
     }
 )
 """Steps that ask the worker."""
+_DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE, Step.COLLECT})
+"""Steps that ask the LDS or the grader."""
 _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
 _BREATH_S: Final = 0.5
@@ -80,6 +84,7 @@ class Lablets:
         contents: Mapping[str, Content],
         synced: Callable[[], bool],
         keeper: Keeper,
+        sessions: Sessions,
     ) -> None:
         """Take what is known elsewhere.
 
@@ -90,6 +95,7 @@ class Lablets:
             contents: By digest, all that are kept.
             synced: Whether the Pods are known completely; before that, a missing Pod means nothing.
             keeper: Keeps what a learner leaves.
+            sessions: Those of the LDS.
         """
         self._ctx = ctx
         self._workers = workers
@@ -105,7 +111,8 @@ class Lablets:
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
         self._teller = Teller(ctx, contents, workers.items)
         self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
-        self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, self._room_made)
+        self._sessions = sessions
+        self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, sessions, self._room_made)
         workers.changed = self._wake
         workers.met = self._met
         workers.gone = self._start_over
@@ -182,6 +189,18 @@ class Lablets:
     def resume(self) -> None:
         """Go on with everything: this replica could not act for a while."""
         self._wake(list(self.items))
+
+    def session_changed(self, session: str) -> None:
+        """Look at the lablet of a session of which the LDS has said something."""
+        self._wake([uid for uid, claim in self._claims() if claim.session is not None and claim.session.id == session])
+
+    def has_session(self, session: str) -> bool:
+        """Tell whether a lablet of ours has a session."""
+        return any(claim.session is not None and claim.session.id == session for _, claim in self._claims())
+
+    def _claims(self) -> Iterator[tuple[str, Claim]]:
+        for worker in self._workers.items.values():
+            yield from worker.claims.claims.items()
 
     def all_synced(self) -> None:
         """Pods are known completely: look at every claim whose Pod may be gone."""
@@ -279,6 +298,11 @@ class Lablets:
                 presence, nodes = Presence.PRESENT, lablet.assumed
             if claim.started > claim.ready_at and not lablet.starting_since:
                 lablet.starting_since = now - max(0, ctx.now_unix - claim.started)
+        inputs, delivery = NOTHING, NO_DELIVERY
+        if pod is not None:
+            inputs = inputs_of(pod.metadata)
+        if claim is not None:
+            delivery = self._sessions.delivery(claim, inputs, archive_failed=lablet.archive_failed)
         if pod is not None and pod.spec.active_deadline_seconds is not None and not lablet.deadline_at:
             lablet.deadline_at = self._deadline(pod, lablet)
         return Facts(
@@ -300,7 +324,8 @@ class Lablets:
             stop_sent_at=lablet.stop_sent_at,
             delete_sent=lablet.delete_sent,
             extracted=lablet.extracted or worker.labs.immediate,
-            inputs=inputs_of(pod.metadata) if pod is not None else NOTHING,
+            inputs=inputs,
+            delivery=delivery,
             now_unix=ctx.now_unix,
         )
 
@@ -413,7 +438,9 @@ class Lablets:
             lablet.searched = not isinstance(error, Unavailable)  # without an answer the lab may be there all the same
         if step is Step.START and facts.claim is not None:
             worker.claims.put(facts.claim, lazy=True)  # a start that was refused is none that was made in vain
-        if isinstance(error, NotFound):
+        if step is Step.ARCHIVE:
+            lablet.archive_failed = True
+        if isinstance(error, NotFound) and step in _SLOW:
             lablet.acted_at, lablet.assumed = self._ctx.now(), None  # somebody deleted it: look again
             self._workers.observe_soon(lablet.worker)
 
@@ -459,6 +486,11 @@ def _with_fault(report: Report | None, fault: InputError | None) -> Report | Non
 
 def _fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
     """Name what failed, in a word that the docs explain."""
+    if step in _DELIVERY:
+        away = isinstance(error, Unavailable)
+        if step is Step.GRADE:
+            return "GraderUnavailable" if away else "GraderRefused", error.message
+        return "LDSUnavailable" if away else "LDSRefused", error.message
     if isinstance(error, Unauthorized):
         return "CredentialsInvalid", error.message
     if isinstance(error, Unavailable):

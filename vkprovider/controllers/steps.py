@@ -8,13 +8,14 @@ import msgspec
 
 from vkprovider.api import labs as words
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
+from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, Unavailable
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.portcheck import range_of
+from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.telling import Teller
 from vkprovider.controllers.workers import Worker, Workers
 from vkprovider.domain import intent, portmap
@@ -32,6 +33,10 @@ _LEARNERS: Final = (
     names.ANNOTATION_DESIRED_STATE,
 )
 """What is taken off a Pod when its learner's time is over."""
+
+
+_COLLECT_TRIES: Final = 5
+"""How often the learner's responses are asked for before the end goes on without them."""
 
 
 class _PodHead(msgspec.Struct, frozen=True):
@@ -52,6 +57,7 @@ class Steps:
         contents: Mapping[str, Content],
         teller: Teller,
         keeper: Keeper,
+        sessions: Sessions,
         room_made: Callable[[str], None],
     ) -> None:
         """Take what is known elsewhere.
@@ -63,6 +69,7 @@ class Steps:
             contents: By digest, all that are kept.
             teller: Tells what was done.
             keeper: Keeps what a learner leaves.
+            sessions: Those of the LDS.
             room_made: Called with a worker's name when there is more room on it.
         """
         self._ctx = ctx
@@ -71,6 +78,7 @@ class Steps:
         self._contents = contents
         self._teller = teller
         self._keeper = keeper
+        self._sessions = sessions
         self._room_made = room_made
 
     async def take(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts) -> bool:
@@ -103,6 +111,9 @@ class Steps:
             case Step.EXTRACT | Step.COLLECT:
                 assert claim is not None  # noqa: S101 (decided from it)
                 return await self._keep(step, lablet, worker, facts, claim)
+            case Step.PROVISION | Step.ARCHIVE | Step.GRADE:
+                assert claim is not None  # noqa: S101 (decided from it)
+                return await self._deliver(step, lablet, worker, claim)
             case _:
                 assert claim is not None  # noqa: S101 (every other step is about a claim's lab)
                 return await self._act(step, lablet, worker, claim)
@@ -182,7 +193,14 @@ class Steps:
 
     async def _keep(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts, claim: Claim) -> bool:
         """Keep what the devices hold, and at the end of the learner's time what was answered."""
-        left = await self._keeper.keep(worker, claim, facts.nodes, username=facts.inputs.username)
+        responses = None
+        if step is Step.COLLECT:
+            try:
+                responses = await self._sessions.responses(worker, claim)
+            except OutsideError:
+                if lablet.failures < _COLLECT_TRIES:
+                    raise  # else what the devices hold is kept without them
+        left = await self._keeper.keep(worker, claim, facts.nodes, responses=responses, username=facts.inputs.username)
         lablet.extracted = True
         if step is Step.COLLECT:
             lacking = ", ".join(sorted(left.faults))
@@ -191,6 +209,44 @@ class Steps:
             current = worker.claims.claims.get(lablet.uid, claim)
             worker.claims.put(msgspec.structs.replace(current, collected=self._ctx.now_unix))
         return True
+
+    async def _deliver(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
+        """Carry out a step at the LDS or at the grader, and note in the row what came of it."""
+        session, changed = claim.session, claim
+        if step is Step.PROVISION:
+            content = self._content_of(claim)
+            ready = await self._sessions.provision(worker, claim, content)
+            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), session=ready)
+            where = f"{ready.login_url or ready.base_url} (LDS deployment {ready.deployment})"
+            self._teller.emit(lablet, "Normal", "SessionReady", f"{ready.username} can log in at {where}")
+        elif step is Step.ARCHIVE:
+            assert session is not None  # noqa: S101 (decided from it)
+            left = await self._sessions.archive(worker, claim)
+            lablet.archive_failed = False
+            archived = msgspec.structs.replace(session, archived=self._ctx.now_unix)
+            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), session=archived)
+            if left:
+                self._teller.emit(lablet, "Warning", "LDSDeploymentUnknown", left)
+            elif session.id:
+                note = f"the session of {session.username} is archived"
+                self._teller.emit(lablet, "Normal", "SessionArchived", note)
+        else:
+            verdict = await self._sessions.grade(claim, await self._keeper.find(claim.pod_uid))
+            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), verdict=verdict)
+            passed = "passed" if verdict.passed else "not passed"
+            self._teller.emit(lablet, "Normal", "Graded", f"{passed}, {verdict.message}")
+        worker.claims.put(changed, lazy=step is not Step.GRADE)
+        return True
+
+    def _content_of(self, claim: Claim) -> Content:
+        content = self._contents.get(claim.digest)
+        if content is None:
+            raise InputError(
+                "ContentMissing",
+                f"the content of {claim.definition} {claim.version} is gone; delete the pod, its successor takes the "
+                "current version",
+            )
+        return content
 
     async def _act(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
         """Carry out a step on the worker; what it leaves behind is assumed until it is observed."""
@@ -241,14 +297,7 @@ class Steps:
             lablet.absent = True
 
     async def _import(self, lablet: Lablet, worker: Worker, claim: Claim) -> tuple[NodeFact, ...]:
-        content = self._contents.get(claim.digest)
-        if content is None:
-            raise InputError(
-                "ContentMissing",
-                f"the content of {claim.definition} {claim.version} is gone; delete the pod, its successor takes the "
-                "current version",
-            )
-        ctx = self._ctx
+        content, ctx = self._content_of(claim), self._ctx
         notes = (
             f"{names.mark(ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
             f"replica: {ctx.replica}, epoch {self._workers.epoch(worker.name)}"

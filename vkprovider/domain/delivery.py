@@ -1,6 +1,7 @@
 """The Lab Delivery System's part of a lablet, as data: the session in its row, the verdict, what is known besides."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -43,6 +44,38 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     passed: bool
     message: str
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """How a definition's lablets are delivered.
+
+    Attributes:
+        enabled: Whether a session is wanted where an LDS is configured.
+        affinity: The LDS deployment to prefer; None for none.
+        form: The form's qualified name in the content system.
+        device_secret: The Secret with the devices' credentials, in the provider's namespace; "" for none.
+    """
+
+    enabled: bool = True
+    affinity: str | None = None
+    form: str = ""
+    device_secret: str = ""
+
+
+NO_TERMS: Final = Terms()
+
+
+def terms_of(name: str, spec: Mapping[str, Any]) -> Terms:
+    """Read the terms from a LabletDefinition's spec, which may be a wrong one: what cannot be read is not there."""
+    lds = spec.get("lds")
+    lds = lds if isinstance(lds, dict) else {}
+    affinity = lds.get("affinity")
+    return Terms(
+        enabled=lds.get("enabled") is not False,
+        affinity=affinity if isinstance(affinity, str) and affinity else None,
+        form=str(spec.get("formQualifiedName") or name),
+        device_secret=str(spec.get("deviceSecretName") or ""),
+    )
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):

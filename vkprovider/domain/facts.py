@@ -56,6 +56,7 @@ class Limits(msgspec.Struct, frozen=True):
         stable_s: How long a lab is ready before its recoveries are forgotten.
         retry_first_s, retry_cap_s: The back-off between starts.
         stopped_max_s: How long a lab stays stopped on request.
+        slot_s: How long a learner's timeslot is where nobody says.
         extract_on_stop: Configurations are extracted before a lab is stopped.
     """
 
@@ -65,6 +66,7 @@ class Limits(msgspec.Struct, frozen=True):
     retry_first_s: float = 10.0
     retry_cap_s: float = 300.0
     stopped_max_s: float = 24 * 3600.0
+    slot_s: float = 24 * 3600.0
     extract_on_stop: bool = True
 
 

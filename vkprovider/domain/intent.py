@@ -13,6 +13,7 @@ from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
+from vkprovider.domain.delivery import NO_TERMS, Terms
 from vkprovider.domain.resources import Resources
 
 _WORDS_MAX: Final = 20
@@ -26,6 +27,7 @@ class Definition:
     Attributes:
         kept: The versions that a new pod may run, newest first.
         fault: Why it is not ready, if it is not.
+        terms: How its lablets are delivered.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Definition:
     environment: str
     kept: tuple[Content, ...] = ()
     fault: InputError | None = None
+    terms: Terms = NO_TERMS
 
 
 def tag_of(image: str) -> tuple[str, str]:

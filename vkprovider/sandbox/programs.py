@@ -123,7 +123,13 @@ def lds_process(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], argu
 
 def lds_settings(lds: Lds) -> dict[str, str]:
     """Return the environment variables by which a provider replica uses the Lab Delivery System."""
-    return {"LDS_API_URL": lds.url, "LDS_API_TOKEN": lds.token, "VKPROVIDER_EVENTS_SECRET": lds.events_secret}
+    return {
+        "LDS_API_URL": lds.url,
+        "LDS_API_TOKEN": lds.token,
+        "VKPROVIDER_EVENTS_SECRET": lds.events_secret,
+        "VKPROVIDER_GRADER_URL": f"{lds.url}/grade",
+        "VKPROVIDER_GRADER_TOKEN": lds.token,
+    }
 
 
 def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str]) -> ProcessSpec:

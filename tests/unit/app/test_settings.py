@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pydantic import SecretStr, ValidationError
 
 from vkprovider.api.errors import InputError
-from vkprovider.app.settings import LATER, NEVER, Settings
+from vkprovider.app.settings import NEVER, Settings
 from vkprovider.cli.main import main
 from vkprovider.domain.resources import SHIPPED
 
@@ -78,7 +78,7 @@ def test_instance_ids_are_unique() -> None:
 
 def test_variables_without_effect_are_named() -> None:
     fields = Settings.model_fields
-    unused = {str(fields[name].validation_alias) for name in NEVER | LATER}
+    unused = {str(fields[name].validation_alias) for name in NEVER}
     assert Settings.from_environment({}).ignored == []
     assert Settings.from_environment(dict.fromkeys(unused, "")).ignored == []
     assert set(Settings.from_environment(ALL | {"PORT_RANGE_END": "16000"}).ignored) == unused

@@ -1,0 +1,427 @@
+"""Sessions of the Lab Delivery System: made, provisioned with devices, collected from, archived.
+
+What is to be done next is decided in `domain.session`; here it is done, each call such that it may be repeated. The row
+names deployment and client key before a session is asked for, so that a crash leaves none behind that nobody knows.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound, OutsideError
+from vkprovider.api.objects import ConfigMap
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.inbox import Inbox
+from vkprovider.controllers.workers import Worker
+from vkprovider.domain import claims as rows
+from vkprovider.domain import visibility
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.content import Content
+from vkprovider.domain.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
+from vkprovider.domain.inputs import Inputs
+from vkprovider.domain.intent import Definition
+from vkprovider.domain.kept import Left
+from vkprovider.lds.client import LdsClient
+from vkprovider.lds.deployments import Deployments
+from vkprovider.lds.errors import Lacking, may_have_happened
+from vkprovider.lds.grader import Grader, Grading
+from vkprovider.lds.spi import OWNER, DeviceAccessInfo, LabSessionInfo, ResponseData
+
+_log: Final = structlog.get_logger(__name__)
+_SWEEP_S: Final = 30.0
+_STRAY_S: Final = 60
+"""For so long may a session be without a row that names it: the row may just be being written."""
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
+
+
+class _ConfigMaps(msgspec.Struct, frozen=True):
+    items: list[ConfigMap] = []
+
+
+_secret: Final = msgspec.json.Decoder(_Secret)
+_config_maps: Final = msgspec.json.Decoder(_ConfigMaps)
+
+
+class Sessions:
+    """The sessions of this replica's lablets; without deployments there are none, and nobody waits for one."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        deployments: Deployments | None,
+        grader: Grader | None,
+        *,
+        definitions: Mapping[str, Definition],
+        contents: Mapping[str, Content],
+        workers: Mapping[str, Worker],
+        inbox: Inbox,
+        leads: Callable[[], bool],
+    ) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            deployments: Of the LDS; None if none is configured.
+            grader: Gives verdicts; None if nobody does.
+            definitions: By name.
+            contents: By digest.
+            workers: Ours, by name.
+            inbox: What the LDS said of sessions.
+            leads: Whether this replica does what only one should do.
+        """
+        self._ctx = ctx
+        self._deployments = deployments
+        self._grader = grader
+        self._definitions = definitions
+        self._contents = contents
+        self._workers = workers
+        self._inbox = inbox
+        self._leads = leads
+        self._elsewhere: Counter[str] = Counter()
+
+    # --------------------------------------------------------------------------------------------- facts
+
+    def delivery(self, claim: Claim, inputs: Inputs, *, archive_failed: bool) -> Delivery:
+        """Tell what is known of the LDS for a lablet."""
+        terms = self._terms(claim)
+        session, grades = claim.session, self._grader is not None
+        if self._deployments is None or (not terms.enabled and session is None):
+            return Delivery(grader=True) if grades else NO_DELIVERY
+        if session is None:
+            if not inputs.username:
+                return Delivery(wanted=True, grader=grades)
+            try:
+                choice = self._deployments.choose(self._load(), affinity=terms.affinity)
+            except InputError as refusal:
+                return Delivery(wanted=True, refusal=refusal, grader=grades)
+            except OutsideError as error:
+                return Delivery(wanted=True, refusal=InputError("LDSUnavailable", error.message), grader=grades)
+            return Delivery(wanted=True, deployment=choice.deployment.id, grader=grades)
+        said = self._inbox.of(session.id) if session.id else None
+        return Delivery(
+            wanted=True,
+            started=said.started if said is not None else 0,
+            ended=said.ended if said is not None else 0,
+            grader=grades,
+            archive_failed=archive_failed,
+        )
+
+    def _terms(self, claim: Claim) -> Terms:
+        definition = self._definitions.get(claim.definition)
+        return definition.terms if definition is not None else NO_TERMS
+
+    def _load(self) -> Counter[str]:
+        """Count live sessions by deployment: ours by our rows, those of other replicas as the LDS last told them."""
+        mine = Counter(session.deployment for session in self._mine())
+        return mine | self._elsewhere
+
+    def _mine(self) -> list[Session]:
+        return [
+            claim.session
+            for worker in self._workers.values()
+            for claim in worker.claims.claims.values()
+            if claim.session is not None and not claim.session.archived
+        ]
+
+    # --------------------------------------------------------------------------------------------- steps
+
+    async def provision(self, worker: Worker, claim: Claim, content: Content) -> Session:
+        """Make the session of a row, if there is none yet, and set its devices; the row is given each result.
+
+        Raises:
+            InputError: `LDSDeploymentUnknown`, or the devices' Secret is wrong.
+            OutsideError: The LDS refuses, fails or does not answer.
+            Fenced: The node is not ours any more.
+        """
+        session, terms = claim.session, self._terms(claim)
+        assert session is not None  # noqa: S101 (decided from it)
+        client = self._client(session, worker)
+        if not session.id:
+            session = await self._create(client, worker, claim, session, terms)
+        devices = await self._devices(worker, claim, content, terms)
+        await client.set_devices(session.id, devices)
+        return msgspec.structs.replace(session, ready=self._ctx.now_unix)
+
+    async def _create(self, client: LdsClient, worker: Worker, claim: Claim, session: Session, terms: Terms) -> Session:
+        start = session.slot_start or self._ctx.now_unix
+        end = session.slot_end or start + int(self._ctx.limits.slot_s)
+        try:
+            info = await client.create_session_with_part(
+                session.username,
+                datetime.fromtimestamp(start, UTC),
+                datetime.fromtimestamp(end, UTC),
+                terms.form,
+                client_key=session.key,
+                owner=names.mark(self._ctx.installation),
+            )
+        except OutsideError as error:
+            if not may_have_happened(error) and not isinstance(error, Invalid | Forbidden):
+                self._save(worker, claim, None)  # there is none: the next try may go to another deployment
+            raise
+        made = msgspec.structs.replace(
+            session,
+            id=info.id,
+            base_url=self._base_url(session.deployment),
+            login_url=info.public_login_url or "",
+        )
+        self._save(worker, claim, made)
+        return made
+
+    def _save(self, worker: Worker, claim: Claim, session: Session | None) -> None:
+        current = worker.claims.claims.get(claim.pod_uid)
+        if current is not None:
+            worker.claims.put(msgspec.structs.replace(current, session=session))
+
+    def _base_url(self, deployment: str) -> str:
+        assert self._deployments is not None  # noqa: S101 (a session names one)
+        return next((d.base_url for d in self._deployments.deployments if d.id == deployment), "")
+
+    def _client(self, session: Session, worker: Worker) -> LdsClient:
+        if self._deployments is None:
+            raise InputError(
+                "LDSDeploymentUnknown",
+                f"the session is at LDS deployment {session.deployment}, and none is configured: set LDS_API_URL or "
+                "LDS_DEPLOYMENTS_CONFIG until it has ended",
+            )
+        return self._deployments.client(session.deployment).guarded(worker.guard)
+
+    async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
+        """List what the learner reaches: each visible device once, by its primary access."""
+        secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
+        host = worker.ip or worker.spec.address or ""
+        found = []
+        topology = content.topology
+        for device in topology.devices:
+            ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
+            if not device.visible or not ways or ways[0].slot not in claim.ports:
+                continue
+            port, protocol = claim.ports[ways[0].slot], ways[0].protocol
+            found.append(
+                msgspec.convert(
+                    {
+                        "name": device.label,
+                        "protocol": protocol,
+                        "host": host,
+                        "port": port,
+                        "uri": f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}",
+                        "username": secret.get(f"{device.container}.username", secret.get("username")),
+                        "password": secret.get(f"{device.container}.password", secret.get("password")),
+                    },
+                    DeviceAccessInfo,
+                )
+            )
+        return found
+
+    async def _read_secret(self, name: str) -> dict[str, str]:
+        where = f"Secret {self._ctx.namespace}/{name}"
+        try:
+            raw = await self._ctx.kube.get(f"/api/v1/namespaces/{self._ctx.namespace}/secrets/{name}")
+            data = _secret.decode(raw).data
+            return {key: base64.b64decode(value).decode() for key, value in data.items()}
+        except NotFound:
+            text = f"{where} does not exist; create it with keys username and password, or DEVICE.username and so on"
+        except Forbidden as error:
+            text = f"{where} cannot be read: {error.message}"
+        except (binascii.Error, UnicodeDecodeError):
+            text = f"{where} holds what is no text"
+        raise InputError("DeviceSecretInvalid", text)
+
+    async def archive(self, worker: Worker, claim: Claim) -> str:
+        """Archive the session of a row; one that was never made is none.
+
+        Returns:
+            Why nobody can archive it, so that the end does not wait for ever; "" if it is archived.
+
+        Raises:
+            OutsideError: The LDS refuses, fails or does not answer.
+            Fenced: The node is not ours any more.
+        """
+        session = claim.session
+        assert session is not None  # noqa: S101 (decided from it)
+        try:
+            client = self._client(session, worker)
+        except InputError as error:
+            return error.message
+        if session.id:
+            await client.archive_session(session.id)
+            return ""
+        try:
+            made = await client.list_sessions(owner=names.mark(self._ctx.installation), client_key=session.key)
+        except Lacking:
+            return ""  # if it was made, its first event tells of it
+        for info in made:
+            await client.archive_session(info.id)
+        return ""
+
+    async def responses(self, worker: Worker, claim: Claim) -> list[Any] | None:
+        """Collect what the learner answered; None without a session.
+
+        Raises:
+            OutsideError: The LDS refuses, fails or does not answer.
+            Fenced: The node is not ours any more.
+        """
+        session = claim.session
+        if session is None or not session.id or self._deployments is None:
+            return None
+        try:
+            data: ResponseData = await self._client(session, worker).collect_responses(session.id)
+        except (NotFound, InputError):
+            return None
+        answered: list[Any] = msgspec.to_builtins(data.responses)
+        return answered
+
+    async def grade(self, claim: Claim, left: Left | None) -> Verdict:
+        """Have what was collected graded.
+
+        Raises:
+            OutsideError: The grader refuses, fails or does not answer.
+        """
+        assert self._grader is not None  # noqa: S101 (decided from it)
+        session, content = claim.session, self._contents.get(claim.digest)
+        about = None
+        if session is not None and session.id:
+            form = self._terms(claim).form or claim.definition
+            about = {"id": session.id, "username": session.username, "form_qualified_name": form}
+        return await self._grader.grade(
+            Grading(
+                grading_id=f"{claim.pod_uid}.{max(1, claim.sessions)}.{claim.collected}",
+                lablet={
+                    "uid": claim.pod_uid,
+                    "name": claim.pod,
+                    "namespace": claim.namespace,
+                    "definition": claim.definition,
+                    "content_version": claim.version,
+                },
+                configurations=left.configs if left is not None else {},
+                session=about,
+                failures=left.faults if left is not None else {},
+                responses=list(left.responses or []) if left is not None else [],
+                grading=getattr(content, "files", {}).get("grade.xml") if content is not None else None,
+            )
+        )
+
+    async def login_url(self, deployment: str, session: str) -> str:
+        """Ask for the whole login URL of a session; it is a secret.
+
+        Raises:
+            InputError: `LDSDeploymentUnknown`.
+            OutsideError: The LDS refuses, fails or does not answer.
+        """
+        if self._deployments is None:
+            raise InputError("LDSDeploymentUnknown", "no Lab Delivery System is configured")
+        return await self._deployments.client(deployment).get_login_url(session)
+
+    # --------------------------------------------------------------------------------------------- strays
+
+    async def run(self) -> None:
+        """Count the sessions of other replicas, and archive those that no row names, until cancelled."""
+        if self._deployments is None:
+            await asyncio.Event().wait()
+            return
+        watching = asyncio.create_task(self._deployments.watch(), name="lds-deployments")
+        try:
+            while True:
+                await asyncio.sleep(_SWEEP_S * (0.5 + self._ctx.dice()))
+                await self._sweep(self._deployments)
+        finally:
+            watching.cancel()
+
+    async def _sweep(self, deployments: Deployments) -> None:
+        mark = names.mark(self._ctx.installation)
+        for deployment in deployments.deployments:
+            client = deployments.client(deployment.id)
+            try:
+                live = await client.list_sessions(owner=mark)
+            except Lacking:
+                continue
+            except OutsideError as error:
+                _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
+                continue
+            self._elsewhere[deployment.id] = len(live)
+            if self._leads():
+                await self._archive_strays(client, live)
+        if self._leads():
+            await self._archive_heard(deployments)
+
+    async def _archive_strays(self, client: LdsClient, live: tuple[LabSessionInfo, ...]) -> None:
+        """Archive sessions of ours that no row names; nothing while a row cannot be read."""
+        before = datetime.now(UTC).timestamp() - _STRAY_S
+        old = [info for info in live if info.created_at is not None and info.created_at.timestamp() < before]
+        if not old:
+            return
+        try:
+            known = await self._known()
+            for info in old:
+                if info.id not in known and (info.client_key or "") not in known:
+                    await client.archive_session(info.id)
+                    _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
+        except (InputError, OutsideError) as error:
+            _log.warning("sessions without a lablet are not looked for", error=str(error))
+
+    async def _archive_heard(self, deployments: Deployments) -> None:
+        """Archive sessions that were heard of and that no row names, where the LDS cannot tell whose they are.
+
+        Such a session was made by a create whose answer was lost: its user has, or had, another one by a row of ours.
+        """
+        strays = self._inbox.strays(_STRAY_S)
+        if not strays:
+            return
+        try:
+            rows_of_all = await self._all_claims()
+            known = _named(rows_of_all)
+            users = {c.session.username for c in rows_of_all if c.session is not None}
+            for stray in strays:
+                if stray.session in known:
+                    continue
+                for deployment in deployments.deployments:
+                    client = deployments.client(deployment.id)
+                    try:
+                        info = await client.get_session_info(stray.session)
+                    except NotFound:
+                        continue
+                    ours = info.owner == names.mark(self._ctx.installation)
+                    unsigned = OWNER not in (await client.info()).extensions
+                    if not info.archived and (ours or (unsigned and info.username in users)):
+                        await client.archive_session(info.id)
+                        _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
+        except (InputError, OutsideError) as error:
+            _log.warning("sessions that were heard of are not looked for", error=str(error))
+
+    async def _known(self) -> set[str]:
+        return _named(await self._all_claims())
+
+    async def _all_claims(self) -> list[Claim]:
+        """Read the rows of every worker, whoever owns it.
+
+        Raises:
+            InputError: Some cannot be read: nobody knows which sessions they name.
+            OutsideError: The API server does not tell.
+        """
+        path = f"/api/v1/namespaces/{self._ctx.namespace}/configmaps"
+        selector = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}"}
+        found: list[Claim] = []
+        for config_map in _config_maps.decode(await self._ctx.kube.get(path, selector)).items:
+            worker = config_map.metadata.name.removesuffix(names.claims_name(""))
+            stored = rows.read(config_map, worker=worker, installation=self._ctx.installation)
+            found += stored.claims.values()
+        return found
+
+
+def _named(claims: list[Claim]) -> set[str]:
+    """Give the ids and client keys of all sessions that rows name."""
+    named = set()
+    for claim in claims:
+        if claim.session is not None and not claim.session.archived:
+            named |= {claim.session.id, claim.session.key}
+    return named - {""}
