@@ -17,6 +17,8 @@ from tests.support.topologies import pod, topology
 from tests.support.waiting import until
 from vkprovider.api import names
 from vkprovider.sandbox import Sandbox
+from vkprovider.sandbox.programs import provider_process
+from vkprovider.sandbox.start import add_process
 
 DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 CONFIG_MAPS = "/api/v1/namespaces/vkprovider-system/configmaps"
@@ -248,6 +250,22 @@ def test_unchanged_version_is_taken_by_force_only(netlab: Netlab) -> None:
     assert [device["label"] for device in netlab.status["devices"]] == ["h0", "h1"]
 
 
+def test_earlier_version_comes_back(cluster: Cluster, netlab: Netlab, namespace: str) -> None:
+    """The same object becomes the current one again; who runs it meanwhile keeps it."""
+    cluster.apply(pod("first", netlab.name), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    [first] = netlab.status["versions"]
+    for version, hosts, more in (("1.1.0", 2, {}), ("1.0.0", 1, {"grade_xml": GRADE})):
+        netlab.upload(files(version, hosts, **more))
+        assert netlab.refresh()[0] == 0
+    assert netlab.versions == ["1.0.0", "1.1.0"]
+    assert netlab.status["versions"][0]["digest"] == first["digest"]
+    assert [device["label"] for device in netlab.status["devices"]] == ["h0"]
+    cluster.apply(pod("second", netlab.name), namespace=namespace)
+    pods = cluster.wait_ready(namespace, 2)
+    assert {image_of(item) for item in pods} == {f"{netlab.name}:1.0.0"}
+
+
 BAD: dict[str, tuple[Mapping[str, str | bytes] | bytes, str, str]] = {
     "no-zip": (b"not a zip", "PackageInvalid", "it is no zip"),
     "no-topology": ({"version": "2"}, "PackageInvalid", "cml.yaml is missing"),
@@ -325,3 +343,46 @@ def test_keys_are_told_to_nobody(cluster: Cluster, netlab: Netlab) -> None:
     """R000-122."""
     assert SECRET_KEY not in cluster.sandbox.layout.log("provider-1").read_text()
     assert SECRET_KEY not in json.dumps([netlab.found, cluster.items(CONFIG_MAPS), cluster.items("/api/v1/events")])
+
+
+def test_config_map_is_read_again_by_the_same_command(cluster: Cluster, store: Store, namespace: str) -> None:
+    """R000-072."""
+    cluster.kubectl(
+        "create",
+        "rolebinding",
+        "topologies",
+        f"--namespace={namespace}",
+        "--clusterrole=vkprovider-topology-reader",
+        "--serviceaccount=vkprovider-system:vkprovider",
+    )
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mapped"}}
+    cluster.apply({**found, "data": {"cml.yaml": topology({"h0": "alpine"})}}, namespace=namespace)
+    source = {"configMap": {"namespace": namespace, "name": "mapped"}}
+    cluster.define(definition_of("mapped", source=source, version="1"))
+    mapped = Netlab(cluster, store, "mapped")
+    cluster.apply({**found, "data": {"cml.yaml": topology({"h0": "alpine", "h1": "alpine"})}}, namespace=namespace)
+    cluster.patch(f"{DEFINITIONS}/mapped", {"spec": {"resources": {"cpu": "3"}}})
+    until(lambda: mapped.overhead()["cpu"] == "3", 10)
+    assert [device["label"] for device in mapped.status["devices"]] == ["h0"]
+    assert "version 1 of 2 devices is ready, asked for by " in mapped.refresh()[1]
+    assert [device["label"] for device in mapped.status["devices"]] == ["h0", "h1"]
+    assert "version 1 is the current one already" in mapped.refresh()[1]
+    cluster.apply({**found, "data": {"cml.yaml": "no topology"}}, namespace=namespace)
+    code, said = mapped.refresh()
+    assert (code, "keeps what it has: TopologyInvalid: " in said) == (1, True)
+    assert [item["version"] for item in mapped.status["versions"]] == ["1"]
+
+
+def test_lablets_need_no_settings_of_a_store(cluster: Cluster, netlab: Netlab, namespace: str) -> None:
+    """R000-071. The last test here: the provider that it starts knows no object store."""
+    layout = cluster.sandbox.layout
+    cluster.sandbox.stop("provider-1")
+    settings = {"RECONCILE_INTERVAL": "1", "WORKER_PROBE_SECONDS": "1"}
+    add_process(layout, provider_process(layout.provider_kubeconfig, 2, settings))
+    try:
+        cluster.apply(pod("lab", netlab.name), namespace=namespace)
+        cluster.wait_ready(namespace, 1)
+        assert netlab.versions == ["1.0.0"]
+        assert netlab.said("Ready") == ("True", "ContentReady")
+    finally:
+        cluster.sandbox.start("provider-1")

@@ -83,7 +83,7 @@ def render(
     wanted = {
         "conditions": conditions,
         "observedGeneration": resource.metadata.generation,
-        "refresh": refresh.asked(resource).raw if turn.source else resource.status.get("refresh", ""),
+        "refresh": (turn.source and refresh.asked(resource).raw) or resource.status.get("refresh", ""),
         "source": resource.status.get("source", "") if turn.source is None else turn.source,
         "version": kept[0].version if kept else "",
         "versions": [_version(content) for content in kept],

@@ -75,7 +75,7 @@ def asked(resource: CustomResource) -> Request:
 
 
 def waiting(resource: CustomResource) -> Request:
-    """Read the request that was not answered yet; an empty one if there is none."""
+    """Read the request that was not answered yet; an empty one if there is none. To remove a request asks nothing."""
     request = asked(resource)
     return Request() if resource.status.get("refresh", "") == request.raw else request
 
@@ -89,7 +89,7 @@ def fingerprint(spec: LabletDefinitionSpec) -> str:
 def is_due(resource: CustomResource, spec: LabletDefinitionSpec) -> bool:
     """Tell whether a definition's source should be read (again)."""
     status: Mapping[str, Any] = resource.status
-    if status.get("refresh", "") != asked(resource).raw or status.get("source", "") != fingerprint(spec):
+    if waiting(resource).raw or status.get("source", "") != fingerprint(spec):
         return True
     refused = status.get("lastRefresh", {}).get("result") == "Refused"
     return refused and status.get("observedGeneration") != resource.metadata.generation  # that may be the remedy

@@ -101,6 +101,12 @@ def test_what_was_not_looked_at_stays_as_it_is() -> None:
     assert (told["refresh"], told["source"]) == ("earlier", "mark")
 
 
+def test_request_that_was_removed_stays_served() -> None:
+    """So that whoever writes it again, with an old manifest, asks for nothing."""
+    told = definitionstatus.render(definition("", {"refresh": ASKED, "source": "mark"}), KEPT, None, Turn("mark"), NOW)
+    assert told["refresh"] == ASKED
+
+
 def test_definition_without_content_says_why() -> None:
     told = definitionstatus.render(definition(), (), None, Turn("mark"), NOW)
     assert conditions(told) == {"Ready": ("False", "NoContent", "no content yet")}

@@ -61,7 +61,9 @@ def test_request_is_answered_once() -> None:
     assert refresh.is_due(definition("now", **served()), spec())
     assert not refresh.is_due(definition("now", **served("now")), spec())
     assert refresh.is_due(definition("again", **served("now")), spec())
+    assert not refresh.is_due(definition("", **served("now")), spec()), "its removal asks for nothing"
     assert refresh.waiting(definition("now", **served())).raw == "now"
+    assert refresh.waiting(definition("", **served("now"))) == Request()
     assert refresh.waiting(definition("now", **served("now"))) == Request()
 
 
