@@ -1,9 +1,8 @@
 """The simulated LDS of a sandbox, as a test without an event loop sees it: its API, and what learners do in it."""
 
-import http.client
-import json
 from typing import Any
 
+from tests.support.asking import ask
 from vkprovider.sandbox import Lds
 
 
@@ -20,16 +19,7 @@ class LdsSide:
         Raises:
             OSError: If nothing listens.
         """
-        connection = http.client.HTTPConnection(self.lds.url.removeprefix("http://"), timeout=10)
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.lds.token}"}
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        finally:
-            connection.close()
-        kind = answer.headers.get("Content-Type", "")
-        return answer.status, json.loads(text) if text and "json" in kind else text.decode()
+        return ask(self.lds.url, method, path, body, self.lds.token)
 
     def api(self, method: str, path: str, body: object = None) -> Any:
         """Call the API below `/api/v1`."""

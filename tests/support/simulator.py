@@ -1,10 +1,8 @@
 """One simulated worker, as a test sees it: its labs through the CML API, its behaviour through `/sim`."""
 
-import http.client
-import json
-import ssl
 from typing import Any
 
+from tests.support.asking import ask
 from vkprovider.sandbox import Worker
 
 
@@ -17,7 +15,6 @@ class Simulator:
         self.node = worker.node
         self.process = worker.process
         self.password = worker.password
-        self._context = ssl._create_unverified_context()  # noqa: S323 (self-signed, on loopback)
         self._token = ""
 
     def request(self, method: str, path: str, body: object = None, token: str = "") -> tuple[int, Any]:
@@ -26,17 +23,7 @@ class Simulator:
         Raises:
             OSError: If nothing listens.
         """
-        host, _, port = self.worker.url.removeprefix("https://").rpartition(":")
-        connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=self._context)
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        finally:
-            connection.close()
-        kind = answer.headers.get("Content-Type", "")
-        return answer.status, json.loads(text) if text and "json" in kind else text.decode()
+        return ask(self.worker.url, method, path, body, token)
 
     # -------------------------------------------------------------------------------------- as CML
     def cml(self, method: str, path: str, body: object = None) -> Any:

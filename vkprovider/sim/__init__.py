@@ -9,9 +9,9 @@ It judges the rest of vkprovider, so it imports nothing of it; its own judge is 
   says which of them no primary source confirms.
 * The shell: `server`, `endpoint` (the way of a request), `admin` (what tests do at run time, under `/sim`),
   `consoles`, `patty` (ports that really open).
-* The shell of any simulator, shared with that of the Lab Delivery System in `lds`: `listener`, `gate` (what requests
-  pass first), `faults`, `access_log`, `orders` (what any simulator can be ordered to do), `store` (the state file),
-  `tls`.
+* The shell of any simulator, shared with that of the Lab Delivery System in `lds`: `simulator`, `listener`, `gate`
+  (what requests pass first), `faults`, `access_log`, `orders` (what any simulator can be ordered to do), `store` (the
+  state file), `tls`.
 
 The way in is `async with CmlSimulator(Settings(password="…")) as sim: sim.url`, of `server` and `simulation`.
 """

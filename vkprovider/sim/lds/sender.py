@@ -97,6 +97,7 @@ class Sender:
         self._held: dict[int, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._http: aiohttp.ClientSession | None = None
+        self._closing = False
 
     async def start(self, undelivered: Iterable[Event]) -> None:
         """Begin, with what an earlier run left."""
@@ -107,6 +108,7 @@ class Sender:
 
     async def close(self) -> None:
         """End; what is not delivered stays in `undelivered`."""
+        self._closing = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -124,6 +126,8 @@ class Sender:
     def put(self, event: Event) -> None:
         """Take an event to be delivered."""
         self.undelivered[event.id] = event
+        if self._closing:
+            return
         task = asyncio.create_task(self._deliver(event, next(self._order)), name=f"event-{event.id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -3,18 +3,15 @@
 import asyncio
 import secrets
 import ssl
-import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from aiohttp import web
 
 from vkprovider.sim import store
-from vkprovider.sim.access_log import AccessLog
-from vkprovider.sim.faults import Fault, Faults
+from vkprovider.sim.faults import Fault
 from vkprovider.sim.lds import admin
 from vkprovider.sim.lds.endpoint import LARGEST_BODY_BYTES, Endpoint
 from vkprovider.sim.lds.eventfaults import EventFault, EventFaults
@@ -25,13 +22,13 @@ from vkprovider.sim.lds.routes import ROUTES
 from vkprovider.sim.lds.sender import EventSettings, Sender
 from vkprovider.sim.lds.settings import LdsSettings, Snapshot
 from vkprovider.sim.lds.world import World
-from vkprovider.sim.listener import Listener
+from vkprovider.sim.simulator import Simulator
 
 TICK_S: Final = 0.2
 """How often the ends of timeslots are looked for."""
 
 
-class LdsSimulator:
+class LdsSimulator(Simulator):
     """One simulated LDS, listening.
 
     Args:
@@ -65,55 +62,28 @@ class LdsSimulator:
         faults: Iterable[Fault] = (),
         event_faults: Iterable[EventFault] = (),
     ) -> None:
-        self.listener = Listener(host, port, tls)
+        super().__init__(
+            host=host, port=port, tls=tls, state=state, access_log=access_log, faults=faults, seed=settings.seed
+        )
         self._secure = tls is not None
         self._base_url = base_url
-        self._state = state
-        self._anchor = time.time() - time.monotonic()
-        self.log = AccessLog(access_log)
-        self.faults = Faults(settings.seed)
-        for fault in faults:
-            self.faults.add(fault, self.now())
         sent = EventFaults(settings.seed)
         for event_fault in event_faults:
             sent.add(event_fault)
         self.sender = Sender(events or EventSettings(), lambda: self.base_url, sent, self.changed)
         self.world = World(settings, lambda: uuid.uuid4().hex, lambda: secrets.token_urlsafe(24), self.sender.put)
-        self.store = store.Store(state, self._snapshot) if state else None
         self.endpoint = Endpoint(
             self.world, grader or Grader(), lambda: self.base_url, self.log, self.faults, self.now, self.changed
         )
         self.endpoint.latency_s = latency_ms / 1000
         self._clock: asyncio.Task[None] | None = None
 
-    def now(self) -> float:
-        """Tell the time: the wall clock's when the simulator began, and steady from then on."""
-        return self._anchor + time.monotonic()
-
-    @property
-    def url(self) -> str:
-        """Where it listens, without a path."""
-        return self.listener.url
-
     @property
     def base_url(self) -> str:
         """Where it is reached: the beginning of login URLs, and the `source` of events."""
         return self._base_url or self.url
 
-    def changed(self) -> None:
-        """Note that the state was changed."""
-        if self.store is not None:
-            self.store.touch()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._start()
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
-        return self
-
-    async def _start(self) -> None:
+    async def _open(self) -> None:
         undelivered: list[Event] = []
         if self._state is not None and (snapshot := store.load(self._state, Snapshot)) is not None:
             self.world.restore(snapshot)
@@ -126,22 +96,14 @@ class LdsSimulator:
         application.router.add_route("*", "/{tail:.*}", self.endpoint.serve(None))
         await self.listener.open(application)
         await self.sender.start(undelivered)
-        if self.store is not None:
-            await self.store.start()
         self._clock = asyncio.create_task(self._tick(), name="lds-clock")
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def _close(self) -> None:
         self.endpoint.release()
         if self._clock is not None:
             self._clock.cancel()
             await asyncio.gather(self._clock, return_exceptions=True)
-        await self.listener.close()
         await self.sender.close()
-        if self.store is not None:
-            await self.store.close()
-        self.log.close()
 
     async def _tick(self) -> None:
         """End timeslots also while nobody asks."""
