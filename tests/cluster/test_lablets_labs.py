@@ -1,6 +1,5 @@
 """Labs that no claim names: foreign ones are never touched, marked ones are reported, duplicates go (C10, C31)."""
 
-import http.client
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -26,13 +25,7 @@ def import_lab(worker: Simulator, title: str, notes: str, *, start: bool = False
     """Import a lab as somebody else would; give its id."""
     text = topology({"h0": "alpine"}, title=title).replace("notes: ''", f"notes: {json.dumps(notes)}")
     worker.cml("GET", "/labs")  # logs in
-    host, _, port = worker.worker.url.removeprefix("https://").rpartition(":")
-    connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=worker._context)
-    try:
-        connection.request("POST", "/api/v0/import", text, {"Authorization": f"Bearer {worker._token}"})
-        lab = str(json.loads(connection.getresponse().read())["id"])
-    finally:
-        connection.close()
+    lab = str(worker.request("POST", "/api/v0/import", text.encode(), worker._token)[1]["id"])
     if start:
         worker.cml("PUT", f"/labs/{lab}/start")
     return lab

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 def ask(url: str, method: str, path: str, body: object = None, token: str = "") -> tuple[int, Any]:
     """Send a request on a connection of its own; give the status and the decoded answer.
 
+    The body is JSON, or bytes as they are.
+
     Raises:
         OSError: If nothing listens.
     """
@@ -21,7 +23,7 @@ def ask(url: str, method: str, path: str, body: object = None, token: str = "") 
         connection = http.client.HTTPConnection(place.netloc, timeout=10)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     try:
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), headers)
         answer = connection.getresponse()
         text = answer.read()
     finally:

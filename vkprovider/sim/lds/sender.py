@@ -5,7 +5,7 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import aiohttp
@@ -92,7 +92,7 @@ class Sender:
         self._numbers = itertools.count(1)
         self._order = itertools.count(1)
         self._targets: tuple[str, ...] = settings.targets
-        self._turn = 0
+        self._turns = itertools.count()
         self._aimed = asyncio.Event()
         self._held: dict[int, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,7 +133,7 @@ class Sender:
         task.add_done_callback(self._tasks.discard)
 
     async def _deliver(self, event: Event, place: int) -> None:
-        copies = 1
+        copies, turns = 1, itertools.count(next(self._turns))  # so that each try goes to another target
         for fault in self.faults.meet(event.type):
             match fault.kind:
                 case "lose":
@@ -145,9 +145,9 @@ class Sender:
                 case "reorder":
                     await self._be_overtaken(place, fault.delay_s)
                 case "forge":
-                    await self._try(event, forged=True)
+                    await self._try(event, turns, forged=True)
         for _ in range(copies):
-            await self._insist(event)
+            await self._insist(event, turns)
         self.undelivered.pop(event.id, None)
         for other, overtaken in self._held.items():
             if other < place:
@@ -163,12 +163,12 @@ class Sender:
         finally:
             del self._held[place]
 
-    async def _insist(self, event: Event) -> None:
+    async def _insist(self, event: Event, turns: Iterator[int]) -> None:
         """Try until somebody takes it, or nobody is going to."""
         gives_up_s = time.monotonic() + self.settings.give_up_s
         wait_s = self.settings.first_wait_s
         while True:
-            status, retry_after_s = await self._try(event)
+            status, retry_after_s = await self._try(event, turns)
             if 0 < status < 500 and status not in RETRIED:  # noqa: PLR2004 (where server errors begin)
                 if status >= 300:  # noqa: PLR2004 (where success ends)
                     _LOG.warning("event refused", id=event.id, type=event.type, status=status)
@@ -180,12 +180,11 @@ class Sender:
             await asyncio.sleep(pause_s)
             wait_s *= 2
 
-    async def _try(self, event: Event, *, forged: bool = False) -> tuple[int, float]:
+    async def _try(self, event: Event, turns: Iterator[int], *, forged: bool = False) -> tuple[int, float]:
         """Send an event to the next target; give the status (0 is none) and how long that asks to wait."""
         await self._aimed.wait()
         assert self._http is not None  # noqa: S101 (set by start)
-        target = self._targets[self._turn % len(self._targets)]
-        self._turn += 1
+        target = self._targets[next(turns) % len(self._targets)]
         headers, body = encode(event, self._source(), self.settings.mode)
         headers |= proof("forged" if forged else self.settings.token, body, signed=self.settings.signed)
         delivery = Delivery(
