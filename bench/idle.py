@@ -24,20 +24,20 @@ CAPACITY = {"cpu": "8", "memory": "16Gi", "labs": 10, "labNodes": 20}
 
 async def run() -> Figures:
     """Measure."""
-    little = await _resident_mb(FEW_NODES)
-    sandbox = await _up(NODES)
+    little, alone = await _resident_mb(FEW_NODES, 2), await _resident_mb(NODES, 1)
+    sandbox = await _up(NODES, 2)
     try:
-        return await _measure(sandbox, little)
+        return await _measure(sandbox, little, alone)
     finally:
         await asyncio.to_thread(sandbox.down)
 
 
-async def _up(nodes: int) -> Sandbox:
+async def _up(nodes: int, replicas: int) -> Sandbox:
     return await asyncio.to_thread(
         Sandbox.up,
         "bench-idle",
         workers=nodes,
-        replicas=2,
+        replicas=replicas,
         backend="null",
         audit=True,
         tied=True,
@@ -47,12 +47,13 @@ async def _up(nodes: int) -> Sandbox:
 
 
 def _pids(sandbox: Sandbox) -> list[int]:
-    return [pid for name in ("provider-1", "provider-2") if (pid := sandbox.process(name).pid)]
+    found = [status for status in sandbox.processes() if status.name.startswith("provider-")]
+    return [status.pid for status in found if status.pid]
 
 
-async def _resident_mb(nodes: int) -> float:
-    """What a replica takes that has next to nothing to do."""
-    sandbox = await _up(nodes)
+async def _resident_mb(nodes: int, replicas: int) -> float:
+    """What a replica takes that has its share of so many nodes."""
+    sandbox = await _up(nodes, replicas)
     try:
         await asyncio.sleep(SETTLE_S)
         return max(resident_now_mb(pid) for pid in _pids(sandbox))
@@ -60,7 +61,7 @@ async def _resident_mb(nodes: int) -> float:
         await asyncio.to_thread(sandbox.down)
 
 
-async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
+async def _measure(sandbox: Sandbox, little_mb: float, alone_mb: float) -> Figures:
     assert sandbox.audit_log is not None
     pids = _pids(sandbox)
     await asyncio.sleep(SETTLE_S)
@@ -69,8 +70,9 @@ async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
     calm = max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S
     writes = audited(sandbox.audit_log, audit_from)
     resident = [resident_now_mb(pid) for pid in pids]
-    # Each replica owns one half and stands by for the other.
-    per_pair_kb = (max(resident) - little_mb) * 1000 / (NODES / 2)
+    owned_kb = (alone_mb - little_mb) * 1000 / NODES
+    # Each of the two replicas owns one half and stands by for the other.
+    standby_kb = (max(resident) - little_mb) * 1000 / (NODES / 2) - owned_kb
     kube = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16)
     try:
         names = await _foreign_pods(kube)
@@ -81,7 +83,8 @@ async def _measure(sandbox: Sandbox, little_mb: float) -> Figures:
     return {
         "writes per node and minute": ((sum(writes.values()) - writes["failed"]) / NODES / (MEASURE_S / 60), "writes"),
         "CPU of a replica that owns 250": (100 * calm, "%"),
-        "memory per owned and standby node": (per_pair_kb, "KB"),
+        "memory per owned node": (owned_kb, "KB"),
+        "memory per standby node": (standby_kb, "KB"),
         "CPU beside foreign pods": (100 * busy, "%"),
         "memory for foreign pods": (grown, "MB"),
         "resident": (max(resident), "MB"),

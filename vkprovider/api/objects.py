@@ -5,9 +5,12 @@ them an order of magnitude cheaper than a client library's models. All are froze
 be part of a cycle.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_NOTHING: Final = msgspec.Raw(b"{}")
+_fields: Final[msgspec.json.Decoder[dict[str, Any] | None]] = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -187,9 +190,55 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     spec: LeaseSpec = LeaseSpec()
 
 
+class KnownLeaseMetadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What a replica keeps of the metadata of everybody's Leases."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class KnownLeaseSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What it keeps of their specs."""
+
+    holder_identity: str | None = None
+    lease_transitions: int | None = None
+
+
+class KnownLease(msgspec.Struct, frozen=True, gc=False):
+    """A Lease as every replica keeps it of every node: who has it, in which epoch."""
+
+    metadata: KnownLeaseMetadata
+    spec: KnownLeaseSpec = KnownLeaseSpec()
+
+
+_OTHERS_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
 class CustomResource(msgspec.Struct, frozen=True, gc=False):
-    """A custom resource before its spec is validated."""
+    """A custom resource before its spec is validated.
+
+    Every replica keeps those of all workers, and hardly ever looks at those of others: spec and status stay the bytes
+    that they were, a third of what they are as dictionaries, and are decoded anew for whoever asks.
+    """
 
     metadata: Metadata
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
-    status: dict[str, Any] = msgspec.field(default_factory=dict)
+    raw_spec: msgspec.Raw = msgspec.field(name="spec", default=_NOTHING)
+    raw_status: msgspec.Raw = msgspec.field(name="status", default=_NOTHING)
+
+    def __post_init__(self) -> None:
+        """Keep no more than is ours of the bytes that it came in."""
+        msgspec.structs.force_setattr(self, "raw_spec", self.raw_spec.copy())
+        msgspec.structs.force_setattr(self, "raw_status", self.raw_status.copy())
+        self.metadata.annotations.pop(_OTHERS_NOTES, None)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What was asked for."""
+        return _fields.decode(self.raw_spec) or {}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What was reported."""
+        return _fields.decode(self.raw_status) or {}

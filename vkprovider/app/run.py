@@ -30,7 +30,7 @@ from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.membership import Membership
-from vkprovider.controllers.nodes import NodeWriter
+from vkprovider.controllers.nodes import NodeWriter, slim
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.workers import Workers
@@ -72,7 +72,12 @@ class Replica:
             kube, f"{_GROUP}/labletdefinitions", CustomResource, name="labletdefinitions"
         )
         self.node_objects: Informer[Node] = Informer(
-            kube, "/api/v1/nodes", Node, name="nodes", label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}"
+            kube,
+            "/api/v1/nodes",
+            Node,
+            name="nodes",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
+            slim=self._slim_node,
         )
         self.pods: Informer[Pod] = Informer(
             kube,
@@ -106,12 +111,8 @@ class Replica:
             lambda: list(self.stored.items.values()),
             lambda: self.ownership.leads,
         )
-        self.workers = Workers(
-            ctx,
-            self.ownership,
-            self.resources.items.get,
-            NodeWriter(ctx, self.node_objects.items.get, self.definitions.need),
-        )
+        self.node_writer = NodeWriter(ctx, self.node_objects.items.get, self.definitions.need)
+        self.workers = Workers(ctx, self.ownership, self.resources.items.get, self.node_writer)
         self.keeper = Keeper(ctx, lambda: self.ownership.leads)
         self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
         self.sessions = Sessions(
@@ -152,8 +153,17 @@ class Replica:
         self.inbox.changed = self.lablets.session_changed
         self.inbox.claimed = self.lablets.has_session
         self.ownership.led = self._led
+        self.ownership.dropped = self._node_dropped
         self.membership.fenced = self.lablets.queue.interrupt
         self.membership.resumed = self._resumed
+
+    def _slim_node(self, node: Node) -> Node:
+        """Keep all of a Node only while it is ours."""
+        return node if names.worker_of(node.metadata.name) in self.ownership.epochs else slim(node)
+
+    def _node_dropped(self, worker: str) -> None:
+        self.node_objects.slim_again(names.node_name(worker))
+        self.node_writer.forget(worker)
 
     def _worker_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
         if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that we wrote

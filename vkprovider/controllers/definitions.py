@@ -186,9 +186,10 @@ class Definitions:
         self._show(resource, kept, fault, environment)
         wanted = definitionstatus.render(resource, kept, fault, turn, self._ctx.now_unix)
         self._warn(resource, wanted["conditions"])
-        if all(resource.status.get(key) == value for key, value in wanted.items()):
+        status = resource.status
+        if all(status.get(key) == value for key, value in wanted.items()):
             return
-        stale = {key: None for key in resource.status.get("resources", {}) if key not in wanted["resources"]}
+        stale = {key: None for key in status.get("resources", {}) if key not in wanted["resources"]}
         wanted["resources"] = stale | wanted["resources"]
         try:
             await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}/status", _encode({"status": wanted}))

@@ -19,7 +19,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
-from vkprovider.api.objects import Lease
+from vkprovider.api.objects import KnownLease, Lease
 from vkprovider.controllers.context import Context
 from vkprovider.domain import lease as leases
 from vkprovider.domain.lease import Seen
@@ -32,6 +32,7 @@ LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 _FENCED_LOOK_S: Final = 0.2
 
 _decoder: Final = msgspec.json.Decoder(Lease)
+_known_decoder: Final = msgspec.json.Decoder(KnownLease)
 
 
 class Membership:
@@ -60,8 +61,8 @@ class Membership:
         self.ended: Callable[[], None] = lambda: None
         self.fenced: Callable[[], None] = lambda: None
         self.resumed: Callable[[], None] = lambda: None
-        self.members: Informer[Lease] = Informer(
-            ctx.kube, self._path, Lease, name="replicas", label_selector=LABEL_MEMBER
+        self.members: Informer[KnownLease] = Informer(
+            ctx.kube, self._path, KnownLease, name="replicas", label_selector=LABEL_MEMBER
         )
         self.members.add_handler(self._member_changed)
 
@@ -72,7 +73,7 @@ class Membership:
 
     # --------------------------------------------------------------------------------------------- the others
 
-    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
+    def _member_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
         lease = new or old
         if lease is None:
             return
@@ -134,7 +135,7 @@ class Membership:
             answer = await self._ctx.kube.get(f"{self._path}/{MEMBER_PREFIX}{replica}", urgent=True)
         except NotFound:
             return False
-        self._member_changed(None, _decoder.decode(answer))
+        self._member_changed(None, _known_decoder.decode(answer))
         return True
 
     @property

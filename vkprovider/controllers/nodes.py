@@ -11,7 +11,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import CustomResource, Node
+from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.domain import node as nodes
@@ -37,6 +37,12 @@ _decoder: Final = msgspec.json.Decoder(Node)
 _encode: Final = msgspec.json.encode
 
 
+def slim(node: Node) -> Node:
+    """Give as much of a Node as whoever does not act for it needs: that it is there."""
+    seen = node.metadata
+    return Node(Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version))
+
+
 def ref_of(resource: CustomResource, kind: str) -> ObjectRef:
     """Make the reference for Events about a custom resource."""
     return ObjectRef(names.API_VERSION, kind, "", resource.metadata.name, resource.metadata.uid)
@@ -52,12 +58,13 @@ class NodeWriter:
 
         Args:
             ctx: The replica.
-            known: The Node of a name, as last seen.
+            known: The Node of a name, as last seen; without labels as long as it was not ours, see `slim`.
             need: What a lablet of a content digest takes.
         """
         self._ctx = ctx
         self._need = need
-        self._node = known
+        self._known = known
+        self._read_nodes: dict[str, Node] = {}
         self._addresses: dict[str, tuple[str, float]] = {}
         self._written_at: dict[str, float] = {}
         self._warned: set[tuple[str, str, str]] = set()
@@ -164,7 +171,9 @@ class NodeWriter:
             InputError: `NodeConflict`: a Node of that name is not ours; nothing may be done for the worker.
         """
         name = names.node_name(worker)
-        node = self._node(name) or await self._read(name)
+        node = self._node(name)
+        if node is None and (node := await self._read(name)) is not None:
+            self._read_nodes[name] = node
         if node is not None and not self._is_ours(node, worker):
             raise InputError(
                 "NodeConflict",
@@ -209,6 +218,18 @@ class NodeWriter:
     def _is_ours(self, node: Node, worker: str) -> bool:
         """Tell whether a Node is ours, also if somebody took our annotation away: the provider id names the worker."""
         return nodes.ours(node, self._ctx.installation) or node.spec.provider_id == f"vkprovider://{worker}"
+
+    def _node(self, name: str) -> Node | None:
+        """Give a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
+        seen, read = self._known(name), self._read_nodes.get(name)
+        if seen is not None and not seen.metadata.labels and read is not None:
+            return read if read.metadata.resource_version == seen.metadata.resource_version else None
+        self._read_nodes.pop(name, None)
+        return seen if seen is not None and seen.metadata.labels else None
+
+    def forget(self, worker: str) -> None:
+        """Forget what was read of a worker's Node: it is ours no more."""
+        self._read_nodes.pop(names.node_name(worker), None)
 
     async def _read(self, name: str) -> Node | None:
         try:
@@ -299,7 +320,8 @@ class NodeWriter:
             "observedGeneration": resource.metadata.generation,
             **known,
         }
-        different = {key for key, value in wanted.items() if resource.status.get(key) != value}
+        status = resource.status
+        different = {key for key, value in wanted.items() if status.get(key) != value}
         written_at = self._written_at.get(resource.metadata.name, -1e9)
         if not different or (different == {"labs"} and self._ctx.now() - written_at < _COUNTS_EVERY_S):
             return

@@ -16,7 +16,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, OutsideError
-from vkprovider.api.objects import Lease
+from vkprovider.api.objects import KnownLease, Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.membership import Membership
 from vkprovider.domain import lease as leases
@@ -48,6 +48,7 @@ class Ownership:
         changed: Called with a worker's name when there is something to do about its node.
         lost: Called with a worker's name when its node is ours no more.
         led: Called when this replica has begun to lead.
+        dropped: Called with a worker's name whenever it is ours no more, also if we let it go ourselves.
     """
 
     def __init__(self, ctx: Context, membership: Membership, workers: Callable[[], Collection[str]]) -> None:
@@ -69,10 +70,11 @@ class Ownership:
         self.changed: Callable[[str], None] = lambda _: None
         self.lost: Callable[[str], None] = lambda _: None
         self.led: Callable[[], None] = lambda: None
-        self.leases: Informer[Lease] = Informer(
+        self.dropped: Callable[[str], None] = lambda _: None
+        self.leases: Informer[KnownLease] = Informer(
             ctx.kube,
             _NODE_LEASES,
-            Lease,
+            KnownLease,
             name="node-leases",
             label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
         )
@@ -98,7 +100,7 @@ class Ownership:
 
     # --------------------------------------------------------------------------------------------- the plan
 
-    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
+    def _lease_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
         lease = new or old
         worker = names.worker_of(lease.metadata.name) if lease is not None else None
         if worker is None:
@@ -109,7 +111,7 @@ class Ownership:
         if (old.spec.holder_identity if old is not None else None) != holder:
             self._news.set()
 
-    def _is_later(self, worker: str, old: Lease | None, new: Lease | None) -> bool:
+    def _is_later(self, worker: str, old: KnownLease | None, new: KnownLease | None) -> bool:
         """Tell whether our watch, which may be late, shows something that happened after our own last write."""
         ours = self._held.get(worker)
         if ours is None:
@@ -171,7 +173,7 @@ class Ownership:
         """How long ago the Lease of a node of ours was renewed, of the one that has waited longest."""
         return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
 
-    def _known(self, worker: str) -> Lease | None:
+    def _known(self, worker: str) -> KnownLease | None:
         """Give a node's Lease as last seen."""
         return self.leases.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
 
@@ -293,12 +295,13 @@ class Ownership:
             await self._clear_up()
             due = self._ctx.now() - self._node_renew_s
             for worker, lease in list(self._held.items()):
-                if self._renewed_at[worker] > due or self.is_fenced or self._held.get(worker) is not lease:
+                if self._held.get(worker) is not lease or self._renewed_at[worker] > due or self.is_fenced:
                     continue
                 try:
                     await self._write(worker, lease, _owner_uid(lease))
                 except (OutsideError, Fenced) as error:
-                    self._renewed_at[worker] += _RENEW_AGAIN_S
+                    if worker in self._renewed_at:
+                        self._renewed_at[worker] += _RENEW_AGAIN_S
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
 
     async def _clear_up(self) -> None:
@@ -317,21 +320,25 @@ class Ownership:
             self._lose(worker, why)
 
     def _lose(self, worker: str, why: str) -> None:
-        self._held.pop(worker, None)
-        if self.epochs.pop(worker, None) is not None:
+        was_ours = worker in self.epochs
+        self.forget(worker)
+        if was_ours:
             _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
             self.lost(worker)
             self._news.set()
 
     def forget(self, worker: str) -> None:
-        """Stop acting for a worker that was deleted."""
+        """Stop acting for a worker, without a word to anybody else."""
         self.epochs.pop(worker, None)
         self._held.pop(worker, None)
+        self._renewed_at.pop(worker, None)
+        self.dropped(worker)
 
     async def release(self, worker: str) -> None:
         """Give a node back, so that the next one need not wait; nothing may be in hand for it any more."""
-        lease = self._held.pop(worker, None)
-        if self.epochs.pop(worker, None) is None or lease is None:
+        lease = self._held.get(worker)
+        self.forget(worker)
+        if lease is None:
             return
         try:
             await self._write(worker, lease, _owner_uid(lease), holder="")
@@ -344,7 +351,7 @@ class Ownership:
             await self.release(worker)
 
 
-def _epoch(lease: Lease) -> int:
+def _epoch(lease: Lease | KnownLease) -> int:
     return lease.spec.lease_transitions or 0
 
 

@@ -66,6 +66,7 @@ class Informer(Generic[T]):
         field_selector: str = "",
         keep: Callable[[Head], bool] | None = None,
         sign: bytes | None = None,
+        slim: Callable[[T], T] | None = None,
         page_size: int = 500,
         inactivity_s: float = 120.0,
     ) -> None:
@@ -80,6 +81,7 @@ class Informer(Generic[T]):
             field_selector: Applied by the server.
             keep: Looks at the head of every object; what it rejects is not decoded and not in `items`.
             sign: What only the bytes of an object that `keep` accepts hold; spares looking at its head.
+            slim: Gives what to keep of an object; whoever has to look closer asks the server.
             page_size: Objects per page of a list.
             inactivity_s: Open the watch again after so long without a byte; bookmarks come every minute.
         """
@@ -95,6 +97,7 @@ class Informer(Generic[T]):
         self._client = client
         self._path = path
         self._decoder = Decoder(type_, keep, sign)
+        self._slim: Callable[[T], T] = slim or (lambda item: item)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {field: value for field, value in selectors.items() if value}
         self._page_size = page_size
@@ -121,6 +124,11 @@ class Informer(Generic[T]):
         It is called in the event loop after `items` has changed, and must not block. What it raises is logged.
         """
         self._store.add_handler(handler)
+
+    def slim_again(self, key: str) -> None:
+        """Keep no more of an object than `slim` gives now."""
+        if (item := self.items.get(key)) is not None:
+            self._store.put(self._slim(item))
 
     async def run(self) -> None:
         """Follow the collection until cancelled."""
@@ -198,7 +206,7 @@ class Informer(Generic[T]):
             unread.add(self._skip(watch.head_in(raw).metadata, error))
             return
         if item is not None:
-            fresh[key_of(item.metadata)] = item
+            fresh[key_of(item.metadata)] = self._slim(item)
 
     async def _watch(self) -> float:
         """Follow one watch to its end; give the seconds to wait before the next.
@@ -254,7 +262,7 @@ class Informer(Generic[T]):
                 if isinstance(found, Head):
                     self._store.remove(metadata)
                 else:
-                    self._store.put(found)
+                    self._store.put(self._slim(found))
             elif kind == "ERROR":
                 self._version = ""
                 raise answers.error_event(watch.object_in(line), f"GET {self._path}")

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from tests.component.kube.apiserver import PODS, ApiServer, pod, refuse
 from tests.component.kube.conftest import until
-from vkprovider.api.objects import Pod
+from vkprovider.api.objects import Pod, PodSpec
 from vkprovider.kube import informer as informer_module
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.informer import Head, Informer
@@ -47,11 +48,14 @@ async def following(
     client: KubeClient,
     *,
     keep: Callable[[Head], bool] | None = None,
+    slim: Callable[[Pod], Pod] | None = None,
     page_size: int = 500,
     inactivity_s: float = 30.0,
     synced: bool = True,
 ) -> AsyncIterator[tuple[Informer[Pod], Told]]:
-    informer = Informer(client, PODS, Pod, name="pods", keep=keep, page_size=page_size, inactivity_s=inactivity_s)
+    informer = Informer(
+        client, PODS, Pod, name="pods", keep=keep, slim=slim, page_size=page_size, inactivity_s=inactivity_s
+    )
     told = Told()
     informer.add_handler(told)
     task = asyncio.create_task(informer.run())
@@ -319,6 +323,27 @@ async def test_foreign_objects_are_not_decoded(server: ApiServer, client: KubeCl
         await server.end_watches()
         await until(lambda: len(server.watches()) == 2)
         assert server.watches()[-1].query["resourceVersion"] == str(version)
+
+
+async def test_only_what_is_wanted_of_an_object_is_kept(server: ApiServer, client: KubeClient) -> None:
+    ours = {"default/a", "default/b"}
+
+    def slim(item: Pod) -> Pod:
+        return item if item.key in ours else msgspec.structs.replace(item, spec=PodSpec([]))
+
+    await server.put(pod("a"))
+    await server.put(pod("c"))
+    async with following(client, slim=slim) as (informer, told):
+        await server.put(pod("b"))
+        await server.put(pod("d"))
+        await until(lambda: len(informer.items) == 4)
+        assert {key for key, item in informer.items.items() if item.spec.containers} == ours
+        before = list(told.changes)
+        ours.remove("default/a")
+        informer.slim_again("default/a")
+        informer.slim_again("default/unknown")
+        assert {key for key, item in informer.items.items() if item.spec.containers} == ours
+        assert told.changes == before, "nothing has changed for anybody"
 
 
 async def test_another_object_of_the_same_name_is_a_deletion_and_an_addition(

@@ -96,6 +96,14 @@ def test_an_object_that_says_next_to_nothing_is_read(kind: type[objects.Node]) -
     assert found.metadata.name == "x"
 
 
+def test_a_custom_resource_keeps_no_more_than_it_needs_of_its_bytes() -> None:
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 500, "mine": "1"}
+    raw = {"metadata": {"name": "x", "annotations": notes}, "spec": {"url": "u"}, "status": None}
+    found = msgspec.json.decode(msgspec.json.encode(raw), type=objects.CustomResource)
+    assert (found.spec, found.status, found.metadata.annotations) == ({"url": "u"}, {}, {"mine": "1"})
+    assert bytes(found.raw_spec) == b'{"url":"u"}'
+
+
 def test_a_lease_is_read() -> None:
     raw = {
         **BARE,

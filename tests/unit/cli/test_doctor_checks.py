@@ -157,12 +157,16 @@ def seen(
         "status": {"addresses": [{"type": "ExternalIP", "address": "198.51.100.1"}]},
     }
     return workers.Seen(
-        msgspec.convert(resource, CustomResource),
+        custom(resource),
         msgspec.convert(node or good, Node),
         workers.SecretState(frozenset(keys), forbidden),
         probe or workers.Probe("2.9.1"),
         lives,
     )
+
+
+def custom(resource: dict[str, Any]) -> CustomResource:
+    return msgspec.json.decode(msgspec.json.encode(resource), type=CustomResource)
 
 
 def check(what: workers.Seen) -> list[tuple[str, str]]:
@@ -172,9 +176,7 @@ def check(what: workers.Seen) -> list[tuple[str, str]]:
 
 def test_one_controller_registered_twice_is_noticed() -> None:
     urls = {"a": "https://w", "b": "https://other", "c": "https://W/"}
-    resources = [
-        msgspec.convert({"metadata": {"name": n}, "spec": {"url": u}}, CustomResource) for n, u in urls.items()
-    ]
+    resources = [custom({"metadata": {"name": n}, "spec": {"url": u}}) for n, u in urls.items()]
     [finding] = workers.check_urls(resources)
     assert (finding.level, finding.object) == (Level.NOTE, "CMLWorker/a")
     assert finding.message == "it has the same url as c: the scheduler counts its capacity 2 times"

@@ -28,14 +28,12 @@ def one_line(finding: Finding, reason: str) -> None:
 
 def resource(kind_spec: dict[str, Any], reason: str) -> CustomResource:
     condition = {"type": "Ready", "status": "False", "reason": reason, "message": "m"}
-    return msgspec.convert(
-        {
-            "metadata": {"name": "w", "generation": 1},
-            "spec": kind_spec,
-            "status": {"conditions": [condition], "observedGeneration": 1},
-        },
-        CustomResource,
-    )
+    found = {
+        "metadata": {"name": "w", "generation": 1},
+        "spec": kind_spec,
+        "status": {"conditions": [condition], "observedGeneration": 1},
+    }
+    return msgspec.json.decode(msgspec.json.encode(found), type=CustomResource)
 
 
 @pytest.mark.parametrize("reason", sorted(TROUBLE.keys() - {"OutOf"}))
