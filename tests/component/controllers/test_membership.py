@@ -1,0 +1,143 @@
+"""Who may be thought gone, and what an answer is worth that news have overtaken; against a server over loopback."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from tests.component.kube.apiserver import ApiServer, refuse, status_body
+from vkprovider.api.objects import KnownLease
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.membership import MEMBER_PREFIX, Membership
+from vkprovider.controllers.ownership import Ownership
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+GONE_S = 10.0
+"""Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""
+KUBECONFIG = """
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: nobody}}]
+clusters: [{name: here, cluster: {server: "%s"}}]
+users: [{name: nobody, user: {}}]
+"""
+
+
+class Clock:
+    """A monotonic clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    server = await ApiServer().start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def membership(server: ApiServer, clock: Clock, tmp_path: Path) -> AsyncIterator[Membership]:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG % server.url)
+    kube = await KubeClient.connect(kubeconfig=str(path))
+    events = EventRecorder(kube, component="vkprovider", instance="me")
+    ctx = Context(kube=kube, events=events, installation="i", replica="me", namespace="n", now=clock)
+    membership = Membership(ctx)
+    membership._listening_since = clock()
+    membership._renew_began_at = 1e9  # it may act for as long as a test takes
+    yield membership
+    await kube.close()
+
+
+def member(replica: str, version: str) -> dict[str, Any]:
+    return {"metadata": {"name": MEMBER_PREFIX + replica, "resourceVersion": version}}
+
+
+def hear(membership: Membership, replica: str, version: str) -> None:
+    """Let the watch tell of a renewal."""
+    membership._member_changed(None, msgspec.convert(member(replica, version), KnownLease))
+
+
+async def test_a_replica_of_which_our_watch_has_not_told_is_asked_for(
+    server: ApiServer, clock: Clock, membership: Membership
+) -> None:
+    async def there(_: web.Request) -> web.Response:
+        return web.json_response(member("new", "7"))
+
+    server.next(there, when="GET")
+    assert membership.is_gone("new")
+    assert not await membership.end("new"), "it lives"
+    assert "new" in membership.living()
+    clock.now += GONE_S
+    assert membership.is_gone("new")
+
+
+async def test_a_replica_that_has_left_may_be_replaced(server: ApiServer, membership: Membership) -> None:
+    server.next(refuse(404, "not found"), when="GET")
+    assert await membership.end("left")
+
+
+async def test_a_renewal_heard_while_we_ask_is_not_forgotten(
+    server: ApiServer, clock: Clock, membership: Membership
+) -> None:
+    async def meanwhile(_: web.Request) -> web.Response:
+        hear(membership, "late", "2")
+        return web.Response(status=409, body=status_body(409, "the object has been modified", "Conflict"))
+
+    hear(membership, "late", "1")
+    clock.now += GONE_S
+    server.next(meanwhile, when="DELETE")
+    assert not await membership.end("late")
+    clock.now += GONE_S
+    assert await membership.end("late"), "it could never be ended"
+    versions = [seen.json["preconditions"]["resourceVersion"] for seen in server.seen if seen.method == "DELETE"]
+    assert versions == ["1", "2"]
+
+
+async def test_memberships_of_the_dead_are_ended_and_no_others(
+    server: ApiServer, clock: Clock, membership: Membership
+) -> None:
+    hear(membership, "dead", "1")
+    hear(membership, "me", "1")
+    clock.now += GONE_S / 2
+    hear(membership, "alive", "2")
+    clock.now += GONE_S / 2
+    await membership.end_all_gone()
+    assert [seen.path.rpartition("/")[2] for seen in server.seen] == [f"{MEMBER_PREFIX}dead"]
+
+
+def node_lease(holder: str, epoch: int) -> dict[str, Any]:
+    metadata = {"name": "vnode.w", "namespace": "kube-node-lease", "uid": "u", "resourceVersion": str(epoch + 100)}
+    return {"metadata": metadata, "spec": {"holderIdentity": holder, "leaseTransitions": epoch}}
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(5, {}), (3, {"w": 4})])
+async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
+    server: ApiServer, membership: Membership, theirs: int, ours: dict[str, int]
+) -> None:
+    """Somebody may take the node right after us, and the watch be quicker than the answer to our own write."""
+    ownership = Ownership(membership._ctx, membership, lambda: ["w"])
+
+    async def meanwhile(_: web.Request) -> web.Response:
+        news = {"type": "MODIFIED", "object": node_lease("other", theirs)}
+        ownership.leases._read_line(json.dumps(news, separators=(",", ":")).encode())
+        return web.json_response(node_lease("me", 4))
+
+    server.next(refuse(404, "not found"), when="GET")
+    server.next(meanwhile, when="POST")
+    assert await ownership.acquire("w", "uid") is bool(ours)
+    assert ownership.epochs == ours
