@@ -20,6 +20,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass
+from vkprovider.app import memory
 from vkprovider.app.health import Page
 from vkprovider.app.settings import Settings
 from vkprovider.content.objects import open_store
@@ -246,6 +247,7 @@ class Replica:
             "fence": self.membership.run_fence(),  # stops it when it cannot say so
             "plan": self.ownership.run_plan(),  # tells which nodes to take and to hand over
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
+            "trim": memory.run_trim(),  # gives memory back
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "keeper": self.keeper.run(),  # drops what learners left long ago
             "sessions": self.sessions.run(),  # archives sessions that no lablet has
@@ -335,6 +337,7 @@ async def connect(settings: Settings) -> Context:
 
 async def main(settings: Settings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
+    memory.keep_large_buffers_apart()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
