@@ -5,12 +5,11 @@ them an order of magnitude cheaper than a client library's models. All are froze
 be part of a cycle.
 """
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-_NOTHING: Final = msgspec.Raw(b"{}")
-_fields: Final[msgspec.json.Decoder[dict[str, Any] | None]] = msgspec.json.Decoder(dict[str, Any] | None)
+_fields: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -219,26 +218,27 @@ _OTHERS_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
 class CustomResource(msgspec.Struct, frozen=True, gc=False):
     """A custom resource before its spec is validated.
 
-    Every replica keeps those of all workers, and hardly ever looks at those of others: spec and status stay the bytes
-    that they were, a third of what they are as dictionaries, and are decoded anew for whoever asks.
+    Every replica keeps those of all workers, and hardly ever looks at those of others: spec and status are kept as
+    bytes, a third of what they are as dictionaries, and decoded for whoever asks.
     """
 
     metadata: Metadata
-    raw_spec: msgspec.Raw = msgspec.field(name="spec", default=_NOTHING)
-    raw_status: msgspec.Raw = msgspec.field(name="status", default=_NOTHING)
+    packed_spec: dict[str, Any] | None = msgspec.field(name="spec", default=None)
+    packed_status: dict[str, Any] | None = msgspec.field(name="status", default=None)
 
     def __post_init__(self) -> None:
-        """Keep no more than is ours of the bytes that it came in."""
-        msgspec.structs.force_setattr(self, "raw_spec", self.raw_spec.copy())
-        msgspec.structs.force_setattr(self, "raw_status", self.raw_status.copy())
+        """Pack, and drop what only kubectl reads."""
+        for field in ("packed_spec", "packed_status"):
+            if not isinstance(found := getattr(self, field), bytes):
+                msgspec.structs.force_setattr(self, field, msgspec.json.encode(found or {}))
         self.metadata.annotations.pop(_OTHERS_NOTES, None)
 
     @property
     def spec(self) -> dict[str, Any]:
         """What was asked for."""
-        return _fields.decode(self.raw_spec) or {}
+        return _fields.decode(cast("bytes", self.packed_spec))
 
     @property
     def status(self) -> dict[str, Any]:
         """What was reported."""
-        return _fields.decode(self.raw_status) or {}
+        return _fields.decode(cast("bytes", self.packed_status))

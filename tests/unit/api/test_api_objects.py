@@ -101,7 +101,10 @@ def test_a_custom_resource_keeps_no_more_than_it_needs_of_its_bytes() -> None:
     raw = {"metadata": {"name": "x", "annotations": notes}, "spec": {"url": "u"}, "status": None}
     found = msgspec.json.decode(msgspec.json.encode(raw), type=objects.CustomResource)
     assert (found.spec, found.status, found.metadata.annotations) == ({"url": "u"}, {}, {"mine": "1"})
-    assert bytes(found.raw_spec) == b'{"url":"u"}'
+    packed: object = found.packed_spec
+    assert packed == b'{"url":"u"}'
+    assert msgspec.convert(raw, objects.CustomResource) == found
+    assert msgspec.structs.replace(found, metadata=found.metadata) == found
 
 
 def test_a_lease_is_read() -> None:

@@ -310,11 +310,12 @@ def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
     meta = {"name": "netlab", "uid": "u", "generation": 1}
     spec = {"source": {"objectStore": {"key": "netlab.zip"}}}
     status = {"conditions": conditions, "observedGeneration": 1}
-    definition = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, CustomResource)
+    raw = {"metadata": meta, "spec": spec, "status": status}
+    definition = msgspec.convert(raw, CustomResource)
     owned = msgspec.convert({"metadata": {"name": "netlab", "ownerReferences": [{"uid": "u"}]}}, RuntimeClass)
     [found] = lablets.check_definition(definition, owned)
     assert (found.object, found.reason) == ("LabletDefinition/netlab", "PackageInvalid")
     assert found.message == "the last refresh took nothing: it is no zip"
     assert "kubectl lablet refresh NAME" in found.remedy
     conditions[1]["status"] = "True"
-    assert lablets.check_definition(definition, owned) == []
+    assert lablets.check_definition(msgspec.convert(raw, CustomResource), owned) == []
