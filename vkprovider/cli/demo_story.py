@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 import sys
 import textwrap
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vkprovider.api.errors import VkproviderError
+from vkprovider.cli import demo_reach
 from vkprovider.cli.demo_labs import Lab, Labs, require
 from vkprovider.sandbox import Sandbox, SandboxError
 from vkprovider.sandbox.content import find_manifests
@@ -58,6 +60,7 @@ def tell(workers: int, name: str, *, keep: bool, say: Say) -> None:
         story.show_nodes()
         story.deploy()
         story.compare_labs()
+        story.reach()
         story.delete()
         say(f"\nAll of it held, in {time.monotonic() - started:.0f} s.")
         hint = "; KEEP=1 (or --keep) leaves it running"
@@ -130,9 +133,33 @@ class Story:
             f"   {len(labs)} pods, {len(labs)} labs: each title ends with the UID of its pod, on the pod's worker"
         )
 
+    def reach(self) -> None:
+        """Type at a device's console through the port that its lablet was given."""
+        self._say("\n5. Every lablet has ports of its own; this is a device's console")
+        pod = self._pods[0]
+        worker = next(w for w in self._sandbox.workers if w.node == pod["spec"]["nodeName"])
+        host = demo_reach.host_of(worker)
+        if not host:
+            self._say(f"   left out: {worker.name} has no address of its own on this machine, and opens no ports")
+            return
+        self._say(f"   $ kubectl lablet ports {pod['metadata']['name']}")
+        argv = [sys.executable, "-P", "-m", "vkprovider.cli.lablet", "ports", pod["metadata"]["name"]]
+        argv.append(f"--kubeconfig={self._sandbox.kubeconfig}")
+        shown = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (ourselves)
+        if shown.returncode:
+            raise DemoError(f"kubectl lablet ports: {shown.stderr.strip()}")
+        self._say(textwrap.indent(shown.stdout.rstrip(), "   "))
+        for port in demo_reach.consoles(pod).values():
+            self._say(f"   $ telnet {host} {port}")
+            said = demo_reach.answer_of(host, port)
+            if not said:
+                log = self._sandbox.layout.log(worker.process)
+                raise DemoError(f"port {port} of {worker.name} does not open; its log is {log}")
+            self._say(textwrap.indent(said, "   "))
+
     def delete(self) -> None:
         """Delete the Deployment; wait until no pod and no lab is left."""
-        self._say("\n5. Delete the Deployment")
+        self._say("\n6. Delete the Deployment")
         self._run("delete", f"--filename={display(self._examples / DEPLOYMENT)}")
         took = self._wait(lambda: names(self._listed_pods()), GONE_S, "no pods")
         self._say(f"   all pods gone after {took:.1f} s")

@@ -19,9 +19,8 @@ OURSELVES: Final = (sys.executable, "-P", "-m", "vkprovider")
 EVENTS_PATH: Final = "/events"
 """Where a provider replica takes the events of the Lab Delivery System."""
 
-PATTY: Final = ("--patty", "--port-range=10000-20000")
-"""Tags of running devices open ports, in the range that the provider allocates from; on an address of the worker's own
-only, where no other worker's ports are."""
+PATTY: Final = ("--patty",)
+"""Tags of running devices open ports; on an address of the worker's own only, where no other worker's ports are."""
 
 WORKER_GRACE_S: Final = 1.0
 PROVIDER_GRACE_S: Final = 5.0
