@@ -110,5 +110,5 @@ class HttpGrader:
 
 def _after_s(headers: Any) -> float:
     """Read Retry-After."""
-    text = str(headers.get("Retry-After", ""))
+    text = str(headers.get("retry-after", ""))
     return float(text) if text.isdigit() else _AGAIN_S

@@ -6,13 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
-from vkprovider.api.errors import NotFound, OutsideError, Unauthorized, Unavailable
+from vkprovider.api.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
+from vkprovider.domain.delivery import Verdict
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.connection import Connection
 from vkprovider.lds.errors import Full, Lacking, may_have_happened
+from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.lds.spi import DeviceAccessInfo, LabSessionInfo
 from vkprovider.sim.faults import Fault, Kind
+from vkprovider.sim.lds.grading import Check, Grader
 from vkprovider.sim.lds.server import LdsSimulator
 from vkprovider.sim.lds.settings import LdsSettings
 
@@ -114,6 +118,29 @@ async def test_what_the_simulator_refuses_the_client_understands() -> None:
         simulator.endpoint.token = "changed"
         with pytest.raises(Unauthorized):
             await client.get_session_info(made.id)
+
+
+async def verdict_of(client: HttpGrader, grading: Grading) -> Verdict | None:
+    try:
+        return await client.grade(grading)
+    except Throttled:
+        return None
+
+
+async def test_the_grader_is_asked_again_until_it_has_a_verdict() -> None:
+    checks = (Check(device="R1", matches="^router ospf 1$", points=60), Check(item="task-1", matches="10", points=40))
+    grader = Grader("checks", checks, takes_s=0.2)
+    lablet = {"uid": "uid-1", "name": "exam-1", "namespace": "exams"}
+    answered = [{"part_id": "p", "item": "task-1", "answer": "20"}]
+    grading = Grading("uid-1.1.1", lablet, {"R1": "router ospf 1\n"}, failures={"R2": "not booted"}, responses=answered)
+    async with LdsSimulator(LdsSettings(token=TOKEN), grader=grader) as simulator:
+        client = HttpGrader(f"{simulator.url}/grade", token=TOKEN, timeout_s=10)
+        with pytest.raises(Throttled) as caught:
+            await client.grade(grading)
+        assert caught.value.after_s == 1
+        verdict = await eventually(lambda: verdict_of(client, grading))
+        assert (verdict.passed, verdict.message) == (False, "score 60 of 100: task-1: no 10")
+        await client.close()
 
 
 async def test_an_lds_that_is_down_is_unavailable() -> None:

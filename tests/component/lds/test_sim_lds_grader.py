@@ -26,12 +26,12 @@ CHECKS = (
 @pytest.mark.parametrize(
     ("grader", "passed", "score", "message"),
     [
-        (Grader("pass"), True, 100, "100 of 100 points, passed"),
-        (Grader("fail"), False, 0, "0 of 100 points, failed"),
-        (Grader("checks", CHECKS), True, 70, "70 of 100 points, passed; R2: no ^router ospf 1$"),
-        (Grader("checks", CHECKS, pass_score=0.8), False, 70, "70 of 100 points, failed; R2: no ^router ospf 1$"),
-        (Grader("checks", (Check(matches="hostname R2"),)), True, 1, "1 of 1 points, passed"),
-        (Grader("checks", (Check(item="task-2", matches="."),)), False, 0, "0 of 1 points, failed; task-2: no ."),
+        (Grader("pass"), True, 100, "by the rule pass"),
+        (Grader("fail"), False, 0, "by the rule fail"),
+        (Grader("checks", CHECKS), True, 70, "R2: no ^router ospf 1$"),
+        (Grader("checks", CHECKS, pass_score=0.8), False, 70, "R2: no ^router ospf 1$"),
+        (Grader("checks", (Check(matches="hostname R2"),)), True, 1, "all checks are met"),
+        (Grader("checks", (Check(item="task-2", matches="."),)), False, 0, "task-2: no ."),
     ],
 )
 async def test_verdicts_by_rule(grader: Grader, passed: bool, score: float, message: str) -> None:  # noqa: FBT001

@@ -96,27 +96,32 @@ class Grader:
 
     def grade(self, request: GradeRequest) -> Verdict:
         """Give the verdict on what was collected."""
-        score, full, missed = self._score(request)
-        passed = score >= full * self._pass_score
-        message = f"{score:g} of {full:g} points, {'passed' if passed else 'failed'}{missed}"
-        return Verdict(grading_id=request.grading_id, passed=passed, score=score, max_score=full, message=message)
+        score, full, message = self._score(request)
+        return Verdict(
+            grading_id=request.grading_id,
+            passed=score >= full * self._pass_score,
+            score=score,
+            max_score=full,
+            message=message,
+        )
 
     def _score(self, request: GradeRequest) -> tuple[float, float, str]:
-        """Give the score, the full score, and what was missed."""
+        """Give the score, the full score, and why."""
+        by_rule = f"by the rule {self._rule}"
         match self._rule:
             case "pass":
-                return FULL_SCORE, FULL_SCORE, ""
+                return FULL_SCORE, FULL_SCORE, by_rule
             case "fail":
-                return 0.0, FULL_SCORE, ""
+                return 0.0, FULL_SCORE, by_rule
             case "seeded":
                 drawn = random.Random(f"{self._seed}/{request.lablet.uid}").randint(0, int(FULL_SCORE))
-                return float(drawn), FULL_SCORE, ""
+                return float(drawn), FULL_SCORE, by_rule
             case "checks":
                 answers = {response.item: response.answer for response in request.responses}
                 lost = [c for c, pattern in self._checks if not _met(c, pattern, request.configurations, answers)]
                 full = sum(check.points for check, _ in self._checks)
-                missed = "".join(f"; {check.device or check.item or 'lab'}: no {check.matches}" for check in lost)
-                return full - sum(check.points for check in lost), full, missed
+                missed = [f"{check.device or check.item or 'lab'}: no {check.matches}" for check in lost]
+                return full - sum(check.points for check in lost), full, "; ".join(missed) or "all checks are met"
 
 
 def _met(check: Check, pattern: re.Pattern[str], configurations: Mapping[str, str], answers: Mapping[str, Any]) -> bool:
