@@ -1,0 +1,157 @@
+"""Which stored versions stay and which go, on the real API server and by a clock that the test turns."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.topologies import definition, topology
+from tests.unit.domain.builders import claim
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import parse_definition_spec
+from vkprovider.api.objects import ConfigMap, CustomResource
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.versions import Versions
+from vkprovider.domain import claims as claim_rules
+from vkprovider.domain.claims import Stored
+from vkprovider.domain.package import Package
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+WORKER = "w1"
+CONTENT = f"labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}"
+
+
+class Shelf:
+    """The versions of one definition, in a namespace that no provider looks at."""
+
+    def __init__(self, cluster: Cluster, kube: KubeClient, namespace: str, name: str) -> None:
+        cluster.define(definition(name, keepVersions=2))
+        found = cluster.get(f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{name}")
+        self.cluster = cluster
+        self.path = f"/api/v1/namespaces/{namespace}/configmaps"
+        self.resource = msgspec.convert(found, CustomResource)
+        self.spec = parse_definition_spec(self.resource.spec)
+        self.clock = 0.0
+        events = EventRecorder(kube, component="test", instance="test")
+        self.ctx = Context(kube, events, "inst", "r1", namespace, now=lambda: self.clock)
+        self.versions = Versions(self.ctx, self.stored)
+
+    def stored(self) -> list[ConfigMap]:
+        """As an informer has them."""
+        return [msgspec.convert(item, ConfigMap) for item in self.cluster.items(f"{self.path}?{CONTENT}")]
+
+    def on_server(self) -> list[str]:
+        return sorted(item.metadata.annotations["vkprovider.io/version"] for item in self.stored())
+
+    async def take(self, version: str, hosts: int = 1) -> tuple[str, bool]:
+        """Make a version current; gives its digest, and whether that is news."""
+        text = topology({f"h{n}": "alpine" for n in range(hosts)})
+        content, news = await self.versions.take(self.resource, self.spec, Package(version, text), "")
+        return content.digest, news
+
+    async def sorted(self) -> tuple[list[str], list[str]]:
+        kept, dropped = await self.versions.sort(self.resource, self.spec)
+        return [c.version for c in kept], [c.version for c in dropped]
+
+    async def drop(self, at_s: float) -> float:
+        self.clock = at_s
+        _, dropped = await self.versions.sort(self.resource, self.spec)
+        return await self.versions.drop(dropped)
+
+    def claim(self, *digests: str, installation: str = "inst") -> None:
+        """Have lablets on a worker that run these contents."""
+        rows = {f"pod-{n}": claim(pod_uid=f"pod-{n}", digest=digest) for n, digest in enumerate(digests)}
+        data, binary = claim_rules.write(Stored(rows), worker=WORKER, installation="inst")
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": names.claims_name(WORKER),
+                "labels": {names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
+                "annotations": {names.ANNOTATION_INSTALLATION: installation},
+            },
+            "data": data,
+            "binaryData": binary,
+        }
+        self.cluster.apply(body, namespace=self.ctx.namespace)
+
+
+@pytest.fixture
+def shelf(cluster: Cluster, kube: KubeClient, namespace: str) -> Shelf:
+    return Shelf(cluster, kube, namespace, "shelf")
+
+
+async def test_version_that_nobody_may_run_goes_when_nobody_does(shelf: Shelf) -> None:
+    """R000-082: what runs keeps its content; the last ones stay whether they run or not."""
+    digests = [(await shelf.take(f"{n}.0", n))[0] for n in range(1, 5)]
+    assert await shelf.sorted() == (["4.0", "3.0"], ["2.0", "1.0"])
+    shelf.claim(digests[0])
+    assert await shelf.drop(at_s=100) == 60, "a claim on it may just be on its way"
+    assert await shelf.drop(at_s=130) == 30
+    assert shelf.on_server() == ["1.0", "2.0", "3.0", "4.0"]
+    await shelf.drop(at_s=161)
+    assert shelf.on_server() == ["1.0", "3.0", "4.0"]
+    assert digests[0] in shelf.versions.contents
+    shelf.claim()
+    await shelf.drop(at_s=222)
+    assert shelf.on_server() == ["3.0", "4.0"]
+    assert set(shelf.versions.contents) == set(digests[2:])
+
+
+async def test_nothing_goes_while_claims_cannot_be_read(shelf: Shelf) -> None:
+    for n in range(1, 4):
+        await shelf.take(f"{n}.0", n)
+    shelf.claim(installation="somebody-else")
+    await shelf.drop(at_s=100)
+    await shelf.drop(at_s=200)
+    assert shelf.on_server() == ["1.0", "2.0", "3.0"]
+
+
+async def test_version_that_is_named_again_is_not_dropped(shelf: Shelf) -> None:
+    for n in range(1, 4):
+        await shelf.take(f"{n}.0", n)
+    await shelf.drop(at_s=100)
+    assert (await shelf.take("1.0", 1))[1]
+    assert await shelf.sorted() == (["1.0", "3.0"], ["2.0"])
+    await shelf.drop(at_s=161)
+    assert shelf.on_server() == ["1.0", "2.0", "3.0"], "2.0 was named until a moment ago"
+    await shelf.drop(at_s=222)
+    assert shelf.on_server() == ["1.0", "3.0"]
+
+
+async def test_earlier_version_becomes_current_without_another_object(shelf: Shelf) -> None:
+    first = await shelf.take("1.0")
+    assert first[1]
+    await shelf.take("2.0")
+    names_before = {item.metadata.name: item.metadata.uid for item in shelf.stored()}
+    assert await shelf.take("1.0") == first
+    assert await shelf.take("1.0") == (first[0], False)
+    assert {item.metadata.name: item.metadata.uid for item in shelf.stored()} == names_before
+    another = Versions(shelf.ctx, shelf.stored)
+    kept, _ = await another.sort(shelf.resource, shelf.spec)
+    assert [content.version for content in kept] == ["1.0", "2.0"], "who reads it afresh agrees"
+
+
+async def test_replica_that_only_follows_sees_an_earlier_version_come_back(shelf: Shelf) -> None:
+    following = Versions(shelf.ctx, shelf.stored)
+    await shelf.take("1.0")
+    await shelf.take("2.0")
+    assert [c.version for c in (await following.sort(shelf.resource, shelf.spec))[0]] == ["2.0", "1.0"]
+    await shelf.take("1.0")
+    assert [c.version for c in (await following.sort(shelf.resource, shelf.spec))[0]] == ["1.0", "2.0"]
+
+
+async def test_content_that_cannot_be_taken_leaves_everything_as_it_is(shelf: Shelf) -> None:
+    """R000-078."""
+    await shelf.take("1.0")
+    for text, files, reason in (
+        ("no topology", {}, "TopologyInvalid"),
+        (topology({"h0": "mine"}), {}, "ResourcesUnknown"),
+        (topology({"h0": "alpine"}), {"devices.yaml": "- label: h1"}, "PackageInvalid"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            await shelf.versions.take(shelf.resource, shelf.spec, Package("2.0", text, files), "")
+    assert (shelf.on_server(), await shelf.sorted()) == (["1.0"], (["1.0"], []))
