@@ -22,10 +22,10 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.workers import Worker
 from vkprovider.domain import claims as rows
-from vkprovider.domain import visibility
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
+from vkprovider.domain.devicelist import DeviceAccessInfo, devices_for
 from vkprovider.domain.inputs import Inputs
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.kept import Left
@@ -33,7 +33,7 @@ from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking, may_have_happened
 from vkprovider.lds.grader import Grader, Grading
-from vkprovider.lds.spi import OWNER, DeviceAccessInfo, LabSessionInfo, ResponseData
+from vkprovider.lds.spi import OWNER, LabSessionInfo, ResponseData
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_S: Final = 30.0
@@ -123,8 +123,7 @@ class Sessions:
 
     def _load(self) -> Counter[str]:
         """Count live sessions by deployment: ours by our rows, those of other replicas as the LDS last told them."""
-        mine = Counter(session.deployment for session in self._mine())
-        return mine | self._elsewhere
+        return Counter(session.deployment for session in self._mine()) + self._elsewhere
 
     def _mine(self) -> list[Session]:
         return [
@@ -197,31 +196,8 @@ class Sessions:
         return self._deployments.client(session.deployment).guarded(worker.guard)
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
-        """List what the learner reaches: each visible device once, by its primary access."""
         secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
-        host = worker.ip or worker.spec.address or ""
-        found = []
-        topology = content.topology
-        for device in topology.devices:
-            ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
-            if not device.visible or not ways or ways[0].slot not in claim.ports:
-                continue
-            port, protocol = claim.ports[ways[0].slot], ways[0].protocol
-            found.append(
-                msgspec.convert(
-                    {
-                        "name": device.label,
-                        "protocol": protocol,
-                        "host": host,
-                        "port": port,
-                        "uri": f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}",
-                        "username": secret.get(f"{device.container}.username", secret.get("username")),
-                        "password": secret.get(f"{device.container}.password", secret.get("password")),
-                    },
-                    DeviceAccessInfo,
-                )
-            )
-        return found
+        return devices_for(content.topology, claim.ports, worker.ip or worker.spec.address or "", secret)
 
     async def _read_secret(self, name: str) -> dict[str, str]:
         where = f"Secret {self._ctx.namespace}/{name}"
@@ -348,7 +324,8 @@ class Sessions:
             except OutsideError as error:
                 _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
                 continue
-            self._elsewhere[deployment.id] = len(live)
+            mine = {name for session in self._mine() for name in (session.id, session.key)}
+            self._elsewhere[deployment.id] = sum(mine.isdisjoint({info.id, info.client_key}) for info in live)
             if self._leads():
                 await self._archive_strays(client, live)
         if self._leads():

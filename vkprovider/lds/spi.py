@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
+
+from vkprovider.domain.devicelist import DeviceAccessInfo
 
 CLIENT_KEY: Final = "client-key"
 """Extension: a create with the same client key gives the same live session."""
@@ -14,7 +16,6 @@ OWNER: Final = "owner"
 """Extension: sessions carry the mark of the installation that made them."""
 
 Id = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
-AccessProtocol = Literal["ssh", "telnet", "vnc", "http", "https"]
 
 
 class SessionState(StrEnum):
@@ -83,28 +84,6 @@ class LabSessionInfo(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"LabSessionInfo(id={self.id!r}, username={self.username!r}, state={self.state!r}, …)"
-
-
-class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the LDS reaches one device; the password never shows in a repr.
-
-    Attributes:
-        name: The device's label.
-        host: The worker's address.
-        port: The external port.
-        uri: `vnc://10.0.1.50:10012`.
-    """
-
-    name: str
-    protocol: AccessProtocol
-    host: str
-    port: int
-    uri: str
-    username: str | None = None
-    password: str | None = None
-
-    def __repr__(self) -> str:
-        return f"DeviceAccessInfo(name={self.name!r}, uri={self.uri!r}, username={self.username!r}, password=…)"
 
 
 class ContentMetadata(msgspec.Struct, frozen=True):

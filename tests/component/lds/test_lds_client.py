@@ -8,10 +8,11 @@ import pytest
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds
 from vkprovider.api.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
+from vkprovider.domain.devicelist import DeviceAccessInfo
 from vkprovider.lds import connection
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import DeviceAccessInfo, LabDelivery
+from vkprovider.lds.spi import LabDelivery
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=timezone(timedelta(hours=1)))
 END = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

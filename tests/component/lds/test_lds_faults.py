@@ -23,12 +23,12 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
+from vkprovider.domain.devicelist import DeviceAccessInfo
 from vkprovider.lds import connection
 from vkprovider.lds.calls import CALLS
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.connection import ATTEMPTS_MAX
 from vkprovider.lds.errors import Full, Unsent, may_have_happened
-from vkprovider.lds.spi import DeviceAccessInfo
 
 DOWN = Say(503, {"code": "Down", "message": "down for the night"})
 NO_KEYS = Say(200, {"version": "1", "extensions": []})

@@ -10,11 +10,12 @@ from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
 from vkprovider.api.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.domain.delivery import Verdict
+from vkprovider.domain.devicelist import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.connection import Connection
 from vkprovider.lds.errors import Full, Lacking, may_have_happened
 from vkprovider.lds.grader import Grading, HttpGrader
-from vkprovider.lds.spi import DeviceAccessInfo, LabSessionInfo
+from vkprovider.lds.spi import LabSessionInfo
 from vkprovider.sim.faults import Fault, Kind
 from vkprovider.sim.lds.grading import Check, Grader
 from vkprovider.sim.lds.server import LdsSimulator

@@ -2,7 +2,8 @@
 
 import pytest
 
-from vkprovider.lds.spi import DeviceAccessInfo, LabSessionInfo, without_secrets
+from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.lds.spi import LabSessionInfo, without_secrets
 
 
 def test_device_does_not_show_its_password() -> None:
