@@ -155,6 +155,32 @@ class LearnerWorld(World):
             self._note(reset=str(self.resets))
             self.grant()
 
+    def serve(self, username: str) -> None:
+        """Let a learner come and log in, if all goes well meanwhile."""
+        self.work(15)
+        self.assign(username, 0)
+        self.work(10)
+        if self.lds is not None:
+            self.lds.log_in()
+            for number in range(len(self.lds.events)):
+                self.lds.deliver(number, self.wall, again=True)
+        self.work(3)
+
+    def forget(self, username: str) -> None:
+        """Let the replica do what it can while no row is written, somebody ask for the lablet, and the replica die."""
+        self.work(25, persist=False)
+        self.assign(username, 0)
+        self.work(3, persist=False)
+        self.crash()
+
+    def crash_loop(self) -> None:
+        """Let the devices stop whenever they have come up."""
+        for _ in range(5):
+            self.cml.reboot()
+            self.work(2)
+            self.now += 400.0
+            self.work(8)
+
     def grant(self) -> None:
         """Note that the lab may be wiped, once."""
         self.granted, self.wiped = True, False
@@ -315,5 +341,7 @@ class LearnerWorld(World):
         if lds is not None and not self.leaving and ready:
             username = self.notes.get(names.ANNOTATION_USERNAME)
             assert [session.username for session in lds.live] == ([username] if username else [])
+        if not self.leaving and ready and names.ANNOTATION_USERNAME not in self.notes:
+            assert names.ANNOTATION_LENT_BY not in self.notes, "a warm lablet was not given back to its pool"
         super().settle_and_end()
         assert not self._live(), "a session is left"

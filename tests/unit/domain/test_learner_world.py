@@ -67,6 +67,18 @@ class LearnerMachine(LabletMachine):
         if self.world.lds is not None:
             (self.world.lds.log_in if login else self.world.lds.log_out)()
 
+    @rule()
+    def learner_is_served(self) -> None:
+        self.world.serve("bob")
+
+    @rule()
+    def replica_forgets(self) -> None:
+        self.world.forget("bob")
+
+    @rule()
+    def devices_crash_again_and_again(self) -> None:
+        self.world.crash_loop()
+
     @rule(number=st.integers(0, 9), again=st.booleans())
     def event_arrives(self, number: int, *, again: bool) -> None:
         if self.world.lds is not None:
@@ -92,6 +104,9 @@ def moves_with_learners(world: LearnerWorld, dice: Random) -> Moves:
         "start": (2, world.start),
         "reset": (1, world.reset),
         "collect": (0.5, world.collect),
+        "serve": (3, lambda: world.serve(dice.choice(["alice", "bob"]))),
+        "forget": (2, lambda: world.forget(dice.choice(["alice", "bob"]))),
+        "crashes": (1, world.crash_loop),
     }
     if lds is not None:
         moves |= {

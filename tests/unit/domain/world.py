@@ -237,10 +237,11 @@ class World:
         if {node.state for node in memory.nodes} == {labs.BOOTED}:
             memory.starting_since = 0.0
 
-    def work(self, turns: int) -> None:
-        """Let a stretch of time go by in which nothing goes wrong."""
+    def work(self, turns: int, *, persist: bool = True) -> None:
+        """Let a stretch of time go by in which nothing goes wrong, except perhaps that no row can be written."""
         for _ in range(turns):
-            self.persist()
+            if persist:
+                self.persist()
             self.observe()
             if self.act().step is Step.NONE:
                 self.cml.advance()
