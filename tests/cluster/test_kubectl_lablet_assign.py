@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from tests.cluster.test_lablets_life import done, made, on
-from tests.support.cluster import Cluster, is_ready
+from tests.support.cluster import Cluster, container, is_ready
 from tests.support.plugin import lablet, succeeded
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import throughout, until
@@ -134,5 +134,7 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     assert (cluster.lab_of(now) or {})["id"] == (lab or {})["id"]
     reasons = {event["reason"] for event in cluster.events(namespace, "lent")}
     assert {"TimeslotEnded", "Collected", "BackToPool"} <= reasons
+    assert not reasons & {"Recovering", "BackOff"}, "nothing has failed"
+    assert container(cluster.pod(namespace, "lent"))["restartCount"] == 0
     succeeded(cluster, "assign", "lent", "bob", "-n", namespace)
     assert users(cluster, namespace) == {"lent": "bob"}

@@ -104,7 +104,8 @@ def _present(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
         return Decision(Step.NONE, _not_ready(claim, "LabEmpty", text, nodes), observe=not claim.started)
     if states == {labs.BOOTED}:
         return provision(facts, claim) or _ready(facts, claim, now, limits)
-    if not claim.ready_at and not claim.afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
+    afresh = claim.afresh or claim.lent_back
+    if not claim.ready_at and not afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
         claim = msgspec.structs.replace(claim, ready_at=claim.started or facts.now_unix)
     if unknown := states - labs.KNOWN:
         text = f"CML reports {', '.join(sorted(unknown))} for {_labels(nodes, unknown)}; waiting for a state we know"
@@ -182,9 +183,11 @@ def _ready(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
     if claim.last_at > claim.ready_at or not claim.ready_at:
         event = ("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.nodes)} devices booted")
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
-        shown = None if claim.afresh and not claim.ready_at else report
+        shown = None if (claim.afresh or claim.lent_back) and not claim.ready_at else report
         return Decision(Step.SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at), events=(event,))
-    if claim.afresh and not facts.claim_saved:  # nobody may work in it before a crash cannot make us forget
+    if (
+        claim.afresh or claim.lent_back
+    ) and not facts.claim_saved:  # nobody may work in it before a crash cannot make us forget
         return Decision(Step.NONE, after_s=_SAVED_S)
     if claim.lent_back:
         return _back_in_pool(facts, claim, report)
@@ -200,8 +203,6 @@ def _back_in_pool(facts: Facts, claim: Claim, report: Report) -> Decision:
     """Give a warm lablet its pool's label again; who has a user by now had it, and was assigned at once."""
     if facts.inputs.pool == claim.lent_back or facts.inputs.username:
         return Decision(Step.SAVE, report, msgspec.structs.replace(claim, lent_back=""))
-    if not facts.claim_saved:  # nobody may get it before a crash cannot make us wipe it once more
-        return Decision(Step.NONE, report, after_s=_SAVED_S)
     return Decision(Step.RETURN_TO_POOL, report)
 
 

@@ -28,9 +28,12 @@ def state_of(claim: Claim) -> State:
 
 
 def worked(facts: Facts, claim: Claim) -> bool:
-    """Tell whether somebody may have worked in the lab, so that it must not be destroyed without being asked."""
+    """Tell whether somebody may have worked in the lab, so that it must not be destroyed without being asked.
+
+    A session that was asked for and has no id may have been made, and started, before a crash made us forget it.
+    """
     if facts.delivery.wanted:
-        return claim.session is not None and claim.session.started > 0
+        return claim.session is not None and (claim.session.started > 0 or not claim.session.id)
     return claim.ready_at > 0
 
 

@@ -236,7 +236,8 @@ class LearnerWorld(World):
 
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:
         if self.lds is None:
-            return super().somebody_worked_in(lab)
+            returning = names.ANNOTATION_LENT_BY in self.notes and names.ANNOTATION_USERNAME not in self.notes
+            return super().somebody_worked_in(lab) and not returning  # nobody gets it before it is back
         return lab is not None and any(self.lds.inbox.get(session.id, (0, 0))[0] for session in self.lds.live)
 
     def may_destroy(self, step: Step) -> bool:

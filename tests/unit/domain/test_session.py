@@ -440,6 +440,7 @@ def test_reset_does_not_hold_up_the_end() -> None:
         (BOOTING, Delivery(), False),
         (READY, Delivery(), True),
         (READY, LDS, False),  # warm, or nobody has logged in yet
+        (of(READY, ASKED), LDS, True),  # it may have been made, and the answer lost
         (of(READY, MADE), LDS, False),
         (of(READY, STARTED), LDS, True),
     ],
