@@ -5,7 +5,8 @@ them an order of magnitude cheaper than a client library's models. All are froze
 be part of a cycle.
 """
 
-from typing import Any, Final, cast
+import sys
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -242,3 +243,25 @@ class CustomResource(msgspec.Struct, frozen=True, gc=False):
     def status(self) -> dict[str, Any]:
         """What was reported."""
         return _fields.decode(cast("bytes", self.packed_status))
+
+
+T = TypeVar("T")
+
+
+def shared(item: T) -> T:
+    """Copy an object so that it shares its words with others: nodes differ in little but their names."""
+    return cast("T", _shared(item))
+
+
+def _shared(item: Any) -> Any:
+    match item:
+        case str():
+            return sys.intern(item)
+        case dict():
+            return {_shared(key): _shared(value) for key, value in item.items()}
+        case list():
+            return [_shared(value) for value in item]
+        case msgspec.Struct():
+            return type(item)(*(_shared(getattr(item, field)) for field in item.__struct_fields__))
+        case _:
+            return item

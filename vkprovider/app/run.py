@@ -19,7 +19,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass
+from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass, shared
 from vkprovider.app import memory
 from vkprovider.app.health import Page
 from vkprovider.app.settings import Settings
@@ -160,7 +160,7 @@ class Replica:
 
     def _slim_node(self, node: Node) -> Node:
         """Keep all of a Node only while it is ours."""
-        return node if names.worker_of(node.metadata.name) in self.ownership.epochs else slim(node)
+        return shared(node) if names.worker_of(node.metadata.name) in self.ownership.epochs else slim(node)
 
     def _node_dropped(self, worker: str) -> None:
         self.node_objects.slim_again(names.node_name(worker))

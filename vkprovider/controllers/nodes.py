@@ -11,7 +11,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import CustomResource, Metadata, Node
+from vkprovider.api.objects import CustomResource, Metadata, Node, shared
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.domain import node as nodes
@@ -173,7 +173,7 @@ class NodeWriter:
         name = names.node_name(worker)
         node = self._node(name)
         if node is None and (node := await self._read(name)) is not None:
-            self._read_nodes[name] = node
+            self._read_nodes[name] = node = shared(node)
         if node is not None and not self._is_ours(node, worker):
             raise InputError(
                 "NodeConflict",

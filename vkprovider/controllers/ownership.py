@@ -16,7 +16,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, OutsideError
-from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.api.objects import KnownLease, Lease, Metadata, shared
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.membership import Membership
 from vkprovider.domain import lease as leases
@@ -77,6 +77,7 @@ class Ownership:
             KnownLease,
             name="node-leases",
             label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
+            slim=shared,
         )
         self.leases.add_handler(self._lease_changed)
         membership.changed = self._news.set
@@ -275,7 +276,7 @@ class Ownership:
         known = self._known(worker)
         overtaken = known is not None and _epoch(known) > _epoch(lease)  # the news of it was quicker than our answer
         if lease.spec.holder_identity == self._ctx.replica and not overtaken and not self.is_fenced:
-            self._held[worker] = lease
+            self._held[worker] = shared(_slim(lease))
             self._renewed_at[worker] = began
             self.epochs[worker] = _epoch(lease)
             return True
@@ -353,6 +354,15 @@ class Ownership:
 
 def _epoch(lease: Lease | KnownLease) -> int:
     return lease.spec.lease_transitions or 0
+
+
+def _slim(lease: Lease) -> Lease:
+    """Keep of our own Lease what its next renewal needs."""
+    meta = lease.metadata
+    mine = Metadata(
+        meta.name, uid=meta.uid, resource_version=meta.resource_version, owner_references=meta.owner_references
+    )
+    return msgspec.structs.replace(lease, metadata=mine)
 
 
 def _owner_uid(lease: Lease) -> str:

@@ -107,6 +107,16 @@ def test_a_custom_resource_keeps_no_more_than_it_needs_of_its_bytes() -> None:
     assert msgspec.structs.replace(found, metadata=found.metadata) == found
 
 
+def test_equal_words_are_kept_once() -> None:
+    raw = {**BARE, "status": {"capacity": {"cpu": "4 cores"}, "conditions": [{"type": "Ready", "status": "Un known"}]}}
+    first, second = (msgspec.json.decode(msgspec.json.encode(raw), type=objects.Node) for _ in range(2))
+    assert first.status.capacity["cpu"] is not second.status.capacity["cpu"]
+    one, other = objects.shared(first), objects.shared(second)
+    assert one == first
+    assert one.status.capacity["cpu"] is other.status.capacity["cpu"]
+    assert one.status.conditions[0].status is other.status.conditions[0].status
+
+
 def test_a_lease_is_read() -> None:
     raw = {
         **BARE,
