@@ -14,7 +14,7 @@ from vkprovider.sandbox import Sandbox
 
 NODES = 500
 FEW_NODES = 2
-SETTLE_S = 20.0
+SETTLE_S = 25.0
 MEASURE_S = 60.0
 FOREIGN_PODS = 5000
 CHANGES_PER_S = 50
@@ -24,7 +24,7 @@ CAPACITY = {"cpu": "8", "memory": "16Gi", "labs": 10, "labNodes": 20}
 
 async def run() -> Figures:
     """Measure."""
-    little, alone = await _resident_mb(FEW_NODES, 2), await _resident_mb(NODES, 1)
+    little, alone = await _alone_mb(FEW_NODES), await _alone_mb(NODES)
     sandbox = await _up(NODES, 2)
     try:
         return await _measure(sandbox, little, alone)
@@ -51,28 +51,31 @@ def _pids(sandbox: Sandbox) -> list[int]:
     return [status.pid for status in found if status.pid]
 
 
-async def _resident_mb(nodes: int, replicas: int) -> float:
-    """What a replica takes that has its share of so many nodes."""
-    sandbox = await _up(nodes, replicas)
+async def _alone_mb(nodes: int) -> float:
+    """What a replica takes that owns so many nodes, when the connections of its beginning are closed."""
+    sandbox = await _up(nodes, 1)
     try:
-        await asyncio.sleep(SETTLE_S)
-        return max(resident_now_mb(pid) for pid in _pids(sandbox))
+        await asyncio.sleep(SETTLE_S + MEASURE_S)
+        return resident_now_mb(_pids(sandbox)[0])
     finally:
         await asyncio.to_thread(sandbox.down)
 
 
 async def _measure(sandbox: Sandbox, little_mb: float, alone_mb: float) -> Figures:
     assert sandbox.audit_log is not None
-    pids = _pids(sandbox)
+    # One that joins never had more than its share; who was first had all the nodes for a moment.
+    await asyncio.to_thread(sandbox.stop, "provider-2", grace_s=20)
+    await asyncio.to_thread(sandbox.start, "provider-2")
     await asyncio.sleep(SETTLE_S)
+    pids = _pids(sandbox)
     before, audit_from = [cpu_s(pid) for pid in pids], sandbox.audit_log.stat().st_size
     await asyncio.sleep(MEASURE_S)
     calm = max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S
     writes = audited(sandbox.audit_log, audit_from)
     resident = [resident_now_mb(pid) for pid in pids]
     owned_kb = (alone_mb - little_mb) * 1000 / NODES
-    # Each of the two replicas owns one half and stands by for the other.
-    standby_kb = (max(resident) - little_mb) * 1000 / (NODES / 2) - owned_kb
+    # It owns one half and stands by for the other.
+    standby_kb = (resident[-1] - little_mb) * 1000 / (NODES / 2) - owned_kb
     kube = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16)
     try:
         names = await _foreign_pods(kube)
