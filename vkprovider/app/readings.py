@@ -15,6 +15,7 @@ from vkprovider.controllers.exports import Exports
 from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.ldscontent import LdsContent
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.workers import Workers
@@ -35,6 +36,7 @@ class Source(Protocol):
     membership: Membership
     ownership: Ownership
     definitions: Definitions
+    lds_content: LdsContent
     workers: Workers
     lablets: Lablets
     definition_resources: Informer[CustomResource]
@@ -76,6 +78,7 @@ def queues(replica: Source) -> dict[str, KeyedQueue[str]]:
         "lablets": replica.lablets.queue,
         "definitions": replica.definitions.queue,
         "packages": replica.definitions.packages.queue,
+        "lds-content": replica.lds_content.queue,
     }
 
 

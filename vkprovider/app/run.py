@@ -30,6 +30,7 @@ from vkprovider.controllers.exports import Exports
 from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.lablets import Lablets
+from vkprovider.controllers.ldscontent import LdsContent
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.nodes import NodeWriter, slim
 from vkprovider.controllers.ownership import Ownership
@@ -112,6 +113,7 @@ class Replica:
             lambda: list(self.stored.items.values()),
             lambda: self.ownership.leads,
         )
+        self.lds_content = LdsContent(deployments)
         self.node_writer = NodeWriter(ctx, self.node_objects.items.get, self.definitions.need)
         self.workers = Workers(ctx, self.ownership, self.resources.items.get, self.node_writer)
         self.keeper = Keeper(ctx, lambda: self.ownership.leads)
@@ -149,6 +151,7 @@ class Replica:
         self.node_objects.add_handler(self._node_changed)
         self.definition_resources.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
         self.runtime_classes.add_handler(lambda old, new: self.definitions.queue.add(_name(old, new)))
+        self.definitions.form_stored = self.lds_content.changed
         self.definitions.changed = self.lablets.definition_changed
         self.stored.add_handler(self._content_changed)
         self.inbox.changed = self.lablets.session_changed
@@ -228,6 +231,7 @@ class Replica:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.definitions.queue.run(), name="definitions")
             group.create_task(self.definitions.packages.queue.run(), name="packages")
+            group.create_task(self.lds_content.queue.run(), name="lds-content")
             await self.definitions.queue.drain(_DEFINITIONS_S)  # pods should not be refused for what is just not read
             self._met_definitions = True
             gc.collect()

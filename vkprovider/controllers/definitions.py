@@ -42,6 +42,7 @@ class Definitions:
         contents: By digest, every version that exists.
         packages: Content packages on their way.
         changed: Called when pods should be looked at again.
+        form_stored: Called with the form's qualified name when a version of its content was stored.
     """
 
     def __init__(
@@ -72,7 +73,13 @@ class Definitions:
         self.changed: Callable[[], None] = lambda: None
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="definitions", workers=4)
         self.packages = Packages(ctx.content, ctx.package_limits, self.queue.add)
-        self._refreshing = Refreshing(ctx, self._versions, self.packages)
+        self.form_stored: Callable[[str], None] = lambda _: None
+        self._refreshing = Refreshing(
+            ctx,
+            self._versions,
+            self.packages,
+            lambda form: self.form_stored(form),  # noqa: PLW0108 (whoever wires it sets it later)
+        )
 
     def need(self, digest: str) -> Resources | None:
         """Tell what a lablet of a content takes."""

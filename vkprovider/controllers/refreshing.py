@@ -4,6 +4,8 @@ Each request is answered once: the content was stored, it was there already, or 
 store that does not answer is asked again.
 """
 
+from collections.abc import Callable
+
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
@@ -24,8 +26,17 @@ from vkprovider.domain.refresh import Outcome
 class Refreshing:
     """Reads sources for the definitions, and remembers what it has answered."""
 
-    def __init__(self, ctx: Context, versions: Versions, packages: Packages) -> None:
+    def __init__(self, ctx: Context, versions: Versions, packages: Packages, stored: Callable[[str], None]) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            versions: Where what was read is stored.
+            packages: Content packages on their way.
+            stored: Called with the form's qualified name when a version of its content was stored.
+        """
         self._ctx = ctx
+        self._form_stored = stored
         self._versions = versions
         self._packages = packages
         self._answered: dict[str, tuple[Want, Outcome]] = {}
@@ -120,6 +131,9 @@ class Refreshing:
         devices = len(content.topology.devices)
         note = f"version {content.version} of {devices} devices is ready{_by(resource)}"
         self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "ContentStored", note)
+        form = resource.spec.get("formQualifiedName")
+        if form:
+            self._form_stored(form)
         return Outcome("Stored", "ContentStored", note, content.version, devices)
 
     def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> Outcome:

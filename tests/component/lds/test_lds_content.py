@@ -1,0 +1,42 @@
+"""Deployments of the LDS are told of new content; what they make of it is their business (R000-080)."""
+
+import asyncio
+from pathlib import Path
+
+import yaml
+from structlog.testing import capture_logs
+
+from tests.component.lds.conftest import Say, ScriptedLds
+from vkprovider.controllers.ldscontent import LdsContent
+from vkprovider.lds.config import Source
+from vkprovider.lds.deployments import Deployments
+
+PATH = "POST /{}/api/v1/content/refresh"
+REFRESHED = {"form_qualified_name": "exams/netlab", "version": "2", "refreshed_at": "2026-03-01T08:00:00Z"}
+
+
+async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: ScriptedLds, tmp_path: Path) -> None:
+    file = tmp_path / "lds_deployments.yaml"
+    entries = [{"id": name, "base_url": f"{lds.url}/{name}", "capacity": 10, "priority": 1} for name in ("a", "b")]
+    file.write_text(yaml.safe_dump({"lds_deployments": entries}))
+    lds.say(PATH.format("a"), Say(503, {"code": "Down", "message": "down"}))
+    lds.say(PATH.format("b"), Say(200, REFRESHED))
+    deployments = Deployments(Source(str(file)))
+    content = LdsContent(deployments)
+    queue = asyncio.create_task(content.queue.run())
+    with capture_logs() as logs:
+        content.changed("exams/netlab")
+        assert await content.queue.drain(30)
+    told = {line["deployment"]: (line["event"], line["log_level"]) for line in logs if "deployment" in line}
+    assert told == {"a": ("lds did not refresh", "warning"), "b": ("lds refreshed", "info")}
+    assert content.queue.failures_total == 0
+    queue.cancel()
+    await asyncio.wait([queue])
+    await deployments.close()
+    lds.exchanges.clear()  # these base URLs have a path, and the protocol knows no prefix
+
+
+async def test_without_an_lds_nobody_is_told() -> None:
+    content = LdsContent(None)
+    content.changed("exams/netlab")
+    assert content.queue.depth == 0
