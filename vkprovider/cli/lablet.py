@@ -16,6 +16,7 @@ from vkprovider.cli.cluster import cluster_options
 from vkprovider.cli.lablet_acts import collect, reset, start, stop
 from vkprovider.cli.lablet_assign import assign
 from vkprovider.cli.lablet_configs import configs
+from vkprovider.cli.lablet_login import login
 from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
@@ -180,7 +181,7 @@ async def _pods(
         await kube.close()
 
 
-for command in (ports, assign, stop, start, collect, reset, configs, refresh_definition):
+for command in (ports, assign, stop, start, collect, reset, configs, login, refresh_definition):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.cli.lablet_pods import PODS, Place, place_options, pod_name
+from vkprovider.cli.lablet_pods import PODS, UID, Place, place_options, pod_name
 from vkprovider.cli.lablet_times import rfc3339
 from vkprovider.domain import kept
 from vkprovider.domain.kept import Left
@@ -20,7 +20,6 @@ from vkprovider.kube.client import KubeClient
 
 _CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
 _PAGE: Final = "50"
-_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FILE_CHARS_MAX: Final = 100
 
@@ -57,7 +56,7 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
     They are kept for a week after that. Of several Pods of one name it is the newest that has left something; a UID
     names one Pod for certain.
     """
-    name = what if _UID.fullmatch(what) else pod_name(what)
+    name = what if UID.fullmatch(what) else pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> Left:
         return await _find(kube, namespace, name, _CONFIG_MAPS.format(provider_namespace))
@@ -131,7 +130,7 @@ async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Left:
         InputError: It is damaged.
         OutsideError: The API server refused or did not answer.
     """
-    uid = name if _UID.fullmatch(name) else await _uid_of(kube, namespace, name)
+    uid = name if UID.fullmatch(name) else await _uid_of(kube, namespace, name)
     if uid and (left := await _kept(kube, path, uid)) is not None:
         return left
     if uid == name:

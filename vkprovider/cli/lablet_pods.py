@@ -1,6 +1,7 @@
 """What the commands of `kubectl lablet` have in common: a lablet's Pod, how it is named, found, changed and awaited."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -16,6 +17,7 @@ from vkprovider.kube.client import KubeClient
 
 NONE: Final = "<none>"
 PODS: Final = "/api/v1/namespaces/{}/pods"
+UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LOOK_EVERY_S: Final = 0.5
 
 T = TypeVar("T")

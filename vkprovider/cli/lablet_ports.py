@@ -9,21 +9,12 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, NotFound
 from vkprovider.cli.lablet_pods import NONE, LabletPod, Place, aligned, place_options, pod_name, read
+from vkprovider.domain.portmap import PortInfo
 from vkprovider.kube.client import KubeClient
 
 _HEADINGS: Final = ("DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER")
 _WIDE: Final = (*_HEADINGS, "NAME", "IN TOPOLOGY", "INSIDE")
 _DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions/"
-
-
-class PortInfo(msgspec.Struct, frozen=True):
-    """One port, as the annotation has it."""
-
-    device_label: str
-    allocated_port: int
-    protocol: str = ""
-    original_port: int | None = None
-    internal_port: int | None = None
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -42,7 +33,7 @@ class Port(msgspec.Struct, frozen=True):
     address: str
     port: int
     container: str
-    original_port: int | None
+    original_port: int
     internal_port: int | None
 
 
@@ -137,7 +128,7 @@ def table(rows: Sequence[Port], *, wide: bool) -> str:
     """Write ports as a table."""
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
-        cells = (row.device, row.access or NONE, row.address or NONE, str(row.port), row.container or NONE)
-        more = (row.name, str(row.original_port or NONE), str(row.internal_port or NONE))
+        cells = (row.device, row.access, row.address or NONE, str(row.port), row.container or NONE)
+        more = (row.name, str(row.original_port), str(row.internal_port or NONE))
         lines.append((*cells, *more) if wide else cells)
     return aligned(lines)

@@ -24,7 +24,7 @@ def test_every_way_in_is_a_row() -> None:
     pod = with_ports(
         {
             "R_1_serial": info("R 1", "serial", 10012),
-            "R_1_ssh": info("R 1", "ssh", 10011, internal_port=22, original_port=None),
+            "R_1_ssh": info("R 1", "ssh", 10011, internal_port=22),
             "h0_vnc": info("h0", "vnc", 10013),
         },
         "r-1",
@@ -36,7 +36,7 @@ def test_every_way_in_is_a_row() -> None:
         "h0       vnc      198.51.100.1   10013   <none>",
     ]
     first = table(ports_of(pod, {}), wide=True).splitlines()[1]
-    assert first.split()[-3:] == ["R_1_ssh", "<none>", "22"]
+    assert first.split()[-3:] == ["R_1_ssh", "5065", "22"]
 
 
 def test_definition_knows_whose_container_it_is() -> None:

@@ -1,0 +1,99 @@
+"""`kubectl lablet login` against the page itself: the whole URL, or what is in the way."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from tests.component.kube.apiserver import ApiServer
+from tests.component.labs.reviews import RIGHTS, TOKENS, says
+from tests.component.labs.test_logins import CLAIM, SECRET_URL, Lablets
+from vkprovider.kube.client import KubeClient
+from vkprovider.labs.access import Access
+from vkprovider.labs.logins import Logins
+
+UID = "11111111-2222-3333-4444-555555555555"
+
+
+async def elsewhere(_: web.Request) -> web.Response:
+    raise web.HTTPFound("http://127.0.0.1:9/")
+
+
+async def garbage(_: web.Request) -> web.Response:
+    return web.Response(status=502, text="<html>Bad Gateway</html>")
+
+
+@pytest.fixture
+async def page(kube: KubeClient) -> AsyncIterator[str]:
+    """The page with one lablet's login; `/moved` and `/broken` are what stands before it on a bad day."""
+    lablets = Lablets(msgspec.structs.replace(CLAIM, pod_uid=UID))
+    app = web.Application()
+    app.router.add_get("/labs/{id}/login", Logins(Access(kube), lablets, lablets.login_url).handle)
+    app.router.add_get("/moved/labs/{id}/login", elsewhere)
+    app.router.add_get("/broken/labs/{id}/login", garbage)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+class Result(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+async def call(tmp_path: Path, url: str, *arguments: str) -> Result:
+    """Run the command with the kubeconfig of the fixtures."""
+    options = [UID, f"--url={url}", f"--kubeconfig={tmp_path / 'kubeconfig'}", *arguments]
+    command = [sys.executable, "-m", "vkprovider.cli.lablet", "login", *options]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return Result(process.returncode or 0, out.decode(), err.decode())
+
+
+@pytest.mark.parametrize(("arguments", "token"), [((), "abc"), (("--token=portal",), "portal")])
+async def test_whole_url_is_printed_and_nothing_else(
+    server: ApiServer, page: str, tmp_path: Path, arguments: tuple[str, ...], token: str
+) -> None:
+    says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
+    says(server, when=RIGHTS, allowed=True)
+    result = await call(tmp_path, page, *arguments)
+    assert result == (0, f"{SECRET_URL}\n", "")
+    [review] = [seen.json["spec"]["token"] for seen in server.seen if seen.path.endswith("/tokenreviews")]
+    assert review == token
+
+
+async def test_who_may_not_is_told_what_is_missing(server: ApiServer, page: str, tmp_path: Path) -> None:
+    says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
+    says(server, when=RIGHTS, allowed=False)
+    result = await call(tmp_path, page)
+    assert result.code == 1
+    assert "may not get lablets.vkprovider.io/login pod-1 in namespace team-a" in result.err
+    assert result.out == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("/moved", "answered 302"), ("/broken", "Bad Gateway"), ("/nowhere", "answered 404")]
+)
+async def test_what_stands_in_the_way_is_told(page: str, tmp_path: Path, path: str, words: str) -> None:
+    result = await call(tmp_path, page + path)
+    assert result.code == 1
+    assert words in result.err
+    assert "abc" not in result.err, "the token stays secret"
+
+
+async def test_nobody_answers(tmp_path: Path, page: str) -> None:
+    assert page
+    result = await call(tmp_path, "http://127.0.0.1:9")
+    assert (result.code, "http://127.0.0.1:9" in result.err and "cannot be asked" in result.err) == (1, True)
