@@ -73,20 +73,25 @@ def test_leaving_and_joining_move_no_more_than_they_must(cluster: Cluster, repli
 
 def test_lease_stolen_again_and_again_leaks_nothing(cluster: Cluster, replicas: Replicas) -> None:
     path = f"{LEASES}/vnode.worker-1"
-    kept: list[tuple[int, int]] = []
+    kept: list[tuple[int, int, int]] = []
     for number in range(THEFTS):
         spec = (cluster.get(path) or {})["spec"]
         theft = {"holderIdentity": f"thief-{number}", "leaseTransitions": spec["leaseTransitions"] + 1}
         cluster.patch(path, {"spec": theft})
         until(lambda: "thief" not in replicas.owners()["vnode.worker-1"], 15, "it is not regained")
         if number in {THEFTS // 5, THEFTS - 1}:
-            kept.append((memory_kb(replicas), descriptors(replicas)))
+            kept.append((memory_kb(replicas), descriptors(replicas), tasks(replicas)))
     until(replicas.is_balanced, 30)
     replicas.all_nodes_ready()
     assert {status.restarts for status in replicas.sandbox.processes() if status.name.startswith("provider-")} == {0}
-    (memory_then, files_then), (memory_now, files_now) = kept
+    (memory_then, files_then, tasks_then), (memory_now, files_now, tasks_now) = kept
+    sys.stdout.write(
+        f"{THEFTS} thefts, of which the last {THEFTS * 4 // 5} left {memory_now - memory_then} kB, "
+        f"{files_now - files_then} descriptors, {tasks_now - tasks_then} tasks in {REPLICAS} replicas\n"
+    )
     assert memory_now - memory_then < 2048 * REPLICAS
     assert files_now - files_then <= REPLICAS
+    assert abs(tasks_now - tasks_then) <= 2 * REPLICAS, "turns that are just in hand, no more"
 
 
 def pids(replicas: Replicas) -> list[int]:
@@ -98,6 +103,11 @@ def memory_kb(replicas: Replicas) -> int:
     """Add up what the replicas have resident."""
     lines = [line for pid in pids(replicas) for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+def tasks(replicas: Replicas) -> int:
+    """Count the tasks in the event loops of the replicas."""
+    return sum(int(replicas.metric(process, "vkprovider_tasks")) for process in replicas.processes)
 
 
 def descriptors(replicas: Replicas) -> int:

@@ -36,11 +36,19 @@ class Replicas:
         Raises:
             OSError: It does not answer.
         """
+        return str(json.loads(self._page(process, "/health"))["instance_id"])
+
+    def metric(self, process: str, name: str) -> float:
+        """Read a metric without labels from a process."""
+        lines = self._page(process, "/metrics").decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+    def _page(self, process: str, path: str) -> bytes:
         host = self.sandbox.process(process).url.removeprefix("http://")
         connection = http.client.HTTPConnection(host, timeout=5)
         try:
-            connection.request("GET", "/health")
-            return str(json.loads(connection.getresponse().read())["instance_id"])
+            connection.request("GET", path)
+            return connection.getresponse().read()
         finally:
             connection.close()
 

@@ -250,6 +250,7 @@ class Replica:
             "membership": self.membership.run(),  # says that this replica lives
             "fence": self.membership.run_fence(),  # stops it when it cannot say so
             "plan": self.ownership.run_plan(),  # tells which nodes to take and to hand over
+            "clear-up": self.ownership.run_clear_up(),  # ends memberships of the dead, if this replica leads
             "heartbeat": self.ownership.run_heartbeat(),  # renews the Leases of our nodes
             "trim": memory.run_trim(),  # gives memory back
             "events": self.ctx.events.run(),  # writes Events, beside the real work

@@ -33,6 +33,7 @@ _NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEAS
 _LOOK_S: Final = 0.5
 """How often silence is looked for; news are looked at within a tenth of that."""
 _RENEW_AGAIN_S: Final = 5.0
+_CLEAR_UP_S: Final = 5.0
 
 _decoder: Final = msgspec.json.Decoder(Lease)
 
@@ -293,7 +294,6 @@ class Ownership:
         """Renew the Leases of our nodes, slowly: the stock node controller only wants to see them change."""
         while True:
             await asyncio.sleep(1.0)
-            await self._clear_up()
             due = self._ctx.now() - self._node_renew_s
             for worker, lease in list(self._held.items()):
                 if self._held.get(worker) is not lease or self._renewed_at[worker] > due or self.is_fenced:
@@ -305,14 +305,16 @@ class Ownership:
                         self._renewed_at[worker] += _RENEW_AGAIN_S
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
 
-    async def _clear_up(self) -> None:
-        """End what is left of replicas that are gone, if this one leads."""
-        if not self.leads or self.is_fenced:
-            return
-        try:
-            await self._membership.end_all_gone()
-        except OutsideError as error:
-            _log.warning("cannot end the membership of a replica that is gone", error=str(error))
+    async def run_clear_up(self) -> None:
+        """End what is left of replicas that are gone, whenever this one leads, for ever."""
+        while True:
+            await asyncio.sleep(_CLEAR_UP_S)
+            if not self.leads or self.is_fenced:
+                continue
+            try:
+                await self._membership.end_all_gone()
+            except OutsideError as error:
+                _log.warning("cannot end the membership of a replica that is gone", error=str(error))
 
     # --------------------------------------------------------------------------------------------- letting go
 
