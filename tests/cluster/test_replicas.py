@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster import Cluster, is_ready
-from tests.support.replicas import Replicas, since_ready
+from tests.support.replicas import MEMBERS, Replicas, since_ready
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
@@ -117,6 +117,17 @@ def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas
     after = since_ready(cluster.wait_ready(namespace, LABLETS))
     assert after == before, "a lablet was not Ready for a while"
     replicas.once_each(namespace)
+
+
+def test_membership_of_one_who_died_without_a_node_is_ended(cluster: Cluster, replicas: Replicas) -> None:
+    living = replicas.members()
+    labels = {"vkprovider.io/replica": "true"}
+    metadata = {"name": "vkprovider-replica-ghost", "namespace": "vkprovider-system", "labels": labels}
+    spec = {"holderIdentity": "ghost", "renewTime": "2026-01-01T00:00:00.000000Z"}
+    path = MEMBERS.partition("?")[0]
+    cluster.request("POST", path, {"apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": spec})
+    assert "ghost" in replicas.members()
+    until(lambda: replicas.members() == living, 30, "it is thought alive for ever")
 
 
 def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(
