@@ -364,6 +364,9 @@ class Lablets:
         """Take over what a decision says about the row and the times, and tell about it."""
         if decision.claim is not None:
             worker.claims.put(decision.claim, lazy=not _is_awaited(decision.claim))
+            session, before = decision.claim.session, facts.claim.session if facts.claim is not None else None
+            if session is not None and before is None:
+                lablet.unasked = session.key
             if not decision.claim.lab_id:
                 lablet.absent, lablet.assumed = False, None
         if decision.retry_at is not None:

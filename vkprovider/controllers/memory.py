@@ -17,6 +17,8 @@ class Lablet:
         absent: The worker itself said that the lab is gone.
         extracted: What the devices hold has been kept since they were started.
         archive_failed: Archiving the session was tried and failed.
+        unasked: The client key of a session that was decided on here and has not been asked for since, as far as is
+            known for certain: only that one may still go to another deployment.
         ports_open: Status, reason and message of the condition PortsOpen; None while it is not known.
         told: What was told about annotations that cannot be read.
         image_changed: What was told about an image that was changed.
@@ -44,6 +46,7 @@ class Lablet:
     absent: bool = False
     extracted: bool = False
     archive_failed: bool = False
+    unasked: str = ""
     ports_open: tuple[str, str, str] | None = None
     told: tuple[str, ...] = ()
     failures: int = 0

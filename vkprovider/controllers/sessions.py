@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound, OutsideError
+from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.inbox import Inbox
@@ -31,7 +31,7 @@ from vkprovider.domain.intent import Definition
 from vkprovider.domain.kept import Left
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.errors import Lacking, may_have_happened
+from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
 from vkprovider.lds.spi import OWNER, LabSessionInfo, ResponseData
 
@@ -155,19 +155,14 @@ class Sessions:
     async def _create(self, client: LdsClient, worker: Worker, claim: Claim, session: Session, terms: Terms) -> Session:
         start = session.slot_start or self._ctx.now_unix
         end = session.slot_end or start + int(self._ctx.limits.slot_s)
-        try:
-            info = await client.create_session_with_part(
-                session.username,
-                datetime.fromtimestamp(start, UTC),
-                datetime.fromtimestamp(end, UTC),
-                terms.form,
-                client_key=session.key,
-                owner=names.mark(self._ctx.installation),
-            )
-        except OutsideError as error:
-            if not may_have_happened(error) and not isinstance(error, Invalid | Forbidden):
-                self._save(worker, claim, None)  # there is none: the next try may go to another deployment
-            raise
+        info = await client.create_session_with_part(
+            session.username,
+            datetime.fromtimestamp(start, UTC),
+            datetime.fromtimestamp(end, UTC),
+            terms.form,
+            client_key=session.key,
+            owner=names.mark(self._ctx.installation),
+        )
         made = msgspec.structs.replace(
             session,
             id=info.id,
@@ -176,6 +171,12 @@ class Sessions:
         )
         self._save(worker, claim, made)
         return made
+
+    def give_up(self, worker: Worker, claim: Claim) -> None:
+        """Forget a session that was not made: the next try may go to another deployment."""
+        current = worker.claims.claims.get(claim.pod_uid)
+        if current is not None and current.session is not None and not current.session.id:
+            self._save(worker, claim, None)
 
     def _save(self, worker: Worker, claim: Claim, session: Session | None) -> None:
         current = worker.claims.claims.get(claim.pod_uid)

@@ -8,7 +8,7 @@ import msgspec
 
 from vkprovider.api import labs as words
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, Unavailable
+from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
@@ -21,10 +21,12 @@ from vkprovider.controllers.workers import Worker, Workers
 from vkprovider.domain import intent, portmap
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
+from vkprovider.domain.delivery import Session
 from vkprovider.domain.facts import Facts, Step
 from vkprovider.domain.inputs import inputs_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.ports import udp_names
+from vkprovider.lds.errors import may_have_happened
 
 _LEARNERS: Final = (
     names.ANNOTATION_USERNAME,
@@ -215,7 +217,7 @@ class Steps:
         session, changed = claim.session, claim
         if step is Step.PROVISION:
             content = self._content_of(claim)
-            ready = await self._sessions.provision(worker, claim, content)
+            ready = await self._provision(lablet, worker, claim, content)
             changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), session=ready)
             where = f"{ready.login_url or ready.base_url} (LDS deployment {ready.deployment})"
             self._teller.emit(lablet, "Normal", "SessionReady", f"{ready.username} can log in at {where}")
@@ -237,6 +239,20 @@ class Steps:
             self._teller.emit(lablet, "Normal", "Graded", f"{passed}, {verdict.message}")
         worker.claims.put(changed, lazy=step is not Step.GRADE)
         return True
+
+    async def _provision(self, lablet: Lablet, worker: Worker, claim: Claim, content: Content) -> Session:
+        """Make the session; one that was certainly not made may be made elsewhere."""
+        assert claim.session is not None  # noqa: S101 (decided from it)
+        key = claim.session.key
+        unasked, lablet.unasked = lablet.unasked == key, ""
+        try:
+            return await self._sessions.provision(worker, claim, content)
+        except OutsideError as error:
+            if unasked and not may_have_happened(error):
+                lablet.unasked = key
+                if not isinstance(error, Invalid | Forbidden):  # these any deployment would say
+                    self._sessions.give_up(worker, claim)
+            raise
 
     def _content_of(self, claim: Claim) -> Content:
         content = self._contents.get(claim.digest)

@@ -17,7 +17,7 @@ from vkprovider.api.errors import DeadlineExceeded, OutsideError, Throttled, Una
 from vkprovider.domain.backoff import delay_s
 from vkprovider.lds import answers
 from vkprovider.lds.calls import CALLS
-from vkprovider.lds.errors import Full
+from vkprovider.lds.errors import Full, may_have_happened
 
 BASE: Final = "/api/v1"
 
@@ -137,13 +137,14 @@ class Connection:
         end = loop.time() + max(timeout_s, self._timeout_s)
         content = None if body is None else msgspec.json.encode(body)
         reset = _guard.set(guard)
-        failures = 0
+        failures, unsure = 0, False
         try:
             while True:
                 try:
                     response = await self._send(call, method, path, params, content, secrets, accept, end)
                 except Unavailable as error:
                     failures += 1
+                    unsure = unsure or may_have_happened(error)
                     wait_s = delay_s(failures, first_s=REPEAT_FIRST_S, cap_s=REPEAT_MAX_S, dice=random.random())
                     late = loop.time() + wait_s >= end
                     if not repeat or late or failures >= ATTEMPTS_MAX or not _passing(error):
@@ -154,6 +155,8 @@ class Connection:
                     return response
         except OutsideError as error:
             self._tell(error)
+            if unsure and isinstance(error, Unavailable) and not may_have_happened(error):
+                raise Unavailable(error.message, status=error.status) from error  # but an earlier try may have
             raise
         finally:
             _guard.reset(reset)

@@ -60,6 +60,21 @@ async def test_lasting_fault_ends_after_a_few_tries(
     assert len(lds.asked) == ATTEMPTS_MAX
 
 
+async def test_create_that_may_have_happened_once_is_not_made_certain_by_a_later_refusal(
+    lds: ScriptedLds, client: LdsClient
+) -> None:
+    full = Say(503, {"code": "CapacityExhausted", "message": "full"})
+    lds.say("POST /sessions", Say(fault="half"), full)
+    with pytest.raises(Unavailable) as caught:
+        await create(client)
+    assert len(lds.asked) == 2
+    assert may_have_happened(caught.value)
+    lds.say("POST /sessions", full)
+    with pytest.raises(Full) as certain:
+        await create(client)
+    assert not may_have_happened(certain.value)
+
+
 @pytest.mark.parametrize("fault", [DOWN, Say(fault="drop"), Say(fault="half")], ids=["503", "drop", "half"])
 async def test_create_without_client_keys_is_sent_once(lds: ScriptedLds, client: LdsClient, fault: Say) -> None:
     """Whoever sends it twice makes two sessions (R000-110)."""
