@@ -20,6 +20,8 @@ from vkprovider.kube.client import KubeClient
 
 _CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
 _PAGE: Final = "50"
+_KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
+"""A Pod's UID, and the time at which an earlier learner of that Pod left it."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FILE_CHARS_MAX: Final = 100
 
@@ -54,9 +56,9 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
     """Show the configurations that the devices of POD had when they were last stopped or collected.
 
     They are kept for a week after that. Of several Pods of one name it is the newest that has left something; a UID
-    names one Pod for certain.
+    names one Pod for certain, and UID-TIME an earlier learner of it.
     """
-    name = what if UID.fullmatch(what) else pod_name(what)
+    name = what if _KEPT.fullmatch(what) else pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> Left:
         return await _find(kube, namespace, name, _CONFIG_MAPS.format(provider_namespace))
@@ -130,7 +132,7 @@ async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Left:
         InputError: It is damaged.
         OutsideError: The API server refused or did not answer.
     """
-    uid = name if UID.fullmatch(name) else await _uid_of(kube, namespace, name)
+    uid = name if _KEPT.fullmatch(name) else await _uid_of(kube, namespace, name)
     if uid and (left := await _kept(kube, path, uid)) is not None:
         return left
     if uid == name:

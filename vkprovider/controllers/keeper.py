@@ -64,9 +64,19 @@ class Keeper:
         try:
             await ctx.kube.create(self._path, msgspec.json.encode(body), guard=worker.guard)
         except Conflict:
-            left = kept.merged(await self.find(left.pod_uid), left)
+            old = await self.find(left.pod_uid)
+            if old is not None and not kept.same_learner(old, left):
+                await self._set_aside(worker, old)
+            left = kept.merged(old, left)
             body = kept.build(left, namespace=ctx.namespace, installation=ctx.installation)
             await ctx.kube.replace(f"{self._path}/{name}", msgspec.json.encode(body), guard=worker.guard)
+
+    async def _set_aside(self, worker: Worker, old: Left) -> None:
+        """Keep what an earlier learner of a pool's lablet left beside what the next one leaves."""
+        ctx, name = self._ctx, kept.earlier_name_of(old)
+        body = kept.build(old, namespace=ctx.namespace, installation=ctx.installation, name=name)
+        with contextlib.suppress(Conflict):  # it is there already
+            await ctx.kube.create(self._path, msgspec.json.encode(body), guard=worker.guard)
 
     async def find(self, pod_uid: str) -> Left | None:
         """Get what was kept of a lablet; None if nothing was, or if it is damaged.

@@ -57,6 +57,16 @@ def name_of(pod_uid: str) -> str:
     return f"left-{pod_uid}"
 
 
+def earlier_name_of(left: Left) -> str:
+    """Name the ConfigMap of what an earlier learner of the same Pod left."""
+    return f"{name_of(left.pod_uid)}-{left.at}"
+
+
+def same_learner(one: Left, other: Left) -> bool:
+    """Tell whether both are of one learner's time."""
+    return (one.username, one.session_id) == (other.username, other.session_id)
+
+
 def left_by(
     claim: Claim,
     configs: Mapping[str, str],
@@ -86,7 +96,7 @@ def left_by(
 
 def merged(old: Left | None, new: Left) -> Left:
     """Keep what an earlier look found and this one did not: a device that is off by now has told its configuration."""
-    if old is None or old.username != new.username or old.session_id != new.session_id:
+    if old is None or not same_learner(old, new):
         return new
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
@@ -94,7 +104,7 @@ def merged(old: Left | None, new: Left) -> Left:
     return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses)
 
 
-def build(left: Left, *, namespace: str, installation: str) -> dict[str, Any]:
+def build(left: Left, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
     """Make the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
     packed = _pack(left)
     while len(packed) > PACKED_BYTES_MAX and left.configs:
@@ -110,7 +120,7 @@ def build(left: Left, *, namespace: str, installation: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": name_of(left.pod_uid),
+            "name": name or name_of(left.pod_uid),
             "namespace": namespace,
             "labels": {
                 names.LABEL_MANAGED_BY: names.MANAGER,
