@@ -107,6 +107,11 @@ class Settings(BaseModel):
         validation_alias="LDS_SELECTION_STRATEGY",
         description="Which deployment takes a session: each in its turn, or the lowest priority number with room.",
     )
+    lds_every_access: bool = Field(
+        default=False,
+        validation_alias="VKPROVIDER_LDS_EVERY_ACCESS",
+        description="Whether a session is told every way to a device, not its primary access alone.",
+    )
     s3_endpoint: str = Field(
         "http://localhost:9000",
         validation_alias="S3_ENDPOINT",
@@ -342,6 +347,7 @@ class Settings(BaseModel):
             port_range=(self.port_range_start, self.port_range_end),
             ports_per_instance_max=self.ports_per_instance_max,
             port_check_s=self.port_check_s,
+            every_access=self.lds_every_access,
             taint_effect=self.taint_effect,
             internal_ip=self.internal_ip or _own_ip(),
         )

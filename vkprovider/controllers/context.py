@@ -31,7 +31,7 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Times of the controllers, all in seconds."""
+    """What can be set about the controllers; times in seconds."""
 
     lease_ttl_s: float = 15.0
     workload_levels: int = 10
@@ -49,6 +49,7 @@ class Tuning:
     port_range: tuple[int, int] = (10000, 20000)
     ports_per_instance_max: int = 50
     port_check_s: float = 60.0
+    every_access: bool = False
     taint_effect: str = "NoExecute"
     internal_ip: str = ""
     kubelet_version: str = "v1.36.3-vkprovider"

@@ -43,6 +43,7 @@ from vkprovider.domain.intent import Definition
 from vkprovider.domain.lablet import decide
 from vkprovider.domain.lifecycle import State
 from vkprovider.domain.resources import Resources
+from vkprovider.domain.session import closing_state
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -468,6 +469,8 @@ class Lablets:
             facts = self._facts(lablet, worker)
             ending = pod.metadata.deletion_timestamp is not None or (facts.claim is not None and facts.claim.outcome)
             state = State.STOPPING if ending else State.INSTANTIATING
+            if facts.claim is not None and facts.claim.closing and not ending:
+                state = closing_state(facts, facts.claim)
             waiting = ("CleaningUp", text) if ending else (reason, text)
             report = Report(state, phase_of(facts), waiting, facts.nodes)
             wait_s = await self._teller.publish(lablet, worker, report, urgent=lablet.failures > 1)

@@ -198,7 +198,8 @@ class Sessions:
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
         secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
-        return devices_for(content.topology, claim.ports, worker.ip or worker.spec.address or "", secret)
+        host, every = worker.ip or worker.spec.address or "", self._ctx.tuning.every_access
+        return devices_for(content.topology, claim.ports, host, secret, every_access=every)
 
     async def _read_secret(self, name: str) -> dict[str, str]:
         where = f"Secret {self._ctx.namespace}/{name}"

@@ -1,4 +1,4 @@
-"""What a learner's session is told of the devices: each that is visible once, by its primary access."""
+"""What a learner's session is told of the devices: each that is visible, by its primary access or by every one."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -34,7 +34,7 @@ class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def devices_for(
-    topology: Topology, ports: Mapping[str, int], host: str, secret: Mapping[str, str]
+    topology: Topology, ports: Mapping[str, int], host: str, secret: Mapping[str, str], *, every_access: bool = False
 ) -> list[DeviceAccessInfo]:
     """List what a learner reaches, in the order of the topology.
 
@@ -44,22 +44,25 @@ def devices_for(
         host: The worker's address.
         secret: Credentials: `username` and `password` for all devices, `CONTAINER.username` and `CONTAINER.password`
             for one, named by its container.
+        every_access: List every way to a device, the primary one first; else each device once.
     """
     found = []
     for device in topology.devices:
-        ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
-        if not device.visible or not ways or ways[0].slot not in ports:
+        if not device.visible:
             continue
-        port, protocol = ports[ways[0].slot], ways[0].protocol
-        found.append(
-            DeviceAccessInfo(
-                name=device.label,
-                protocol=msgspec.convert(protocol, AccessProtocol),
-                host=host,
-                port=port,
-                uri=f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}",
-                username=secret.get(f"{device.container}.username", secret.get("username")),
-                password=secret.get(f"{device.container}.password", secret.get("password")),
+        ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
+        for way in ways if every_access else ways[:1]:
+            if (port := ports.get(way.slot)) is None:
+                continue
+            found.append(
+                DeviceAccessInfo(
+                    name=device.label,
+                    protocol=msgspec.convert(way.protocol, AccessProtocol),
+                    host=host,
+                    port=port,
+                    uri=f"{way.protocol}://{f'[{host}]' if ':' in host else host}:{port}",
+                    username=secret.get(f"{device.container}.username", secret.get("username")),
+                    password=secret.get(f"{device.container}.password", secret.get("password")),
+                )
             )
-        )
     return found

@@ -75,3 +75,13 @@ def test_a_device_may_have_credentials_of_its_own() -> None:
         ("R1", "telnet", "cisco", "all"),
         ("R2", "ssh", "cisco", "own"),
     ]
+
+
+def test_every_way_to_a_device_is_told_on_request() -> None:
+    lab = topology(pc=["serial:1", "vnc:2", "tcp:3"])
+    ports = {"pc_serial": 2001, "pc_vnc": 2002, "pc_tcp": 2003}
+    told = devices_for(lab, ports, WORKER, {}, every_access=True)
+    assert [(one.name, one.uri) for one in told] == [
+        ("pc", "vnc://10.0.1.50:2002"),
+        ("pc", "telnet://10.0.1.50:2001"),
+    ], "nobody speaks plain tcp"
