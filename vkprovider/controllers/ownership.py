@@ -8,34 +8,29 @@ step of the event loop: it asks whether this replica may act at all, and whether
 
 import asyncio
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, OutsideError
-from vkprovider.api.objects import KnownLease, Lease, Metadata, shared
+from vkprovider.api.errors import Fenced, OutsideError
+from vkprovider.api.objects import KnownLease, Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.membership import Membership
+from vkprovider.controllers.nodelease import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.domain import lease as leases
 from vkprovider.domain import shard
 from vkprovider.domain.lease import Verdict
 from vkprovider.domain.shard import Duty, View
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
-from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
 
-_NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
 _LOOK_S: Final = 0.5
 """How often silence is looked for; news are looked at within a tenth of that."""
 _RENEW_AGAIN_S: Final = 5.0
 _CLEAR_UP_S: Final = 5.0
-
-_decoder: Final = msgspec.json.Decoder(Lease)
 
 
 class Ownership:
@@ -72,14 +67,8 @@ class Ownership:
         self.lost: Callable[[str], None] = lambda _: None
         self.led: Callable[[], None] = lambda: None
         self.dropped: Callable[[str], None] = lambda _: None
-        self.leases: Informer[KnownLease] = Informer(
-            ctx.kube,
-            _NODE_LEASES,
-            KnownLease,
-            name="node-leases",
-            label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
-            slim=shared,
-        )
+        self._leases = NodeLeases(ctx, self._may_act)
+        self.leases = self._leases.seen
         self.leases.add_handler(self._lease_changed)
         membership.changed = self._news.set
         membership.ended = lambda: self._lose_all("its membership was ended by another replica")
@@ -120,7 +109,7 @@ class Ownership:
             return True
         if new is None:
             return old is not None and old.metadata.uid == ours.metadata.uid
-        return _epoch(new) > _epoch(ours)
+        return epoch_of(new) > epoch_of(ours)
 
     def renew_plan(self) -> None:
         """Have the plan looked at soon: a worker came or went."""
@@ -160,7 +149,7 @@ class Ownership:
 
     def view(self, living: Collection[str]) -> View:
         """Tell who has what, as far as is known here."""
-        found = {worker: self._known(worker) for worker in self._workers()}
+        found = {worker: self._leases.known(worker) for worker in self._workers()}
         holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
         return shard.view(self._ctx.replica, mine=self.epochs, holders=holders, living=living)
 
@@ -174,10 +163,6 @@ class Ownership:
     def oldest_renewal_s(self) -> float:
         """How long ago the Lease of a node of ours was renewed, of the one that has waited longest."""
         return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
-
-    def _known(self, worker: str) -> KnownLease | None:
-        """Give a node's Lease as last seen."""
-        return self.leases.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
 
     def duty(self, worker: str) -> Duty:
         """Tell what this replica has to do about a node now."""
@@ -210,20 +195,7 @@ class Ownership:
             return False
         if worker in self.epochs:
             return True
-        name = names.node_name(worker)
-        try:
-            lease: Lease | None = _decoder.decode(await self._ctx.kube.get(f"{_NODE_LEASES}/{name}"))
-        except NotFound:
-            lease = None
-        if (
-            lease is not None
-            and lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self._ctx.installation
-        ):
-            raise InputError(
-                "NodeConflict",
-                f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
-                "CMLWorker, or delete that node",
-            )
+        lease = await self._leases.read(worker)
         holder = lease.spec.holder_identity if lease is not None else None
         gone = not holder or self._membership.is_gone(holder)
         verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
@@ -241,47 +213,21 @@ class Ownership:
             self._ctx.events.emit(ref, "Warning", "TakenOver", note, guard=self.guard(worker))
         return True
 
-    async def _write(
-        self, worker: str, old: Lease | None, uid: str, *, holder: str | None = None, anew: bool = False
-    ) -> bool:
-        name = names.node_name(worker)
-        owner = {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": worker, "uid": uid}
-        body = leases.body(
-            name=name,
-            namespace=names.NODE_LEASE_NAMESPACE,
-            holder=self._ctx.replica if holder is None else holder,
-            old=old,
-            now=datetime.now(UTC),
-            seconds=leases.NODE_LEASE_SECONDS,
-            anew=anew,
-            metadata={
-                "labels": {names.LABEL_MANAGED_BY: names.MANAGER},
-                "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
-                "ownerReferences": [owner],
-            },
-        )
-        return await self._put(worker, name, old, body)
-
-    async def _put(self, worker: str, name: str, old: Lease | None, body: dict[str, Any]) -> bool:
-        began, raw = self._ctx.now(), msgspec.json.encode(body)
-        try:
-            if old is None:
-                answer = await self._ctx.kube.create(_NODE_LEASES, raw, urgent=True, guard=self._may_act)
-            else:
-                path = f"{_NODE_LEASES}/{name}"
-                answer = await self._ctx.kube.replace(path, raw, urgent=True, guard=self._may_act)
-        except (Conflict, NotFound):
+    async def _write(self, worker: str, old: Lease | None, uid: str, *, anew: bool = False) -> bool:
+        """Write a Lease of ours; True if the node is ours by it."""
+        began = self._ctx.now()
+        lease = await self._leases.write(worker, old, uid, holder=self._ctx.replica, anew=anew)
+        if lease is None:
             self._lose(worker, "its Lease was written by somebody else")
             return False
-        lease = _decoder.decode(answer)
-        known = self._known(worker)
-        overtaken = known is not None and _epoch(known) > _epoch(lease)  # the news of it was quicker than our answer
-        if lease.spec.holder_identity == self._ctx.replica and not overtaken and not self.is_fenced:
-            self._held[worker] = shared(_slim(lease))
-            self._renewed_at[worker] = began
-            self.epochs[worker] = _epoch(lease)
-            return True
-        return False
+        known = self._leases.known(worker)
+        overtaken = known is not None and epoch_of(known) > epoch_of(lease)  # the news of it was quicker
+        if overtaken or self.is_fenced:
+            return False
+        self._held[worker] = lease
+        self._renewed_at[worker] = began
+        self.epochs[worker] = epoch_of(lease)
+        return True
 
     def _may_act(self) -> None:
         if self.is_fenced:
@@ -299,7 +245,7 @@ class Ownership:
                 if self._held.get(worker) is not lease or self._renewed_at[worker] > due or self.is_fenced:
                     continue
                 try:
-                    await self._write(worker, lease, _owner_uid(lease))
+                    await self._write(worker, lease, owner_uid_of(lease))
                 except (OutsideError, Fenced) as error:
                     if worker in self._renewed_at:
                         self._renewed_at[worker] += _RENEW_AGAIN_S
@@ -344,7 +290,7 @@ class Ownership:
         if lease is None:
             return
         try:
-            await self._write(worker, lease, _owner_uid(lease), holder="")
+            await self._leases.write(worker, lease, owner_uid_of(lease), holder="")
         except (OutsideError, Fenced) as error:
             _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
 
@@ -352,20 +298,3 @@ class Ownership:
         """Give all nodes back."""
         for worker in list(self.epochs):
             await self.release(worker)
-
-
-def _epoch(lease: Lease | KnownLease) -> int:
-    return lease.spec.lease_transitions or 0
-
-
-def _slim(lease: Lease) -> Lease:
-    """Keep of our own Lease what its next renewal needs."""
-    meta = lease.metadata
-    mine = Metadata(
-        meta.name, uid=meta.uid, resource_version=meta.resource_version, owner_references=meta.owner_references
-    )
-    return msgspec.structs.replace(lease, metadata=mine)
-
-
-def _owner_uid(lease: Lease) -> str:
-    return next((owner.uid for owner in lease.metadata.owner_references), "")
