@@ -226,19 +226,22 @@ class KeyedQueue(Generic[K]):
         if self._started:
             free = len(self._workers) - len(self._running)
             for _ in range(min(len(self._ready) - free, self._workers_max - len(self._workers))):
-                self._workers.add(asyncio.create_task(self._work(), name=f"{self._name}-worker"))
+                worker = asyncio.create_task(self._work(), name=f"{self._name}-worker")
+                self._workers.add(worker)
+                worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 
     async def _work(self) -> None:
         """Be one worker, until nothing is ready."""
-        try:
-            while self._ready:
-                await self._run_one(*self._ready.popitem(last=False))
-        finally:
-            task = asyncio.current_task()
-            if task is not None:
-                self._workers.discard(task)
-            self._staff()
-            self._settle()
+        while self._ready:
+            await self._run_one(*self._ready.popitem(last=False))
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        """Let a worker go that has nothing to do any more, or was interrupted."""
+        self._workers.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self._log.error("a worker of the queue failed", error=repr(error))
+        self._staff()
+        self._settle()
 
     async def _run_one(self, key: K, due_s: float) -> None:
         run = self._running[key] = _Run()

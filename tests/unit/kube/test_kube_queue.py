@@ -283,6 +283,29 @@ async def test_what_was_in_work_when_cancelled_runs_after_a_new_start() -> None:
     assert {key for key, _ in work.began} == {"a", "b"}
 
 
+async def test_what_was_interrupted_runs_again() -> None:
+    recorder = Recorder(1.0)
+    async with working(recorder) as queue:
+        queue.add("a")
+        await asyncio.sleep(0.5)
+        queue.interrupt()
+        await asyncio.sleep(2.0)
+    assert recorder.began == [("a", 0.0), ("a", 0.5)]
+
+
+async def test_workers_interrupted_before_their_first_step_are_replaced() -> None:
+    recorder = Recorder(1.0)
+    async with working(recorder, workers=4) as queue:
+        for key in "abcd":
+            queue.add(key)
+        queue.interrupt()
+        await asyncio.sleep(2.0)
+        assert sorted(recorder.began) == [(key, 0.0) for key in "abcd"]
+        queue.add("e")
+        assert await queue.drain(5.0)
+    assert recorder.began[-1] == ("e", 2.0)
+
+
 async def test_drain_waits_for_what_is_due_but_not_for_delays() -> None:
     work = Recorder(3)
     async with working(work, workers=1) as queue:
