@@ -125,8 +125,56 @@ def test_what_is_no_lablet_is_told(cluster: Cluster, namespace: str, command: tu
         assert "Traceback" not in result.stderr
 
 
+def test_ports_are_those_that_cml_shows(cluster: Cluster, namespace: str) -> None:
+    """R000-066: device, way in, worker's address and port, as the tags of the lab's devices say."""
+    worker, kind = cluster.workers[0], f"open-{namespace[-5:]}"
+    tags = {"h 0": ["serial:4001", "pat:4003:22"], "h1": ["vnc:4005"]}
+    cluster.define(definition(kind, topology({"h 0": "alpine", "h1": "alpine"}, tags)))
+    cluster.apply(pod("open", kind, devices=("h-0",), nodeSelector=on(worker)), namespace=namespace)
+    [ready] = cluster.wait_ready(namespace, 1)
+    rows = json.loads(succeeded(cluster, "ports", "open", "-n", namespace, "-o", "json"))
+    assert {row["address"] for row in rows} == {ready["status"]["podIP"]}
+    assert {(row["device"], row["access"], row["container"]) for row in rows} == {
+        ("h 0", "serial", "h-0"),
+        ("h 0", "pat", "h-0"),
+        ("h1", "vnc", ""),
+    }
+    port = {row["access"]: row["port"] for row in rows}
+    shown = {device["label"]: sorted(device["tags"]) for device in worker.devices((cluster.lab_of(ready) or {})["id"])}
+    assert shown == {"h 0": [f"pat:{port['pat']}:22", f"serial:{port['serial']}"], "h1": [f"vnc:{port['vnc']}"]}
+    lines = succeeded(cluster, "ports", "open", "-n", namespace).splitlines()
+    assert lines[0].split() == ["DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER"]
+    assert lines[-1].split() == ["h1", "vnc", ready["status"]["podIP"], str(port["vnc"]), "<none>"]
+
+
 def test_lablet_without_ports(cluster: Cluster, namespace: str) -> None:
     start_one(cluster, namespace, "shut")
     result = lablet(cluster, "ports", "shut", "-n", namespace)
     assert (result.returncode, result.stdout) == (0, "")
     assert result.stderr.startswith("pod/shut has no ports")
+
+
+def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
+    """Asked of vkprovider itself, with a token; without an LDS there is nothing to log in to."""
+    ready, _, _ = start_one(cluster, namespace, "mine")
+    tokens = {}
+    for name, role in (("reader", "view"), ("portal", "vkprovider-login")):
+        cluster.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
+        account = f"--serviceaccount={namespace}:{name}"
+        cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", account, f"--namespace={namespace}")
+        tokens[name] = cluster.kubectl("create", "token", name, f"--namespace={namespace}").stdout.strip()
+
+    def said(*arguments: str, url: str = cluster.provider_url) -> str:
+        result = lablet(cluster, "login", *arguments, "-n", namespace, f"--url={url}")
+        assert (result.stdout, result.returncode != 0) == ("", True)
+        assert "Traceback" not in result.stderr
+        assert not any(token in result.stderr for token in tokens.values())
+        return result.stderr
+
+    assert "may not get lablets.vkprovider.io/login mine" in said("mine", f"--token={tokens['reader']}")
+    for name in ("mine", ready["metadata"]["uid"]):
+        assert f"Pod {namespace}/mine has no session to log in to" in said(name, f"--token={tokens['portal']}")
+    assert "does not know the token" in said("mine", "--token=made-up")
+    assert "the kubeconfig has no token, only a certificate" in said("mine")
+    assert "would show the token to everybody" in said("mine", "--token=x", url="http://192.0.2.1:8082")
+    assert "cannot be asked" in said("mine", "--token=x", url="http://127.0.0.1:9")
