@@ -1,5 +1,6 @@
 """`kubectl lablet assign`: a warm lablet becomes one learner's, out of reach of its pool, and comes back (R000-026)."""
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from subprocess import CompletedProcess
@@ -10,6 +11,7 @@ from tests.support.cluster import Cluster, container, is_ready
 from tests.support.plugin import lablet, succeeded
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import throughout, until
+from vkprovider.sandbox.content import NAMESPACE
 
 POOL = "vkprovider.io/pool"
 USER = "vkprovider.io/username"
@@ -138,3 +140,10 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     assert container(cluster.pod(namespace, "lent"))["restartCount"] == 0
     succeeded(cluster, "assign", "lent", "bob", "-n", namespace)
     assert users(cluster, namespace) == {"lent": "bob"}
+    said = succeeded(cluster, "collect", "lent", "-n", namespace, "--wait")
+    assert "goes back to its pool" in said
+    kept = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/configmaps?labelSelector=vkprovider.io/component=configs")
+    mine = [item for item in kept if item["metadata"]["annotations"]["vkprovider.io/pod"] == f"{namespace}/lent"]
+    names = sorted(item["metadata"]["name"].removeprefix("left-") for item in mine)
+    learners = [json.loads(succeeded(cluster, "configs", name, "-o", "json"))["username"] for name in names]
+    assert learners == ["bob", "alice"], "what the earlier one left is there as well"
