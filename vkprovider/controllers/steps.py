@@ -237,7 +237,7 @@ class Steps:
             changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), verdict=verdict)
             passed = "passed" if verdict.passed else "not passed"
             self._teller.emit(lablet, "Normal", "Graded", f"{passed}, {verdict.message}")
-        worker.claims.put(changed, lazy=step is not Step.GRADE)
+        worker.claims.put(changed, lazy=not (changed.closing or changed.outcome))  # an end waits for its row
         return True
 
     async def _provision(self, lablet: Lablet, worker: Worker, claim: Claim, content: Content) -> Session:

@@ -128,7 +128,8 @@ def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[Co
         reason = report.waiting[0] if report.waiting else ""
     ready = "True" if report.ready else "False"
     imported = claim is not None and claim.lab_id != ""
-    converged = report.ready
+    booted = bool(report.nodes) and all(node.state == labs.BOOTED for node in report.nodes)
+    converged = report.ready or (booted and report.terminal is None)
     return (
         ("Initialized", "True", "", ""),
         ("ContainersReady", ready, reason, ""),

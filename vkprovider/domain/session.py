@@ -119,7 +119,8 @@ def wrap_up(facts: Facts, claim: Claim) -> Decision | None:
         changed = msgspec.structs.replace(
             claim, closing=why[0], stopped=0, resetting=False, lent_by=facts.inputs.lent_by
         )
-        return Decision(Step.SAVE, _during(facts, State.COLLECTING), changed, events=(("Normal", *why),))
+        events = () if why[0] == "SessionEnded" else (("Normal", *why),)  # told when the news of it came
+        return Decision(Step.SAVE, _during(facts, State.COLLECTING), changed, events=events)
     if not facts.claim_saved:
         return Decision(Step.NONE)
     if not claim.collected:
