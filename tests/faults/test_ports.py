@@ -1,0 +1,161 @@
+"""The provider is killed while lablets with ports come and go: claims, labs and pods agree afterwards, nothing leaks.
+
+R000-022, R000-054, R000-066, R000-067.
+"""
+
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import Cluster, is_ready
+from tests.support.simulator import Simulator
+from tests.support.topologies import definition, deployment, topology
+from tests.support.waiting import until
+from vkprovider.sandbox import Sandbox
+from vkprovider.sandbox.content import NAMESPACE
+
+FIRST, LAST = 10000, 10059
+LABLETS, FIT = 50, 30
+STEPS = ("claim", "import", "start", "delete")
+EACH, KILLS_MAX = 3, 40
+"""How often each step must be hit, and after how many kills it is given up."""
+SIX = topology(
+    {"r1": "iosv", "pc": "desktop"},
+    {"r1": ["serial:4001", "serial:4002:1", "pat:4003:22", "pat:udp:4004:53"], "pc": ["vnc:4005", "serial:4006"]},
+)
+PODS = "default"
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Three workers of sixty ports, slow enough that a kill finds requests under way; one provider."""
+    made = Sandbox.up(
+        "ports-faults",
+        directory=tmp_path_factory.mktemp("sandbox"),
+        workers=3,
+        provider_env={"LEADER_LEASE_TTL": "6"},  # so that its successor has the nodes soon
+        worker_args=[["--boot-seconds=0.2-1", "--latency-ms=120", f"--port-range={FIRST}-{LAST}"]],
+        worker_spec={"portRange": {"start": FIRST, "end": LAST}},
+        tied=True,
+    )
+    with made:
+        yield made
+
+
+def document(cluster: Cluster, worker: Simulator) -> dict[str, Any]:
+    """Read the claims of a worker."""
+    found = cluster.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{worker.name}-port-allocations")
+    read: dict[str, Any] = json.loads(found["data"]["allocations.json"]) if found else {"lablets": [], "portClaims": []}
+    return read
+
+
+def step_of(entry: dict[str, Any]) -> str:
+    """Name the step that a request belongs to; "" for all others."""
+    path = entry["path"]
+    if entry["method"] == "DELETE":
+        return "delete"
+    return next((step for step in ("import", "start") if path.endswith(f"/{step}")), "")
+
+
+def hits(cluster: Cluster, killed_at: float, claimed: set[str]) -> Counter[str]:
+    """Tell which steps a kill has hit: requests under way, and rows that were claimed and not imported by then."""
+    found = Counter[str]()
+    imported: set[str] = set()
+    for worker in cluster.workers:
+        for entry in worker.access_log():
+            if entry["arrived_unix_s"] > killed_at:
+                continue
+            if "title" in entry:
+                imported.add(entry["title"][-36:])
+            if (step := step_of(entry)) and entry.get("answered_unix_s", killed_at) >= killed_at:
+                found[step] += 1
+    found["claim"] = len(claimed - imported)
+    return found
+
+
+def is_near(cluster: Cluster, since: float, step: str) -> bool:
+    """Tell whether a step is about to be taken, by what comes before it."""
+    if step in {"claim", "import"}:
+        return bool(claimed_rows(cluster))
+    before = "/wipe" if step == "delete" else "/import"
+    entries = [entry for worker in cluster.workers for entry in worker.access_log()]
+    return any(entry["path"].endswith(before) and entry.get("answered_unix_s", 0) > since for entry in entries)
+
+
+def claimed_rows(cluster: Cluster) -> set[str]:
+    """Give the Pod UIDs of rows that name no lab yet."""
+    return {
+        row["podUID"]
+        for worker in cluster.workers
+        for row in document(cluster, worker)["lablets"]
+        if not row.get("labId")
+    }
+
+
+def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
+    dice = random.Random(6)
+    cluster.define(definition("ported", SIX, version="1.0"))
+    cluster.apply(deployment("ported", "ported", LABLETS))
+    until(lambda: sum(map(is_ready, cluster.pods(PODS))) == FIT, 90, "thirty lablets run")
+    total, kills = Counter[str](), 0
+    while min(total[step] for step in STEPS) < EACH:
+        assert kills < KILLS_MAX, f"after {kills} kills: {dict(total)}"
+        running = [pod["metadata"]["name"] for pod in cluster.pods(PODS) if is_ready(pod)]
+        since = time.time()
+        cluster.kubectl("delete", "pod", *dice.sample(running, 12), "--wait=false")
+        lacking = [step for step in STEPS if total[step] < EACH]
+        wanted = dice.choice(lacking)
+        until(lambda since=since, wanted=wanted: is_near(cluster, since, wanted), 30, f"nothing leads up to {wanted}")  # type: ignore[misc]
+        if wanted != "claim":
+            time.sleep(dice.uniform(0.0, 0.15))  # the moment within the step is what is random here
+        claimed = claimed_rows(cluster)
+        killed_at = time.time()
+        status = cluster.sandbox.kill("provider-1")
+        assert status.state != "running", status
+        kills += 1
+        cluster.sandbox.start("provider-1")
+        until(lambda: sum(map(is_ready, cluster.pods(PODS))) == FIT, 90, "thirty lablets run again")
+        found = hits(cluster, killed_at, claimed)
+        total.update({step: int(count > 0) for step, count in found.items()})
+        sys.stdout.write(f"kill {kills}: {dict(found)}; so far {dict(total)}\n")
+    agree(cluster)
+    cluster.kubectl("scale", "deployment/ported", "--replicas=0")
+    cluster.wait_gone(PODS, within_s=90)
+    for worker in cluster.workers:
+        until(lambda worker=worker: document(cluster, worker)["lablets"] == [], 20)  # type: ignore[misc]
+        assert document(cluster, worker)["portClaims"] == []
+        assert worker.labs() == []
+
+
+def agree(cluster: Cluster) -> None:
+    """Compare pods, labs and claims: the same lablets everywhere, the same ports, none twice."""
+
+    def settled() -> bool:
+        rows = sum(len(document(cluster, worker)["lablets"]) for worker in cluster.workers)
+        labs = sum(len(worker.labs()) for worker in cluster.workers)
+        return rows == labs == FIT
+
+    until(settled, 60, "claims and labs are as many as lablets")
+    running = [pod for pod in cluster.pods(PODS) if is_ready(pod)]
+    for worker in cluster.workers:
+        mine = {pod["metadata"]["uid"]: pod for pod in running if pod["spec"]["nodeName"] == worker.node}
+        labs = {lab["lab_title"][-36:]: lab["id"] for lab in worker.labs()}
+        rows = document(cluster, worker)
+        assert set(labs) == set(mine) == {row["podUID"] for row in rows["lablets"]}
+        ports = Counter((row["protocol"], row["port"]) for row in rows["portClaims"])
+        assert set(ports.values()) <= {1}, "a port twice"
+        for uid, pod in mine.items():
+            told = json.loads(pod["metadata"]["annotations"]["vkprovider.io/port-mappings"])
+            given = sorted(info["allocated_port"] for info in told.values())
+            assert given == sorted(row["port"] for row in rows["portClaims"] if uid.startswith(row["podUID"]))
+            tags = [tag for device in worker.devices(labs[uid]) for tag in device["tags"]]
+            assert (
+                sorted(int(part) for tag in tags for part in tag.split(":") if part.isdigit() and int(part) >= FIRST)
+                == given
+            )
