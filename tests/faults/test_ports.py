@@ -81,10 +81,10 @@ def hits(cluster: Cluster, killed_at: float, claimed: set[str]) -> Counter[str]:
 
 def is_near(cluster: Cluster, since: float, step: str) -> bool:
     """Tell whether a step is about to be taken, by what comes before it."""
-    if step in {"claim", "import"}:
-        return bool(claimed_rows(cluster))
-    before = "/wipe" if step == "delete" else "/import"
     entries = [entry for worker in cluster.workers for entry in worker.access_log()]
+    if step in {"claim", "import"}:
+        return bool(claimed_rows(cluster) - {entry["title"][-36:] for entry in entries if "title" in entry})
+    before = "/wipe" if step == "delete" else "/import"
     return any(entry["path"].endswith(before) and entry.get("answered_unix_s", 0) > since for entry in entries)
 
 
