@@ -63,8 +63,8 @@ def step_of(entry: dict[str, Any]) -> str:
     return next((step for step in ("import", "start") if path.endswith(f"/{step}")), "")
 
 
-def hits(cluster: Cluster, killed_at: float, claimed: set[str]) -> Counter[str]:
-    """Tell which steps a kill has hit: requests under way, and rows that were claimed and not imported by then."""
+def hits(cluster: Cluster, killed_at: float, placed: set[str]) -> Counter[str]:
+    """Tell which steps a kill has hit: requests under way, and Pods that had a node and no import by then."""
     found = Counter[str]()
     imported: set[str] = set()
     for worker in cluster.workers:
@@ -75,7 +75,7 @@ def hits(cluster: Cluster, killed_at: float, claimed: set[str]) -> Counter[str]:
                 imported.add(entry["title"][-36:])
             if (step := step_of(entry)) and entry.get("answered_unix_s", killed_at) >= killed_at:
                 found[step] += 1
-    found["claim"] = len(claimed - imported)
+    found["claim"] = len(placed - imported)
     return found
 
 
@@ -83,18 +83,17 @@ def is_near(cluster: Cluster, since: float, step: str) -> bool:
     """Tell whether a step is about to be taken, by what comes before it."""
     entries = [entry for worker in cluster.workers for entry in worker.access_log()]
     if step in {"claim", "import"}:
-        return bool(claimed_rows(cluster) - {entry["title"][-36:] for entry in entries if "title" in entry})
+        return bool(bound(cluster) - {entry["title"][-36:] for entry in entries if "title" in entry})
     before = "/wipe" if step == "delete" else "/import"
     return any(entry["path"].endswith(before) and entry.get("answered_unix_s", 0) > since for entry in entries)
 
 
-def claimed_rows(cluster: Cluster) -> set[str]:
-    """Give the Pod UIDs of rows that name no lab yet."""
+def bound(cluster: Cluster) -> set[str]:
+    """Give the UIDs of Pods that have a node and are not being deleted."""
     return {
-        row["podUID"]
-        for worker in cluster.workers
-        for row in document(cluster, worker)["lablets"]
-        if not row.get("labId")
+        pod["metadata"]["uid"]
+        for pod in cluster.pods(PODS)
+        if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
     }
 
 
@@ -114,14 +113,14 @@ def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
         until(lambda since=since, wanted=wanted: is_near(cluster, since, wanted), 30, f"nothing leads up to {wanted}")  # type: ignore[misc]
         if wanted != "claim":
             time.sleep(dice.uniform(0.0, 0.15))  # the moment within the step is what is random here
-        claimed = claimed_rows(cluster)
+        placed = bound(cluster)
         killed_at = time.time()
         status = cluster.sandbox.kill("provider-1")
         assert status.state != "running", status
         kills += 1
         cluster.sandbox.start("provider-1")
         until(lambda: sum(map(is_ready, cluster.pods(PODS))) == FIT, 90, "thirty lablets run again")
-        found = hits(cluster, killed_at, claimed)
+        found = hits(cluster, killed_at, placed)
         total.update({step: int(count > 0) for step, count in found.items()})
         sys.stdout.write(f"kill {kills}: {dict(found)}; so far {dict(total)}\n")
     agree(cluster)

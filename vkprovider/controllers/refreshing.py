@@ -70,6 +70,8 @@ class Refreshing:
             text = source.inline or ""
         request = refresh.waiting(resource)
         content, news = await self._versions.take(resource, spec, Package(spec.version or "", text), request.raw)
+        if not news and request.raw and content.request == request.raw:
+            news = True  # stored a moment ago, or before a crash: the status that we know does not say so yet
         outcome = self._stored(resource, content) if news else self._unchanged(resource, content)
         heals = definitionstatus.refused(resource) is not None
         return Turn(fingerprint, outcome) if heals or request.raw else served
