@@ -63,29 +63,33 @@ def step_of(entry: dict[str, Any]) -> str:
     return next((step for step in ("import", "start") if path.endswith(f"/{step}")), "")
 
 
-def hits(cluster: Cluster, killed_at: float, placed: set[str]) -> Counter[str]:
+def new_entries(cluster: Cluster, marks: dict[str, int]) -> list[dict[str, Any]]:
+    """List the requests of a round; all that there ever were would take too long to read."""
+    return [entry for worker in cluster.workers for entry in worker.access_log(marks[worker.name])]
+
+
+def hits(cluster: Cluster, marks: dict[str, int], killed_at: float, placed: set[str]) -> Counter[str]:
     """Tell which steps a kill has hit: requests under way, and Pods that had a node and no import by then."""
     found = Counter[str]()
     imported: set[str] = set()
-    for worker in cluster.workers:
-        for entry in worker.access_log():
-            if entry["arrived_unix_s"] > killed_at:
-                continue
-            if "title" in entry:
-                imported.add(entry["title"][-36:])
-            if (step := step_of(entry)) and entry.get("answered_unix_s", killed_at) >= killed_at:
-                found[step] += 1
+    for entry in new_entries(cluster, marks):
+        if entry["arrived_unix_s"] > killed_at:
+            continue
+        if "title" in entry:
+            imported.add(entry["title"][-36:])
+        if (step := step_of(entry)) and entry.get("answered_unix_s", killed_at) >= killed_at:
+            found[step] += 1
     found["claim"] = len(placed - imported)
     return found
 
 
-def is_near(cluster: Cluster, since: float, step: str) -> bool:
+def is_near(cluster: Cluster, marks: dict[str, int], before: set[str], step: str) -> bool:
     """Tell whether a step is about to be taken, by what comes before it."""
-    entries = [entry for worker in cluster.workers for entry in worker.access_log()]
+    entries = new_entries(cluster, marks)
     if step in {"claim", "import"}:
-        return bool(bound(cluster) - {entry["title"][-36:] for entry in entries if "title" in entry})
-    before = "/wipe" if step == "delete" else "/import"
-    return any(entry["path"].endswith(before) and entry.get("answered_unix_s", 0) > since for entry in entries)
+        return bool(bound(cluster) - before - {entry["title"][-36:] for entry in entries if "title" in entry})
+    sign = "/wipe" if step == "delete" else "/import"
+    return any(entry["path"].endswith(sign) for entry in entries)
 
 
 def bound(cluster: Cluster) -> set[str]:
@@ -106,21 +110,24 @@ def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
     while min(total[step] for step in STEPS) < EACH:
         assert kills < KILLS_MAX, f"after {kills} kills: {dict(total)}"
         running = [pod["metadata"]["name"] for pod in cluster.pods(PODS) if is_ready(pod)]
-        since = time.time()
+        marks = {worker.name: worker.last_request() for worker in cluster.workers}
+        before = bound(cluster)
         cluster.kubectl("delete", "pod", *dice.sample(running, 12), "--wait=false")
         lacking = [step for step in STEPS if total[step] < EACH]
         wanted = dice.choice(lacking)
-        until(lambda since=since, wanted=wanted: is_near(cluster, since, wanted), 30, f"nothing leads up to {wanted}")  # type: ignore[misc]
+        until(
+            lambda m=marks, b=before, wanted=wanted: is_near(cluster, m, b, wanted), 30, f"nothing leads up to {wanted}"
+        )  # type: ignore[misc]
         if wanted != "claim":
             time.sleep(dice.uniform(0.0, 0.15))  # the moment within the step is what is random here
-        placed = bound(cluster)
+        placed = bound(cluster) - before
         killed_at = time.time()
         status = cluster.sandbox.kill("provider-1")
         assert status.state != "running", status
         kills += 1
         cluster.sandbox.start("provider-1")
         until(lambda: sum(map(is_ready, cluster.pods(PODS))) == FIT, 90, "thirty lablets run again")
-        found = hits(cluster, killed_at, placed)
+        found = hits(cluster, marks, killed_at, placed)
         total.update({step: int(count > 0) for step, count in found.items()})
         sys.stdout.write(f"kill {kills}: {dict(found)}; so far {dict(total)}\n")
     agree(cluster)
