@@ -3,6 +3,7 @@
 R000-022, R000-054, R000-066, R000-067.
 """
 
+import functools
 import json
 import random
 import sys
@@ -115,9 +116,8 @@ def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
         cluster.kubectl("delete", "pod", *dice.sample(running, 12), "--wait=false")
         lacking = [step for step in STEPS if total[step] < EACH]
         wanted = dice.choice(lacking)
-        until(
-            lambda m=marks, b=before, wanted=wanted: is_near(cluster, m, b, wanted), 30, f"nothing leads up to {wanted}"
-        )  # type: ignore[misc]
+        near = functools.partial(is_near, cluster, marks, before, wanted)
+        until(near, 30, f"nothing leads up to {wanted}")
         if wanted != "claim":
             time.sleep(dice.uniform(0.0, 0.15))  # the moment within the step is what is random here
         placed = bound(cluster) - before
