@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, condition, waiting_reason
+from tests.support.cluster import Cluster, condition, is_ready, waiting_reason
 from tests.support.plugin import lablet
 from tests.support.s3 import SECRET_KEY, package, s3_server
 from tests.support.topologies import pod, topology
@@ -232,6 +232,22 @@ def test_versions_that_are_not_kept_are_refused_with_those_that_are(
     assert found
     message = found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
     assert "has no version '1.0.0'; it keeps 1.2.0, 1.1.0" in message
+
+
+def test_pod_from_before_runs_what_its_own_charge_covers(cluster: Cluster, netlab: Netlab, namespace: str) -> None:
+    """Admission wrote its overhead when it was created."""
+    held: dict[str, Any] = {"schedulingGates": [{"name": "example.com/held"}]}
+    cluster.apply(
+        pod("any", netlab.name, **held), pod("pinned", netlab.name, version="1.1.0", **held), namespace=namespace
+    )
+    netlab.upload(files("1.1.0", 3))
+    assert netlab.refresh()[0] == 0
+    for name in ("any", "pinned"):
+        cluster.patch(f"/api/v1/namespaces/{namespace}/pods/{name}", {"spec": {"schedulingGates": None}})
+    until(lambda: waiting_reason(cluster.pod(namespace, "pinned")) == "ChargedTooLittle", 15)
+    found = until(lambda: next((p for p in cluster.pods(namespace) if is_ready(p)), None), 15)
+    assert found
+    assert (found["metadata"]["name"], image_of(found)) == ("any", f"{netlab.name}:1.0.0")
 
 
 def test_unchanged_version_is_taken_by_force_only(netlab: Netlab) -> None:
