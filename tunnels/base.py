@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
+
+_RETRY_AFTER_S_MAX: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,17 @@ class Response:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def retry_after_s(self, default_s: float = 1.0) -> float:
+        """Read Retry-After, within 0.1 s and 5 minutes: no server keeps us away for longer.
+
+        Its form with a date, which no server that we ask uses, is taken for none.
+        """
+        try:
+            asked_s = float(self.headers.get("retry-after", default_s))
+        except ValueError:
+            return default_s
+        return min(max(0.1, asked_s), _RETRY_AFTER_S_MAX)
 
 
 class Transport(Protocol):

@@ -23,9 +23,6 @@ from vkprovider.api.errors import (
 )
 from vkprovider.cml.wire import CmlError
 
-AFTER_S_MAX: Final = 300.0
-"""No Retry-After keeps us away for longer."""
-
 _LOGIN_REFUSALS: Final = frozenset({400, 401, 403})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SUCCESSES: Final = range(200, 300)
@@ -68,7 +65,7 @@ def error_of(address: str, method: str, path: str, response: Response) -> Outsid
         return _not_cml(what, status)
     if status == _NOT_FOUND and not any(object_id in said for object_id in path.split("/")[2:5:2]):
         return Unavailable(f"{what}: 404, but not about this object: {said}", status=status)
-    return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=after_s(response))
+    return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=response.retry_after_s())
 
 
 def token_of(address: str, username: str, response: Response) -> str:
@@ -92,7 +89,7 @@ def token_of(address: str, username: str, response: Response) -> str:
     if status in _REDIRECTS:
         raise _redirected(what, response)
     if status == _TOO_MANY or status >= _SERVER_ERROR:
-        raise from_status(status, f"{address} answered {status} to the login", after_s=after_s(response))
+        raise from_status(status, f"{address} answered {status} to the login", after_s=response.retry_after_s())
     try:
         return msgspec.json.decode(response.body if status in _SUCCESSES else b"", type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -111,14 +108,6 @@ def transport_error(address: str, method: str, path: str, error: transport_error
             return Invalid(f"{what}: {error}")
         case _:
             return Unavailable(f"{what}: {error}")
-
-
-def after_s(response: Response) -> float:
-    """Read Retry-After in seconds, 1 without one; CML does not use the form with a date."""
-    try:
-        return min(max(float(response.headers.get("retry-after", "1")), 0.1), AFTER_S_MAX)
-    except ValueError:
-        return 1.0
 
 
 def _description(response: Response) -> str:

@@ -23,9 +23,6 @@ from vkprovider.api.errors import (
 )
 from vkprovider.lds.errors import Full, Unsent
 
-AFTER_S_MAX: Final = 300.0
-"""No Retry-After keeps us away for longer."""
-
 UNKNOWN_SESSION: Final = "UnknownSession"
 UNKNOWN_FORM: Final = "UnknownForm"
 CAPACITY_EXHAUSTED: Final = "CapacityExhausted"
@@ -66,7 +63,7 @@ def error_of(what: str, response: Response, secrets: Iterable[str] = ()) -> Outs
         return not_lds(what, status)
     if status == _UNAVAILABLE and error.code == CAPACITY_EXHAUSTED:
         return Full(f"{what}: {said}", status=status)
-    return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=_after_s(response))
+    return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=response.retry_after_s())
 
 
 def transport_error(what: str, error: transport_errors.TransportError) -> OutsideError:
@@ -118,10 +115,3 @@ def _decoded(response: Response) -> _Error:
         return msgspec.json.decode(response.body, type=_Error)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _Error()
-
-
-def _after_s(response: Response) -> float:
-    try:
-        return min(max(float(response.headers.get("retry-after", "1")), 0.1), AFTER_S_MAX)
-    except ValueError:
-        return 1.0

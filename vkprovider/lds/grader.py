@@ -89,7 +89,7 @@ class HttpGrader:
         except TransportError as cause:
             raise answers.transport_error("grader", cause) from cause
         if response.status == _ACCEPTED:
-            raise Throttled("the grader needs more time", status=_ACCEPTED, after_s=_after_s(response.headers))
+            raise Throttled("the grader needs more time", status=_ACCEPTED, after_s=response.retry_after_s(_AGAIN_S))
         error = answers.error_of("grader", response, (self._token or "",))
         if error is not None:
             raise error
@@ -106,9 +106,3 @@ class HttpGrader:
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
-
-
-def _after_s(headers: Any) -> float:
-    """Read Retry-After."""
-    text = str(headers.get("retry-after", ""))
-    return float(text) if text.isdigit() else _AGAIN_S

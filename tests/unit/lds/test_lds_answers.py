@@ -48,7 +48,7 @@ def test_success(status: int) -> None:
     assert answers.error_of("x", Response(status, b"", {"content-type": "application/json"})) is None
 
 
-@pytest.mark.parametrize(("said", "after_s"), [("7", 7.0), ("999999", 300.0), ("soon", 1.0), ("0", 0.1)])
+@pytest.mark.parametrize(("said", "after_s"), [("7", 7.0), ("999999", 300.0), ("soon", 1.0), ("0", 0.1), ("nan", 0.1)])
 def test_retry_after(said: str, after_s: float) -> None:
     error = answers.error_of("x", response(429, retry_after=said))
     assert isinstance(error, errors.Throttled)
