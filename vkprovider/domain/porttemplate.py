@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import msgspec
+
 from vkprovider.api import names
 from vkprovider.domain.tags import PortTag, parse_tag
 
@@ -47,8 +49,7 @@ class PortDefinition:
     protocol: str
 
 
-@dataclass(frozen=True, slots=True)
-class PortTemplate:
+class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
     """The ports that a topology asks for.
 
     Attributes:

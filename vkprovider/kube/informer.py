@@ -67,7 +67,7 @@ class Informer(Generic[T]):
         keep: Callable[[Head], bool] | None = None,
         sign: bytes | None = None,
         slim: Callable[[T], T] | None = None,
-        page_size: int = 500,
+        page_size: int = 100,
         inactivity_s: float = 120.0,
     ) -> None:
         """Describe what to follow; nothing happens before `run`.
@@ -82,7 +82,7 @@ class Informer(Generic[T]):
             keep: Looks at the head of every object; what it rejects is not decoded and not in `items`.
             sign: What only the bytes of an object that `keep` accepts hold; spares looking at its head.
             slim: Gives what to keep of an object; whoever has to look closer asks the server.
-            page_size: Objects per page of a list.
+            page_size: Objects per page of a list; what a page takes is hardly ever given back.
             inactivity_s: Open the watch again after so long without a byte; bookmarks come every minute.
         """
         self.name = name

@@ -12,6 +12,7 @@ from vkprovider.kube.http import Connection
 
 _CONNECT_S_MAX: Final = 5.0
 _IDLE_S_MAX: Final = 60.0  # below the API server's own limit of 90 s, so that it is not the one to close
+_READ_BYTES: Final = 64 * 1024
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 _UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
@@ -32,6 +33,7 @@ class Pool:
         self._all: set[Connection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
+        self._buffer = memoryview(bytearray(_READ_BYTES))
 
     def use(self, access: Access) -> None:
         """Make connections like this from now on; those there are serve the request they have, and no other."""
@@ -60,7 +62,11 @@ class Pool:
         generation = self._generation
         async with asyncio.timeout(_CONNECT_S_MAX):
             transport, connection = await asyncio.get_running_loop().create_connection(
-                Connection, self._host, self._port, ssl=self._tls, server_hostname=self._tls_server_name
+                lambda: Connection(self._buffer),
+                self._host,
+                self._port,
+                ssl=self._tls,
+                server_hostname=self._tls_server_name,
             )
         connection.generation = generation
         self._all.add(connection)

@@ -9,11 +9,26 @@ from vkprovider.kube.http import Connection, ProtocolError
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+def opened() -> Connection:
+    return Connection(memoryview(bytearray(256)))
+
+
+def arrive(connection: Connection, data: bytes) -> None:
+    """Give it what arrives as an event loop does: as much at a time as the buffer takes."""
+    while data:
+        buffer = connection.get_buffer(-1)
+        count = min(len(buffer), len(data))
+        buffer[:count] = data[:count]
+        connection.buffer_updated(count)
+        buffer[:count] = bytes(count)  # for others now
+        data = data[count:]
+
+
 def fed(*pieces: bytes) -> Connection:
-    connection = Connection()
+    connection = opened()
     connection.send(b"")
     for piece in pieces:
-        connection.data_received(piece)
+        arrive(connection, piece)
     return connection
 
 
@@ -57,7 +72,7 @@ def test_an_answer_may_come_in_any_pieces(parts: list[bytes], in_chunks: bool, s
     while position < len(answer):
         assert not connection.complete
         size = sizes[turn % len(sizes)]
-        connection.data_received(answer[position : position + size])
+        arrive(connection, answer[position : position + size])
         position, turn = position + size, turn + 1
     assert body_of(connection) == whole
     assert connection.usable
@@ -114,7 +129,7 @@ def test_some_connections_serve_no_second_request(answer: bytes) -> None:
 def test_bytes_nobody_asked_for_spoil_a_connection() -> None:
     connection = fed(chunked(b"a"))
     assert connection.usable
-    connection.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    arrive(connection, b"HTTP/1.1 408 Request Timeout\r\n\r\n")
     assert not connection.usable
 
 
@@ -143,18 +158,18 @@ async def test_the_waiter_wakes_once_for_a_whole_answer() -> None:
     await asyncio.sleep(0)
     for piece in (OK, b"Content-Length: 2\r\n\r\n", b"a", b"b"):
         assert not waiter.done()
-        connection.data_received(piece)
+        arrive(connection, piece)
     assert await waiter == b"ab"
 
 
 async def test_a_stream_gives_pieces_as_they_come() -> None:
     connection = fed(OK + b"Transfer-Encoding: chunked\r\n\r\n")
     assert await connection.head() == 200
-    connection.data_received(b"1\r\na\r\n1\r\nb\r\n")
+    arrive(connection, b"1\r\na\r\n1\r\nb\r\n")
     assert await connection.piece() == b"ab"
     waiter = asyncio.ensure_future(connection.piece())
     await asyncio.sleep(0)
-    connection.data_received(b"1\r\nc\r\n0\r\n\r\n")
+    arrive(connection, b"1\r\nc\r\n0\r\n\r\n")
     assert await waiter == b"c"
     assert await connection.piece() == b""
 
@@ -174,5 +189,5 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter
-    connection.data_received(chunked(b"a"))
+    arrive(connection, chunked(b"a"))
     assert body_of(connection) == b"a"
