@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.lds import LdsSide
 from vkprovider.kube.client import KubeClient
 from vkprovider.sandbox import Sandbox, SandboxError
 from vkprovider.sandbox.build import ensure_programs
@@ -87,6 +88,15 @@ def cluster(sandbox: Sandbox) -> Iterator[Cluster]:
     cluster = Cluster(sandbox)
     yield cluster
     cluster.heal()
+
+
+@pytest.fixture
+def lds(sandbox: Sandbox) -> Iterator[LdsSide]:
+    """The LDS of a sandbox that has one; its faults end with the test."""
+    assert sandbox.lds is not None
+    side = LdsSide(sandbox.lds)
+    yield side
+    side.clear_faults()
 
 
 @pytest.fixture

@@ -70,14 +70,6 @@ def exam(kind: str, name: str = "exam", **more: Any) -> dict[str, Any]:
     return item
 
 
-@pytest.fixture
-def lds(sandbox: Sandbox) -> Iterator[LdsSide]:
-    assert sandbox.lds is not None
-    side = LdsSide(sandbox.lds)
-    yield side
-    side.clear_faults()
-
-
 @pytest.fixture(autouse=True)
 def no_pods(cluster: Cluster) -> Iterator[None]:
     yield

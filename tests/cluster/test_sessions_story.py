@@ -49,15 +49,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield made
 
 
-@pytest.fixture
-def lds(sandbox: Sandbox) -> Iterator[LdsSide]:
-    """The LDS; its faults end with the test."""
-    assert sandbox.lds is not None
-    side = LdsSide(sandbox.lds)
-    yield side
-    side.clear_faults()
-
-
 def state(found: dict[str, Any] | None) -> str:
     return str((found or {}).get("metadata", {}).get("annotations", {}).get(f"{NOTE}state", ""))
 

@@ -28,14 +28,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def cluster(sandbox: Sandbox) -> Iterator[Cluster]:
-    """The sandbox as a scenario uses it; healed at the end."""
-    cluster = Cluster(sandbox)
-    yield cluster
-    cluster.heal()
-
-
-@pytest.fixture
 def replicas(cluster: Cluster) -> Replicas:
     """The replicas, each with its share."""
     replicas = Replicas(cluster)

@@ -33,15 +33,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def lds(sandbox: Sandbox) -> Iterator[LdsSide]:
-    """The LDS; its faults end with the test."""
-    assert sandbox.lds is not None
-    side = LdsSide(sandbox.lds)
-    yield side
-    side.clear_faults()
-
-
-@pytest.fixture
 def kind(cluster: Cluster) -> str:
     cluster.define(definition(FORMS))
     return FORMS

@@ -1,12 +1,10 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import pytest
 import structlog
 
-from tests.component.kube.apiserver import ApiServer
 from vkprovider.kube.client import KubeClient
 
 
@@ -18,29 +16,9 @@ def logs() -> Iterator[list[MutableMapping[str, Any]]]:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    server = await ApiServer().start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
-    path = tmp_path / "kubeconfig"
-    path.write_text(f"""
-current-context: test
-contexts: [{{name: test, context: {{cluster: test, user: test, namespace: labs}}}}]
-clusters: [{{name: test, cluster: {{server: "{server.url}"}}}}]
-users: [{{name: test, user: {{token: abc}}}}]
-""")
-    return str(path)
-
-
-@pytest.fixture
-async def client(kubeconfig: str) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(kubeconfig=kubeconfig)
-    yield client
-    await client.close()
+def client(kube: KubeClient) -> KubeClient:
+    """The client, as these tests call it."""
+    return kube
 
 
 async def until(predicate: Callable[[], object], within_s: float = 5.0) -> None:
