@@ -164,6 +164,12 @@ class ConfigMap(msgspec.Struct, frozen=True, rename="camel", gc=False):
     immutable: bool = False
 
 
+class Secret(msgspec.Struct, frozen=True, gc=False):
+    """A Secret's payload."""
+
+    data: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+
 class RuntimeClass(msgspec.Struct, frozen=True, gc=False):
     """A RuntimeClass."""
 
@@ -213,6 +219,16 @@ class KnownLease(msgspec.Struct, frozen=True, gc=False):
     spec: KnownLeaseSpec = KnownLeaseSpec()
 
 
+_NOTHINGS: Final[dict[str, Any]] = {"labels": {}, "annotations": {}, "finalizers": [], "owner_references": []}
+
+
+def share_nothings(metadata: Metadata) -> None:
+    """Have all objects share what is empty in theirs: each of its own takes 60 bytes."""
+    for field, nothing in _NOTHINGS.items():
+        if not getattr(metadata, field):
+            msgspec.structs.force_setattr(metadata, field, nothing)
+
+
 _OTHERS_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -233,6 +249,7 @@ class CustomResource(msgspec.Struct, frozen=True, gc=False):
             if not isinstance(found := getattr(self, field), bytes):
                 msgspec.structs.force_setattr(self, field, msgspec.json.encode(found or {}))
         self.metadata.annotations.pop(_OTHERS_NOTES, None)
+        share_nothings(self.metadata)
 
     @property
     def spec(self) -> dict[str, Any]:

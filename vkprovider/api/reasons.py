@@ -138,6 +138,14 @@ TROUBLE: Final = {
         "The grader does not answer; what was collected is kept, and it is asked again.",
         "See that VKPROVIDER_GRADER_URL can be reached from the provider.",
     ),
+    "ApiUnavailable": Reason(
+        "The API server does not answer what the provider asks or writes for this Pod; it is tried again.",
+        "If it lasts, look at the API server and at the provider's log.",
+    ),
+    "ApiRefused": Reason(
+        "The API server refuses what the provider writes for this Pod; it is tried again.",
+        "Do what the message says; if the provider lacks a right, apply its manifests again.",
+    ),
     "GraderRefused": Reason("The grader refuses what it is given; the message is its own.", "Do what it says."),
     "StoppedTooLong": Reason("The lablet stayed stopped longer than it may; it has phase Failed."),
     "NotPassed": Reason("The learner's work was graded and did not pass; phase Failed, exit code 1."),

@@ -186,6 +186,10 @@ class ClaimStore:
             self._unsaved.discard(pod_uid)
             self._touch(pod_uid, lazy=True)
 
+    def now(self, claim: Claim) -> Claim:
+        """Give a row as it is now: it may have been changed while somebody was being asked about it."""
+        return self.claims.get(claim.pod_uid, claim)
+
     def saved(self, pod_uid: str) -> bool:
         """Tell whether the API server has this row as it is here."""
         return pod_uid not in self._dirty

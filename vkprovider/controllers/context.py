@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from vkprovider.api import names
 from vkprovider.api.histogram import LONG_S, Histogram
-from vkprovider.api.objects import Metadata
+from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.content.objects import StorePlace, open_store
 from vkprovider.content.spi import ContentStore
 from vkprovider.domain.facts import Limits
 from vkprovider.domain.package import PackageLimits
 from vkprovider.domain.resources import SHIPPED, NodeDefinition
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.kube.events import EventRecorder, ObjectRef
 
 PODS = "/api/v1/namespaces/{}/pods/{}"
 
@@ -123,3 +124,8 @@ def version_of(answer: bytes) -> str:
 def default_replica() -> str:
     """Name this process: host and process id, and four letters that no earlier process had."""
     return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
+
+
+def ref_of(resource: CustomResource, kind: str) -> ObjectRef:
+    """Make the reference for Events about a custom resource."""
+    return ObjectRef(names.API_VERSION, kind, "", resource.metadata.name, resource.metadata.uid)

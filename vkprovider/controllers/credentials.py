@@ -1,22 +1,40 @@
-"""Credentials of workers, read from the provider's own namespace when they are needed and kept nowhere."""
+"""Secrets of the provider's own namespace, read when they are needed and kept nowhere."""
 
-import base64
-import binascii
 from typing import Final
 
 import msgspec
 
 from vkprovider.api.errors import Forbidden, InputError, NotFound, Unauthorized
 from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.objects import Secret
 from vkprovider.cml.spi import Credentials, CredentialsReader
 from vkprovider.controllers.context import Context
 
+_KEYS: Final = ("username", "password")
+_decoder: Final = msgspec.json.Decoder(Secret)
 
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
 
+async def read_secret(ctx: Context, name: str, *, reason: str, keys: str) -> dict[str, bytes]:
+    """Read a Secret.
 
-_decoder: Final = msgspec.json.Decoder(_Secret)
+    Args:
+        ctx: The replica.
+        name: The Secret's.
+        reason: What the error is called.
+        keys: Which it should have, in words, for who has to create it.
+
+    Raises:
+        InputError: It does not exist, or may not be read.
+        OutsideError: The API server was no help.
+    """
+    where = f"Secret {ctx.namespace}/{name}"
+    try:
+        return _decoder.decode(await ctx.kube.get(f"/api/v1/namespaces/{ctx.namespace}/secrets/{name}")).data
+    except NotFound:
+        text = f"{where} does not exist; create it with keys {keys}"
+    except Forbidden as error:
+        text = f"{where} cannot be read: {error.message}"
+    raise InputError(reason, text)
 
 
 def reader(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
@@ -28,22 +46,17 @@ def reader(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
             raise Unauthorized("spec.credentialsSecretName is not set; name a Secret with keys username and password")
         where = f"Secret {ctx.namespace}/{name}"
         try:
-            raw = await ctx.kube.get(f"/api/v1/namespaces/{ctx.namespace}/secrets/{name}")
-        except NotFound:
-            raise Unauthorized(f"{where} does not exist; create it with keys username and password") from None
-        except Forbidden as error:
-            raise Unauthorized(f"{where} cannot be read: {error.message}") from None
-        data = _decoder.decode(raw).data
-        missing = [key for key in ("username", "password") if not data.get(key)]
+            data = await read_secret(ctx, name, reason="CredentialsInvalid", keys="username and password")
+        except InputError as error:
+            raise Unauthorized(error.message) from None
+        missing = [key for key in _KEYS if not data.get(key)]
         if missing:
             raise Unauthorized(f"{where} lacks the key {' and '.join(missing)}")
         try:
-            username, password = (base64.b64decode(data[key]).decode() for key in ("username", "password"))
-        except (binascii.Error, UnicodeDecodeError):
+            username, password = (data[key].decode() for key in _KEYS)
+        except UnicodeDecodeError:
             raise Unauthorized(f"{where}: username or password is no text") from None
-        broken = [
-            key for key, value in (("username", username), ("password", password)) if value != value.rstrip("\r\n")
-        ]
+        broken = [key for key in _KEYS if data[key] != data[key].rstrip(b"\r\n")]
         if broken:
             raise Unauthorized(
                 f"{where}: {' and '.join(broken)} ends with a line break; use `echo -n`, or --from-literal"
@@ -51,6 +64,3 @@ def reader(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
         return Credentials(username, password)
 
     return read
-
-
-__all__ = ["InputError", "reader"]

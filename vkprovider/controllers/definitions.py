@@ -13,8 +13,8 @@ from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
-from vkprovider.controllers.context import Context
-from vkprovider.controllers.nodes import ref_of
+from vkprovider.controllers import allclaims
+from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.packages import Packages
 from vkprovider.controllers.refreshing import Refreshing, refusal
 from vkprovider.controllers.runtimeclasses import RuntimeClasses
@@ -167,7 +167,7 @@ class Definitions:
     async def _leave(self, resource: CustomResource) -> InputError:
         """Let a deleted definition go when no lablet runs it any more; new pods are refused meanwhile."""
         name = resource.metadata.name
-        used = sum(claim.definition == name for claim in await self._versions.all_claims())
+        used = sum(claim.definition == name for claim in await allclaims.of_all(self._ctx))
         abandoned = resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
         if used and not abandoned:
             return InputError(

@@ -9,24 +9,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.api.models import parse_worker_spec
-from vkprovider.api.objects import ConfigMap, CustomResource, Pod
-from vkprovider.cml.factory import open_labs
+from vkprovider.api.objects import CustomResource, Pod
+from vkprovider.controllers import allclaims
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.credentials import reader
+from vkprovider.controllers.opening import open_worker
 from vkprovider.controllers.workers import Worker
-from vkprovider.domain import claims
 from vkprovider.domain.claims import Claim
-from vkprovider.kube.client import user_agent
 
 _AT_ONCE_MAX: Final = 4
 """Of workers that are not ours: each download logs in to CML, which limits logins."""
-
-_decoder: Final = msgspec.json.Decoder(ConfigMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +72,7 @@ class Exports:
                 return Found(name, claim)
         for uid, name in self._hints(key):
             if name not in self._workers:
-                rows = await self._read(name)
+                rows = await allclaims.of_worker(self._ctx, name)
                 if (claim := _pick(rows, key) or _unsaved(rows, uid)) is not None:
                     return Found(name, claim)
         return None
@@ -91,14 +85,6 @@ class Exports:
             if worker is not None and key in {meta.uid, meta.annotations.get(names.ANNOTATION_LAB_ID)}:
                 found.append((meta.uid, worker))
         return found
-
-    async def _read(self, worker: str) -> dict[str, Claim]:
-        ctx = self._ctx
-        try:
-            raw = await ctx.kube.get(f"/api/v1/namespaces/{ctx.namespace}/configmaps/{names.claims_name(worker)}")
-        except NotFound:
-            return {}
-        return claims.read(_decoder.decode(raw), worker=worker, installation=ctx.installation).claims
 
     async def fetch(self, found: Found) -> bytes:
         """Fetch a lab as YAML, with the configurations that CML has of it.
@@ -120,13 +106,7 @@ class Exports:
             raise NotFound(f"CMLWorker {found.worker} does not exist any more")
         spec = parse_worker_spec(resource.spec)
         async with self._gate:
-            labs = open_labs(
-                spec.url,
-                reader(self._ctx, spec),
-                verify=not spec.tls.insecure_skip_verify,
-                ca_bundle=spec.tls.ca_bundle,
-                user_agent=user_agent(self._ctx.replica),
-            )
+            labs = open_worker(self._ctx, spec)
             try:
                 return await labs.download_lab(lab_id)
             finally:

@@ -19,7 +19,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError, Unavailable
 from vkprovider.api.objects import ConfigMap, Pod
 from vkprovider.controllers.context import Context
-from vkprovider.domain import claims, inbox
+from vkprovider.domain import inbox
 from vkprovider.domain.inbox import Outcome, Seen, SessionEvent, SessionEvents
 from vkprovider.kube.informer import Informer
 
@@ -28,12 +28,7 @@ _TRIES_MAX: Final = 5
 _PRUNE_EVERY_S: Final = 60.0
 
 
-class _List(msgspec.Struct, frozen=True):
-    items: list[ConfigMap]
-
-
 _decoder: Final = msgspec.json.Decoder(ConfigMap)
-_list_decoder: Final = msgspec.json.Decoder(_List)
 
 
 class Inbox:
@@ -86,33 +81,10 @@ class Inbox:
     def strays(self, older_s: float = 0.0) -> list[SessionEvents]:
         """List what was said, longer ago than `older_s`, of sessions that no lablet is known to have.
 
-        This trusts what Pods report; before anything is done to such a session, ask `unclaimed`.
+        This trusts what Pods report; before anything is done to such a session, look at all claims.
         """
         before = self._ctx.now_unix - older_s
         return [row for row in self.rows.values() if row.first_seen <= before and not self.known(row.session)]
-
-    async def unclaimed(self, older_s: float) -> list[SessionEvents]:
-        """List what was said, longer ago than `older_s`, of sessions that no claim of any worker names.
-
-        Args:
-            older_s: Longer than it takes from making a session to having its id in the claims.
-
-        Raises:
-            InputError: `ClaimStoreInvalid`: a worker's claims cannot be read, and may name any of them.
-            OutsideError: The API server was no help.
-        """
-        rows = self.strays(older_s)
-        if not rows:
-            return []
-        query = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}"}
-        stores = _list_decoder.decode(await self._ctx.kube.get(self._path, query)).items
-        claimed = set[str]()
-        for store in stores:
-            worker = store.metadata.name.removesuffix(names.claims_name(""))
-            for claim in claims.read(store, worker=worker, installation=self._ctx.installation).claims.values():
-                if claim.session is not None:
-                    claimed.add(claim.session.id)
-        return [row for row in rows if row.session not in claimed]
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Keep the sessions that Pods report."""

@@ -6,7 +6,6 @@ What is kept here per lablet is volatile: a crash loses it, and the claims, the 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -16,15 +15,13 @@ from vkprovider.api import names
 from vkprovider.api.errors import (
     Fenced,
     InputError,
-    Invalid,
     NotFound,
     OutsideError,
-    Unauthorized,
     Unavailable,
 )
-from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.factfinder import FactFinder
 from vkprovider.controllers.keeper import Keeper
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.portcheck import PortCheck
@@ -36,14 +33,12 @@ from vkprovider.domain import intent
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
-from vkprovider.domain.delivery import NO_DELIVERY
-from vkprovider.domain.facts import Decision, Facts, Presence, Report, Step, phase_of
-from vkprovider.domain.inputs import NOTHING, inputs_of
+from vkprovider.domain.facts import Decision, Facts, Report, Step, phase_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.lablet import decide
 from vkprovider.domain.lifecycle import State
-from vkprovider.domain.resources import Resources
 from vkprovider.domain.session import closing_state
+from vkprovider.domain.stepfault import fault_of
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -60,8 +55,6 @@ _SLOW: Final = frozenset(
     }
 )
 """Steps that ask the worker."""
-_DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE, Step.COLLECT})
-"""Steps that ask the LDS or the grader."""
 _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
 _BREATH_S: Final = 0.5
@@ -100,8 +93,6 @@ class Lablets:
         """
         self._ctx = ctx
         self._workers = workers
-        self._definitions = definitions
-        self._contents = contents
         self._synced = synced
         self.items: dict[str, Lablet] = {}
         self.closing = False
@@ -113,6 +104,7 @@ class Lablets:
         self._teller = Teller(ctx, contents, workers.items)
         self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
         self._sessions = sessions
+        self._finder = FactFinder(ctx, self.items, definitions, contents, sessions)
         self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, sessions, self._room_made)
         workers.changed = self._wake
         workers.met = self._met
@@ -263,7 +255,7 @@ class Lablets:
                 return await self._failed(lablet, worker, (fault.reason, fault.message))
             except OutsideError as error:
                 self._after_failure(lablet, worker, decision.step, facts, error)
-                return await self._failed(lablet, worker, _fault_of(decision.step, error))
+                return await self._failed(lablet, worker, fault_of(decision.step, error))
             if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
                 lablet.failures, lablet.fault = 0, None
             if not go_on or self.closing or worker.parked:
@@ -280,86 +272,12 @@ class Lablets:
         return Result(min(waits) if waits else None)
 
     def _facts(self, lablet: Lablet, worker: Worker) -> Facts:
-        ctx, now, pod = self._ctx, self._ctx.now(), lablet.pod
-        claim = worker.claims.claims.get(lablet.uid)
-        refusal = None
-        if claim is None and pod is not None and pod.metadata.deletion_timestamp is None and not pod.terminal:
-            refusal = self._refusal(pod, worker)
-        if refusal is not None:
+        facts = self._finder.of(lablet, worker)
+        if facts.refusal is not None:
             self._refused.add(lablet.uid)
         else:
             self._refused.discard(lablet.uid)
-        presence: Presence = Presence.UNKNOWN
-        nodes: tuple[NodeFact, ...] = ()
-        if claim is not None and claim.lab_id:
-            presence, nodes = worker.look(claim.lab_id, lablet.acted_at)
-            if lablet.absent:
-                presence, nodes = Presence.ABSENT, ()
-            elif presence is Presence.UNKNOWN and lablet.assumed is not None:
-                presence, nodes = Presence.PRESENT, lablet.assumed
-            if claim.started > claim.ready_at and not lablet.starting_since:
-                lablet.starting_since = now - max(0, ctx.now_unix - claim.started)
-        inputs, delivery = NOTHING, NO_DELIVERY
-        if pod is not None:
-            inputs = inputs_of(pod.metadata)
-        if claim is not None:
-            delivery = self._sessions.delivery(claim, inputs, archive_failed=lablet.archive_failed)
-        if pod is not None and pod.spec.active_deadline_seconds is not None and not lablet.deadline_at:
-            lablet.deadline_at = self._deadline(pod, lablet)
-        return Facts(
-            pod=pod,
-            claim=claim,
-            claim_saved=worker.claims.saved(lablet.uid),
-            gone_confirmed=lablet.gone_confirmed,
-            refusal=refusal,
-            searched=lablet.searched,
-            presence=presence,
-            nodes=nodes,
-            observed_at=worker.nodes_at,
-            silent=worker.silent,
-            starting_since=lablet.starting_since,
-            retry_at=lablet.retry_at,
-            ready_since=lablet.ready_since,
-            deadline_at=lablet.deadline_at,
-            start_sent_at=lablet.start_sent_at,
-            stop_sent_at=lablet.stop_sent_at,
-            delete_sent=lablet.delete_sent,
-            extracted=lablet.extracted or worker.labs.immediate,
-            inputs=inputs,
-            delivery=delivery,
-            now_unix=ctx.now_unix,
-        )
-
-    def _deadline(self, pod: Pod, lablet: Lablet) -> float:
-        if pod.status.start_time is None:
-            age_s = self._ctx.now() - lablet.met_at
-        else:
-            age_s = self._ctx.wall() - datetime.fromisoformat(pod.status.start_time).timestamp()
-        return self._ctx.now() - max(0.0, age_s) + (pod.spec.active_deadline_seconds or 0)
-
-    def _refusal(self, pod: Pod, worker: Worker) -> InputError | None:
-        try:
-            content = intent.resolve(pod, self._definitions, environment=worker.spec.environment)
-            if worker.claims.fault is not None:
-                return worker.claims.fault
-            if worker.capacity is None:
-                return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
-        except InputError as refusal:
-            return refusal
-        taken = Resources()
-        for digest, count in worker.claims.digests.items():
-            if count and (other := self._contents.get(digest)) is not None:
-                taken = taken.plus(other.need.times(count))
-        full = intent.shortage(
-            content.need, taken, worker.capacity, lablets=len(worker.claims.claims), pods=worker.pods
-        )
-        if full is not None and any(self._is_leaving(uid) for uid in worker.claims.claims):
-            return InputError("WaitingForRelease", "the lab of an earlier lablet is being removed from the worker")
-        return full
-
-    def _is_leaving(self, uid: str) -> bool:
-        lablet = self.items.get(uid)
-        return lablet is not None and (lablet.killing or lablet.pod is None)
+        return facts
 
     def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
         """Take over what a decision says about the row and the times, and tell about it."""
@@ -368,6 +286,7 @@ class Lablets:
             session, before = decision.claim.session, facts.claim.session if facts.claim is not None else None
             if session is not None and before is None:
                 lablet.unasked = session.key
+                self._sessions.took(decision.claim, session, facts.delivery)
             if not decision.claim.lab_id:
                 lablet.absent, lablet.assumed = False, None
         if decision.retry_at is not None:
@@ -488,19 +407,3 @@ def _with_fault(report: Report | None, fault: InputError | None) -> Report | Non
     if report is None or fault is None or report.waiting is None or report.waiting[0] != "AllocatingPorts":
         return report
     return msgspec.structs.replace(report, waiting=(fault.reason, fault.message))
-
-
-def _fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
-    """Name what failed, in a word that the docs explain."""
-    if step in _DELIVERY:
-        away = isinstance(error, Unavailable)
-        if step is Step.GRADE:
-            return "GraderUnavailable" if away else "GraderRefused", error.message
-        return "LDSUnavailable" if away else "LDSRefused", error.message
-    if isinstance(error, Unauthorized):
-        return "CredentialsInvalid", error.message
-    if isinstance(error, Unavailable):
-        return "WorkerUnreachable" if not error.status else "WorkerError", error.message
-    if isinstance(error, Invalid):
-        return {Step.IMPORT: "ImportRefused", Step.START: "StartRefused"}.get(step, "WorkerError"), error.message
-    return "WorkerError", error.message

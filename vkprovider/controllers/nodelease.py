@@ -1,5 +1,6 @@
 """The Leases of nodes on the API server: read, taken, renewed, released, each time with the version that was read."""
 
+import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -7,7 +8,15 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import KnownLease, Lease, Metadata, shared
+from vkprovider.api.objects import (
+    KnownLease,
+    KnownLeaseMetadata,
+    KnownLeaseSpec,
+    Lease,
+    Metadata,
+    share_nothings,
+    shared,
+)
 from vkprovider.controllers.context import Context
 from vkprovider.domain import lease as leases
 from vkprovider.kube.client import Guard
@@ -35,7 +44,7 @@ class NodeLeases:
             KnownLease,
             name="node-leases",
             label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
-            slim=shared,
+            slim=_sharing,
         )
 
     def known(self, worker: str) -> KnownLease | None:
@@ -60,7 +69,7 @@ class NodeLeases:
                 f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
                 "CMLWorker, or delete that node",
             )
-        return lease
+        return shared(lease)
 
     async def write(self, worker: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
         """Write a worker's Lease; None if somebody else has written it since.
@@ -100,7 +109,7 @@ class NodeLeases:
                 answer = await kube.replace(f"{_PATH}/{name}", raw, urgent=True, guard=self._may_act)
         except (Conflict, NotFound):
             return None
-        return shared(_slim(_decoder.decode(answer)))
+        return _slim(_decoder.decode(answer), old)
 
 
 def epoch_of(lease: Lease | KnownLease) -> int:
@@ -113,10 +122,26 @@ def owner_uid_of(lease: Lease) -> str:
     return next((owner.uid for owner in lease.metadata.owner_references), "")
 
 
-def _slim(lease: Lease) -> Lease:
-    """Keep of our own Lease what its next renewal needs."""
-    meta = lease.metadata
-    mine = Metadata(
-        meta.name, uid=meta.uid, resource_version=meta.resource_version, owner_references=meta.owner_references
+def _sharing(lease: KnownLease) -> KnownLease:
+    """Have Leases share their words: hundreds of them name the same few replicas. Spelled out, for it runs often."""
+    meta, spec, word = lease.metadata, lease.spec, sys.intern
+    return KnownLease(
+        KnownLeaseMetadata(word(meta.name), word(meta.namespace), word(meta.uid), meta.resource_version),
+        KnownLeaseSpec(word(spec.holder_identity) if spec.holder_identity else None, spec.lease_transitions),
     )
-    return msgspec.structs.replace(lease, metadata=mine)
+
+
+def _slim(lease: Lease, old: Lease | None) -> Lease:
+    """Keep of our own Lease what its next renewal needs, in the words of the one that it replaces."""
+    meta, known = lease.metadata, old.metadata if old is not None else None
+    if known is None or known.owner_references != meta.owner_references:
+        known = shared(meta)
+    metadata = Metadata(
+        known.name,
+        uid=known.uid,
+        resource_version=meta.resource_version,
+        owner_references=known.owner_references,
+    )
+    share_nothings(metadata)
+    holder = sys.intern(lease.spec.holder_identity) if lease.spec.holder_identity else None
+    return Lease(metadata, msgspec.structs.replace(lease.spec, holder_identity=holder))

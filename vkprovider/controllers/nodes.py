@@ -4,16 +4,17 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import CustomResource, Metadata, Node, shared
+from vkprovider.api.objects import CustomResource, Metadata, Node, share_nothings, shared
 from vkprovider.cml.stats import WorkerUsage
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.workerstatus import WorkerStatusWriter
 from vkprovider.domain import node as nodes
 from vkprovider.domain.node import Health, Stats, View, down
 from vkprovider.domain.podstatus import iso
@@ -28,10 +29,6 @@ _log: Final = structlog.get_logger(__name__)
 _NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
 _RESOLVE_EVERY_S: Final = 60.0
-_LASTING: Final = frozenset({"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"})
-"""What is told of a worker that is Ready all the same."""
-_COUNTS_EVERY_S: Final = 10.0
-"""How often mere counts may be written."""
 
 _decoder: Final = msgspec.json.Decoder(Node)
 _encode: Final = msgspec.json.encode
@@ -40,16 +37,13 @@ _encode: Final = msgspec.json.encode
 def slim(node: Node) -> Node:
     """Give as much of a Node as whoever does not act for it needs: that it is there."""
     seen = node.metadata
-    return Node(Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version))
-
-
-def ref_of(resource: CustomResource, kind: str) -> ObjectRef:
-    """Make the reference for Events about a custom resource."""
-    return ObjectRef(names.API_VERSION, kind, "", resource.metadata.name, resource.metadata.uid)
+    metadata = Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version)
+    share_nothings(metadata)
+    return Node(metadata)
 
 
 class NodeWriter:
-    """Writes Nodes and the statuses of CMLWorkers."""
+    """Writes Nodes, and has the statuses of their CMLWorkers written."""
 
     def __init__(
         self, ctx: Context, known: Callable[[str], Node | None], need: Callable[[str], Resources | None]
@@ -66,8 +60,7 @@ class NodeWriter:
         self._known = known
         self._read_nodes: dict[str, Node] = {}
         self._addresses: dict[str, tuple[str, float]] = {}
-        self._written_at: dict[str, float] = {}
-        self._warned: set[tuple[str, str, str]] = set()
+        self._status = WorkerStatusWriter(ctx)
 
     # --------------------------------------------------------------------------------------------- writing
 
@@ -82,13 +75,12 @@ class NodeWriter:
         view = await self._view(resource, worker)
         await self._write_node(view, worker.guard)
         await self._mark_in_use(resource, worker)
-        if view.health.ready:  # a fault that comes back is told again
-            uid = resource.metadata.uid
-            self._warned = {key for key in self._warned if key[0] != uid or key[1] in _LASTING}
+        if view.health.ready:
+            self._status.recovered(resource.metadata.uid)
         if not view.ip:
             note = f"address {nodes.address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
-            self._warn(resource, "AddressUnresolved", note)
-        await self._write_status(
+            self._status.warn(resource, "AddressUnresolved", note)
+        await self._status.write(
             resource,
             view.health if resource.metadata.deletion_timestamp is None else _in_use(worker),
             {
@@ -102,21 +94,11 @@ class NodeWriter:
             ports_open=worker.ports_open,
         )
         if worker.ports_open is not None and worker.ports_open[0] == "False":
-            self._warn(resource, *worker.ports_open[1:])
+            self._status.warn(resource, *worker.ports_open[1:])
         for lab_id, title in worker.finder.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
-            self._warn(resource, "UnclaimedLab", note)
+            self._status.warn(resource, "UnclaimedLab", note)
         return False
-
-    def _warn(self, resource: CustomResource, reason: str, note: str) -> None:
-        """Emit a Warning about a CMLWorker once, however often it is found to be true."""
-        key = (resource.metadata.uid, reason, note)
-        if key in self._warned:
-            return
-        self._warned.add(key)
-        said = _ready_of(resource)
-        if (said.get("reason"), said.get("message")) != (reason, note):  # an earlier replica told it
-            self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", reason, note)
 
     async def abandon(self, resource: CustomResource) -> bool:
         """Let a deleted CMLWorker go that cannot even be opened, if that was asked for; True if it was."""
@@ -124,7 +106,7 @@ class NodeWriter:
             return False
         claims = names.claims_name(resource.metadata.name)
         note = f"labs of this installation may be left on it; their claims were in ConfigMap {claims}"
-        self._warn(resource, "Abandoned", note)
+        self._status.warn(resource, "Abandoned", note)
         await self._let_go(resource)
         return True
 
@@ -132,7 +114,7 @@ class NodeWriter:
         """Remove the Node of a deleted CMLWorker, and let the CMLWorker go."""
         name = resource.metadata.name
         await self.remove(name)
-        self._warned = {key for key in self._warned if key[0] != resource.metadata.uid}
+        self._status.forget(resource.metadata.uid)
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
         if finalizers != resource.metadata.finalizers:
             with contextlib.suppress(NotFound):
@@ -144,8 +126,8 @@ class NodeWriter:
         """Say on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
         health = down(fault.reason, fault.message)
         status = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
-        await self._write_status(resource, health, status)
-        self._warn(resource, fault.reason, fault.message)
+        await self._status.write(resource, health, status)
+        self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))
         if node is None or not nodes.ours(node, self._ctx.installation) or fault.reason == "NodeConflict":
             return
@@ -299,52 +281,6 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
 
-    async def _write_status(
-        self,
-        resource: CustomResource,
-        health: Health,
-        known: dict[str, Any],
-        guard: Guard | None = None,
-        *,
-        ports_open: tuple[str, str, str] | None = None,
-    ) -> None:
-        conditions = [
-            self._condition(resource, "Ready", "True" if health.ready else "False", health.reason, health.message)
-        ]
-        if ports_open is not None:
-            conditions.append(self._condition(resource, "PortsOpen", *ports_open))
-        elif said := _condition_of(resource, "PortsOpen"):
-            conditions.append(said)
-        wanted = {
-            "conditions": conditions,
-            "observedGeneration": resource.metadata.generation,
-            **known,
-        }
-        status = resource.status
-        different = {key for key, value in wanted.items() if status.get(key) != value}
-        written_at = self._written_at.get(resource.metadata.name, -1e9)
-        if not different or (different == {"labs"} and self._ctx.now() - written_at < _COUNTS_EVERY_S):
-            return
-        self._written_at[resource.metadata.name] = self._ctx.now()
-        path = f"{_WORKERS}/{resource.metadata.name}/status"
-        try:
-            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}), guard=guard)
-        except NotFound:
-            return
-
-    def _condition(
-        self, resource: CustomResource, type_: str, status: str, reason: str, message: str
-    ) -> dict[str, Any]:
-        old = _condition_of(resource, type_)
-        changed = old.get("lastTransitionTime") if old.get("status") == status else None
-        return {
-            "type": type_,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": changed or iso(self._ctx.now_unix),
-        }
-
     async def _mark_in_use(self, resource: CustomResource, worker: "Worker") -> None:
         """Hold the CMLWorker by a finalizer as long as it has claims."""
         finalizers = resource.metadata.finalizers
@@ -390,14 +326,6 @@ class NodeWriter:
             await self._ctx.kube.delete(f"{_NODES}/{node.metadata.name}", uid=node.metadata.uid)
         except (NotFound, Conflict):
             return
-
-
-def _ready_of(resource: CustomResource) -> dict[str, Any]:
-    return _condition_of(resource, "Ready")
-
-
-def _condition_of(resource: CustomResource, type_: str) -> dict[str, Any]:
-    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == type_), {})
 
 
 def _in_use(worker: "Worker") -> Health:

@@ -52,7 +52,7 @@ class Ownership:
         self._ctx = ctx
         self._membership = membership
         self._workers = workers
-        self._node_renew_s = leases.NODE_LEASE_SECONDS / 2.5
+        self._node_renew_s = leases.NODE_LEASE_SECONDS / 2.35
         self._held: dict[str, Lease] = {}
         self._renewed_at: dict[str, float] = {}
         self._free_since: dict[str, float] = {}

@@ -11,8 +11,7 @@ from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers import sources
-from vkprovider.controllers.context import Context
-from vkprovider.controllers.nodes import ref_of
+from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.packages import Packages, Want
 from vkprovider.controllers.versions import Versions
 from vkprovider.domain import content as contents

@@ -5,8 +5,6 @@ names deployment and client key before a session is asked for, so that a crash l
 """
 
 import asyncio
-import base64
-import binascii
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -16,12 +14,12 @@ import msgspec
 import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
-from vkprovider.api.objects import ConfigMap
+from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.credentials import read_secret
 from vkprovider.controllers.inbox import Inbox
+from vkprovider.controllers.straysessions import StraySessions
 from vkprovider.controllers.workers import Worker
-from vkprovider.domain import claims as rows
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
@@ -33,24 +31,9 @@ from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
-from vkprovider.lds.spi import OWNER, LabSessionInfo, ResponseData
+from vkprovider.lds.spi import ResponseData
 
 _log: Final = structlog.get_logger(__name__)
-_SWEEP_S: Final = 30.0
-_STRAY_S: Final = 60
-"""For so long may a session be without a row that names it: the row may just be being written."""
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
-
-
-class _ConfigMaps(msgspec.Struct, frozen=True):
-    items: list[ConfigMap] = []
-
-
-_secret: Final = msgspec.json.Decoder(_Secret)
-_config_maps: Final = msgspec.json.Decoder(_ConfigMaps)
 
 
 class Sessions:
@@ -87,8 +70,9 @@ class Sessions:
         self._contents = contents
         self._workers = workers
         self._inbox = inbox
-        self._leads = leads
-        self._elsewhere: Counter[str] = Counter()
+        self._strays: StraySessions | None = None
+        if deployments is not None:
+            self._strays = StraySessions(ctx, deployments, inbox, mine=self._mine, leads=leads)
 
     # --------------------------------------------------------------------------------------------- facts
 
@@ -107,7 +91,7 @@ class Sessions:
                 return Delivery(wanted=True, refusal=refusal, grader=grades)
             except OutsideError as error:
                 return Delivery(wanted=True, refusal=InputError("LDSUnavailable", error.message), grader=grades)
-            return Delivery(wanted=True, deployment=choice.deployment.id, grader=grades)
+            return Delivery(wanted=True, deployment=choice.deployment.id, warning=choice.warning, grader=grades)
         said = self._inbox.of(session.id) if session.id else None
         return Delivery(
             wanted=True,
@@ -117,13 +101,20 @@ class Sessions:
             archive_failed=archive_failed,
         )
 
+    def took(self, claim: Claim, session: Session, delivery: Delivery) -> None:
+        """Note that a row now names a session of the deployment that was chosen."""
+        if self._deployments is not None:
+            affinity = self._terms(claim).affinity
+            self._deployments.took(session.deployment, affinity=affinity, warning=delivery.warning)
+
     def _terms(self, claim: Claim) -> Terms:
         definition = self._definitions.get(claim.definition)
         return definition.terms if definition is not None else NO_TERMS
 
     def _load(self) -> Counter[str]:
         """Count live sessions by deployment: ours by our rows, those of other replicas as the LDS last told them."""
-        return Counter(session.deployment for session in self._mine()) + self._elsewhere
+        mine = Counter(session.deployment for session in self._mine())
+        return mine + self._strays.elsewhere if self._strays is not None else mine
 
     def _mine(self) -> list[Session]:
         return [
@@ -202,18 +193,13 @@ class Sessions:
         return devices_for(content.topology, claim.ports, host, secret, every_access=every)
 
     async def _read_secret(self, name: str) -> dict[str, str]:
-        where = f"Secret {self._ctx.namespace}/{name}"
+        keys = "username and password, or DEVICE.username and so on"
+        data = await read_secret(self._ctx, name, reason="DeviceSecretInvalid", keys=keys)
         try:
-            raw = await self._ctx.kube.get(f"/api/v1/namespaces/{self._ctx.namespace}/secrets/{name}")
-            data = _secret.decode(raw).data
-            return {key: base64.b64decode(value).decode() for key, value in data.items()}
-        except NotFound:
-            text = f"{where} does not exist; create it with keys username and password, or DEVICE.username and so on"
-        except Forbidden as error:
-            text = f"{where} cannot be read: {error.message}"
-        except (binascii.Error, UnicodeDecodeError):
-            text = f"{where} holds what is no text"
-        raise InputError("DeviceSecretInvalid", text)
+            return {key: value.decode() for key, value in data.items()}
+        except UnicodeDecodeError:
+            where = f"Secret {self._ctx.namespace}/{name}"
+            raise InputError("DeviceSecretInvalid", f"{where} holds what is no text") from None
 
     async def archive(self, worker: Worker, claim: Claim) -> str:
         """Archive the session of a row; one that was never made is none.
@@ -285,7 +271,7 @@ class Sessions:
                 session=about,
                 failures=left.faults if left is not None else {},
                 responses=list(left.responses or []) if left is not None else [],
-                grading=getattr(content, "files", {}).get("grade.xml") if content is not None else None,
+                grading=content.files.get("grade.xml") if content is not None else None,
             )
         )
 
@@ -300,107 +286,11 @@ class Sessions:
             raise InputError("LDSDeploymentUnknown", "no Lab Delivery System is configured")
         return await self._deployments.client(deployment).get_login_url(session)
 
-    # --------------------------------------------------------------------------------------------- strays
-
     async def run(self) -> None:
-        """Count the sessions of other replicas, and archive those that no row names, until cancelled."""
-        if self._deployments is None:
+        """Follow the deployments, and look for sessions that no lablet has, until cancelled."""
+        if self._deployments is None or self._strays is None:
             await asyncio.Event().wait()
             return
-        watching = asyncio.create_task(self._deployments.watch(), name="lds-deployments")
-        try:
-            while True:
-                await asyncio.sleep(_SWEEP_S * (0.5 + self._ctx.dice()))
-                await self._sweep(self._deployments)
-        finally:
-            watching.cancel()
-
-    async def _sweep(self, deployments: Deployments) -> None:
-        mark = names.mark(self._ctx.installation)
-        for deployment in deployments.deployments:
-            client = deployments.client(deployment.id)
-            try:
-                live = await client.list_sessions(owner=mark)
-            except Lacking:
-                continue
-            except OutsideError as error:
-                _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
-                continue
-            mine = {name for session in self._mine() for name in (session.id, session.key)}
-            self._elsewhere[deployment.id] = sum(mine.isdisjoint({info.id, info.client_key}) for info in live)
-            if self._leads():
-                await self._archive_strays(client, live)
-        if self._leads():
-            await self._archive_heard(deployments)
-
-    async def _archive_strays(self, client: LdsClient, live: tuple[LabSessionInfo, ...]) -> None:
-        """Archive sessions of ours that no row names; nothing while a row cannot be read."""
-        before = datetime.now(UTC).timestamp() - _STRAY_S
-        old = [info for info in live if info.created_at is not None and info.created_at.timestamp() < before]
-        if not old:
-            return
-        try:
-            known = await self._known()
-            for info in old:
-                if info.id not in known and (info.client_key or "") not in known:
-                    await client.archive_session(info.id)
-                    _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
-        except (InputError, OutsideError) as error:
-            _log.warning("sessions without a lablet are not looked for", error=str(error))
-
-    async def _archive_heard(self, deployments: Deployments) -> None:
-        """Archive sessions that were heard of and that no row names, where the LDS cannot tell whose they are.
-
-        Such a session was made by a create whose answer was lost: its user has, or had, another one by a row of ours.
-        """
-        strays = self._inbox.strays(_STRAY_S)
-        if not strays:
-            return
-        try:
-            rows_of_all = await self._all_claims()
-            known = _named(rows_of_all)
-            users = {c.session.username for c in rows_of_all if c.session is not None}
-            for stray in strays:
-                if stray.session in known:
-                    continue
-                for deployment in deployments.deployments:
-                    client = deployments.client(deployment.id)
-                    try:
-                        info = await client.get_session_info(stray.session)
-                    except NotFound:
-                        continue
-                    ours = info.owner == names.mark(self._ctx.installation)
-                    unsigned = OWNER not in (await client.info()).extensions
-                    if not info.archived and (ours or (unsigned and info.username in users)):
-                        await client.archive_session(info.id)
-                        _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
-        except (InputError, OutsideError) as error:
-            _log.warning("sessions that were heard of are not looked for", error=str(error))
-
-    async def _known(self) -> set[str]:
-        return _named(await self._all_claims())
-
-    async def _all_claims(self) -> list[Claim]:
-        """Read the rows of every worker, whoever owns it.
-
-        Raises:
-            InputError: Some cannot be read: nobody knows which sessions they name.
-            OutsideError: The API server does not tell.
-        """
-        path = f"/api/v1/namespaces/{self._ctx.namespace}/configmaps"
-        selector = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}"}
-        found: list[Claim] = []
-        for config_map in _config_maps.decode(await self._ctx.kube.get(path, selector)).items:
-            worker = config_map.metadata.name.removesuffix(names.claims_name(""))
-            stored = rows.read(config_map, worker=worker, installation=self._ctx.installation)
-            found += stored.claims.values()
-        return found
-
-
-def _named(claims: list[Claim]) -> set[str]:
-    """Give the ids and client keys of all sessions that rows name."""
-    named = set()
-    for claim in claims:
-        if claim.session is not None and not claim.session.archived:
-            named |= {claim.session.id, claim.session.key}
-    return named - {""}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._deployments.watch(), name="lds-deployments")
+            group.create_task(self._strays.run(), name="lds-strays")

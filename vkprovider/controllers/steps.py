@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,8 +26,10 @@ from vkprovider.domain.facts import Facts, Step
 from vkprovider.domain.inputs import inputs_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.ports import udp_names
+from vkprovider.domain.stepfault import fault_of
 from vkprovider.lds.errors import may_have_happened
 
+T = TypeVar("T")
 _LEARNERS: Final = (
     names.ANNOTATION_USERNAME,
     names.ANNOTATION_TIMESLOT_START,
@@ -35,7 +37,6 @@ _LEARNERS: Final = (
     names.ANNOTATION_DESIRED_STATE,
 )
 """What is taken off a Pod when its learner's time is over."""
-
 
 _COLLECT_TRIES: Final = 5
 """How often the learner's responses are asked for before the end goes on without them."""
@@ -202,14 +203,14 @@ class Steps:
             except OutsideError:
                 if lablet.failures < _COLLECT_TRIES:
                     raise  # else what the devices hold is kept without them
-        left = await self._keeper.keep(worker, claim, facts.nodes, responses=responses, username=facts.inputs.username)
+        keeping = self._keeper.keep(worker, claim, facts.nodes, responses=responses, username=facts.inputs.username)
+        left = await _stored(keeping)
         lablet.extracted = True
         if step is Step.COLLECT:
             lacking = ", ".join(sorted(left.faults))
             note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
             self._teller.emit(lablet, "Normal", "Collected", note)
-            current = worker.claims.claims.get(lablet.uid, claim)
-            worker.claims.put(msgspec.structs.replace(current, collected=self._ctx.now_unix))
+            worker.claims.put(msgspec.structs.replace(worker.claims.now(claim), collected=self._ctx.now_unix))
         return True
 
     async def _deliver(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
@@ -218,7 +219,7 @@ class Steps:
         if step is Step.PROVISION:
             content = self._content_of(claim)
             ready = await self._provision(lablet, worker, claim, content)
-            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), session=ready)
+            changed = msgspec.structs.replace(worker.claims.now(claim), session=ready)
             where = f"{ready.login_url or ready.base_url} (LDS deployment {ready.deployment})"
             self._teller.emit(lablet, "Normal", "SessionReady", f"{ready.username} can log in at {where}")
         elif step is Step.ARCHIVE:
@@ -226,15 +227,15 @@ class Steps:
             left = await self._sessions.archive(worker, claim)
             lablet.archive_failed = False
             archived = msgspec.structs.replace(session, archived=self._ctx.now_unix)
-            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), session=archived)
+            changed = msgspec.structs.replace(worker.claims.now(claim), session=archived)
             if left:
                 self._teller.emit(lablet, "Warning", "LDSDeploymentUnknown", left)
             elif session.id:
                 note = f"the session of {session.username} is archived"
                 self._teller.emit(lablet, "Normal", "SessionArchived", note)
         else:
-            verdict = await self._sessions.grade(claim, await self._keeper.find(claim.pod_uid))
-            changed = msgspec.structs.replace(worker.claims.claims.get(lablet.uid, claim), verdict=verdict)
+            verdict = await self._sessions.grade(claim, await _stored(self._keeper.find(claim.pod_uid)))
+            changed = msgspec.structs.replace(worker.claims.now(claim), verdict=verdict)
             passed = "passed" if verdict.passed else "not passed"
             self._teller.emit(lablet, "Normal", "Graded", f"{passed}, {verdict.message}")
         worker.claims.put(changed, lazy=not (changed.closing or changed.outcome))  # an end waits for its row
@@ -329,3 +330,11 @@ class Steps:
     def _set_lab(self, worker: Worker, lablet: Lablet, lab_id: str) -> None:
         claim = worker.claims.claims[lablet.uid]
         worker.claims.put(msgspec.structs.replace(claim, lab_id=lab_id), lazy=True)
+
+
+async def _stored(asking: Awaitable[T]) -> T:
+    """Ask the API server in a step that asks others too, and have its faults called its own."""
+    try:
+        return await asking
+    except OutsideError as error:
+        raise InputError(*fault_of(Step.EXTRACT, error)) from error

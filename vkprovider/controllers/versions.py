@@ -8,15 +8,13 @@ from typing import Final
 import msgspec
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
+from vkprovider.controllers import allclaims
 from vkprovider.controllers.context import Context
-from vkprovider.domain import claims as claim_rules
 from vkprovider.domain import content as contents
 from vkprovider.domain import package as packages
-from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.package import Package
 from vkprovider.domain.podstatus import iso
@@ -28,12 +26,7 @@ _DROP_AFTER_S: Final = 60.0
 """How long a version stays after no new pod may name it: a replica may just be writing a claim on it."""
 
 
-class _ConfigMaps(msgspec.Struct, frozen=True):
-    items: list[ConfigMap] = []
-
-
 _config_map: Final = msgspec.json.Decoder(ConfigMap)
-_config_maps: Final = msgspec.json.Decoder(_ConfigMaps)
 
 
 class Versions:
@@ -183,7 +176,7 @@ class Versions:
         if not due:
             return max(0.0, min(since.values()) + _DROP_AFTER_S - now)
         try:
-            used = {claim.digest for claim in await self.all_claims()}
+            used = {claim.digest for claim in await allclaims.of_all(self._ctx)}
         except InputError as error:
             _log.warning("nothing is dropped", error=str(error))
             return _DROP_AFTER_S
@@ -195,17 +188,3 @@ class Versions:
             self.contents.pop(content.digest, None)
             self._dropped_at.pop(content.digest, None)
         return _DROP_AFTER_S
-
-    async def all_claims(self) -> list[Claim]:
-        """Read the claims of every worker, whoever owns it.
-
-        Raises:
-            InputError: One of them cannot be read: nothing may be dropped.
-        """
-        selector = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}"}
-        raw = await self._ctx.kube.get(self._path, selector)
-        found: list[Claim] = []
-        for config_map in _config_maps.decode(raw).items:
-            worker = config_map.metadata.name.removesuffix(names.claims_name(""))
-            found += claim_rules.read(config_map, worker=worker, installation=self._ctx.installation).claims.values()
-        return found

@@ -23,20 +23,19 @@ from vkprovider.api.errors import (
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
-from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Labs
-from vkprovider.cml.stats import WorkerStats, open_worker_stats
+from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claimstore import ClaimStore
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.credentials import reader
 from vkprovider.controllers.labfinder import LabFinder
 from vkprovider.controllers.nodes import NodeWriter
+from vkprovider.controllers.opening import open_stats, open_worker
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.domain.facts import Presence
 from vkprovider.domain.node import Health, Stats, check_version, down, up
 from vkprovider.domain.resources import Resources
 from vkprovider.domain.shard import Duty
-from vkprovider.kube.client import Guard, user_agent
+from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -55,6 +54,7 @@ class Worker:
     """What this replica knows of one worker whose node it owns.
 
     Attributes:
+        asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
         labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
         silent: Why the worker does not answer; "" while it does.
         awaited: Somebody waits for the next observation.
@@ -65,6 +65,7 @@ class Worker:
     """
 
     name: str
+    asked: object
     spec: CMLWorkerSpec
     claims: ClaimStore
     labs: Labs
@@ -198,8 +199,7 @@ class Workers:
                 await self._nodes.find(name)
                 if not await self._ownership.acquire(name, resource.metadata.uid):
                     return Result(_TAKE_AGAIN_S)
-            spec = parse_worker_spec(resource.spec)
-            worker = await self._open(name, resource, spec)
+            worker = await self._open(name, resource)
         except Fenced:
             return Result(_TAKE_AGAIN_S)
         except InputError as fault:
@@ -270,23 +270,20 @@ class Workers:
             before, worker.silent = worker.silent, f"worker {name}: {fault.reason}: {fault.message}"
             self._tell(worker, worker.nodes, everybody=worker.silent != before, awaited=False)
 
-    async def _open(self, name: str, resource: CustomResource, spec: CMLWorkerSpec) -> Worker:
+    async def _open(self, name: str, resource: CustomResource) -> Worker:
         worker = self.items.get(name)
+        if worker is not None and worker.asked == resource.packed_spec:
+            return worker
+        spec = parse_worker_spec(resource.spec)
         if worker is not None and worker.spec == spec:
+            worker.asked = resource.packed_spec
             return worker
         ctx = self._ctx
         guard = self._ownership.guard(name)
-        credentials = reader(ctx, spec)
-        verify, bundle = not spec.tls.insecure_skip_verify, spec.tls.ca_bundle
-        labs = open_labs(
-            spec.url, credentials, verify=verify, ca_bundle=bundle, guard=guard, user_agent=user_agent(ctx.replica)
-        )
-        stats = (
-            open_worker_stats(spec.url, credentials, verify=verify, ca_bundle=bundle) if spec.stats == "On" else None
-        )
+        labs, stats = open_worker(ctx, spec, guard), open_stats(ctx, spec)
         if worker is not None:  # changed: keep what is known of its lablets
             await self._close(worker)
-            worker.spec, worker.labs, worker.stats = spec, labs, stats
+            worker.asked, worker.spec, worker.labs, worker.stats = resource.packed_spec, spec, labs, stats
             worker.finder = LabFinder(ctx, name, labs)
             worker.version_at = worker.usage_at = worker.labs_at = worker.nodes_at = -1e9
             worker.usage = None
@@ -305,7 +302,7 @@ class Workers:
             await labs.close()
             raise
         labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(name, spec, claims, labs, LabFinder(ctx, name, labs), guard, stats)
+        worker = Worker(name, resource.packed_spec, spec, claims, labs, LabFinder(ctx, name, labs), guard, stats)
         self.items[name] = worker
         self.met(worker)
         return worker

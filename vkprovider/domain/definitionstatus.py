@@ -8,6 +8,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.objects import CustomResource
 from vkprovider.domain import content as contents
 from vkprovider.domain import refresh
+from vkprovider.domain.conditions import become, conditions_of
 from vkprovider.domain.content import Content
 from vkprovider.domain.podstatus import iso
 from vkprovider.domain.refresh import Outcome
@@ -35,7 +36,7 @@ class Turn:
 
 def condition(resource: CustomResource, kind: str) -> Mapping[str, Any]:
     """Give a condition of the status; empty if there is none."""
-    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == kind), {})
+    return conditions_of(resource.status).get(kind, {})
 
 
 def is_ready(resource: CustomResource) -> bool:
@@ -76,10 +77,11 @@ def render(
         ready = ("True", "ContentReady", f"versions kept: {', '.join(c.version for c in kept)}")
     else:
         ready = ("False", "NoContent", "no content yet")
-    conditions = [_condition(resource, READY, *ready, now)]
+    before = conditions_of(resource.status)
+    conditions = [become(before, READY, *ready, now_unix=now)]
     refreshed = _refreshed(resource, turn)
     if refreshed is not None:
-        conditions.append(_condition(resource, refresh.CONDITION, *refreshed, now))
+        conditions.append(become(before, refresh.CONDITION, *refreshed, now_unix=now))
     wanted = {
         "conditions": conditions,
         "observedGeneration": resource.metadata.generation,
@@ -140,15 +142,3 @@ def _version(content: Content) -> dict[str, Any]:
     if content.stored_at:
         told["refreshedAt"] = content.stored_at
     return told
-
-
-def _condition(resource: CustomResource, kind: str, status: str, reason: str, message: str, now: int) -> dict[str, Any]:
-    old = condition(resource, kind)
-    changed = old.get("lastTransitionTime") if old.get("status") == status else None
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": changed or iso(now),
-    }

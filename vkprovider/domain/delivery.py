@@ -84,6 +84,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         wanted: An LDS is configured, and the definition wants a session.
         deployment: Where the next session would be created.
+        warning: Why that is not the deployment which the definition prefers.
         refusal: Why it can be created nowhere.
         started, ended: When the LDS said that the session started and ended (Unix seconds), 0 if it did not.
         grader: Somebody grades what was collected.
@@ -92,6 +93,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     wanted: bool = False
     deployment: str = ""
+    warning: str = ""
     refusal: InputError | None = None
     started: int = 0
     ended: int = 0

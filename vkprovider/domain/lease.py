@@ -118,7 +118,7 @@ def renew_time(last: str | None, now: datetime) -> str:
     if last is not None:
         with contextlib.suppress(ValueError, TypeError, OverflowError):  # no time, no zone, the end of time
             now = max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def body(

@@ -65,7 +65,7 @@ class Deployments:
         return self._health
 
     def choose(self, load: Mapping[str, int], *, affinity: str | None = None) -> Choice:
-        """Choose the deployment of a new session.
+        """Choose the deployment of a new session, without committing anybody to it; see `took`.
 
         The caller writes the choice down before it creates the session, and keeps to it until it knows that there is
         none: `errors.may_have_happened`.
@@ -78,7 +78,7 @@ class Deployments:
             InputError: `NoLDSDeployment`: none is enabled, or all of those are full.
             Throttled: All that are enabled and have room failed a moment ago.
         """
-        choice = deployments.choose(
+        return deployments.choose(
             self.deployments,
             load=load,
             health=self._health,
@@ -87,11 +87,13 @@ class Deployments:
             last=self._last,
             affinity=affinity,
         )
-        if choice.warning:
-            _log.warning("lds affinity not followed", why=choice.warning, deployment=choice.deployment.id)
-        if choice.warning or not affinity:
-            self._last = choice.deployment.id
-        return choice
+
+    def took(self, deployment: str, *, affinity: str | None = None, warning: str = "") -> None:
+        """Note that a choice was followed: the next one goes on from there, unless it was the affinity's."""
+        if warning:
+            _log.warning("lds affinity not followed", why=warning, deployment=deployment)
+        if warning or not affinity:
+            self._last = deployment
 
     def client(self, deployment: str) -> LdsClient:
         """Give the client of a deployment, enabled or not; `guarded` of it takes a guard.

@@ -1,8 +1,6 @@
 """Who may be thought gone, and what an answer is worth that news have overtaken; against a server over loopback."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,12 +17,6 @@ from vkprovider.kube.events import EventRecorder
 
 GONE_S = 10.0
 """Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""
-KUBECONFIG = """
-current-context: here
-contexts: [{name: here, context: {cluster: here, user: nobody}}]
-clusters: [{name: here, cluster: {server: "%s"}}]
-users: [{name: nobody, user: {}}]
-"""
 
 
 class Clock:
@@ -43,24 +35,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    server = await ApiServer().start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def membership(server: ApiServer, clock: Clock, tmp_path: Path) -> AsyncIterator[Membership]:
-    path = tmp_path / "kubeconfig"
-    path.write_text(KUBECONFIG % server.url)
-    kube = await KubeClient.connect(kubeconfig=str(path))
+def membership(kube: KubeClient, clock: Clock) -> Membership:
     events = EventRecorder(kube, component="vkprovider", instance="me")
     ctx = Context(kube=kube, events=events, installation="i", replica="me", namespace="n", now=clock)
     membership = Membership(ctx)
     membership._listening_since = clock()
     membership._renew_began_at = 1e9  # it may act for as long as a test takes
-    yield membership
-    await kube.close()
+    return membership
 
 
 def member(replica: str, version: str) -> dict[str, Any]:

@@ -1,20 +1,12 @@
 """The inbox when the API server is no help, or the events are too many (C11)."""
 
-from typing import Any
-
 import msgspec
 import pytest
-from aiohttp import web
 
 from tests.component.kube.apiserver import ApiServer, refuse
-from vkprovider.api import names
-from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.inbox import Inbox
-from vkprovider.domain import claims
 from vkprovider.domain import inbox as rules
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Session
 from vkprovider.domain.inbox import Outcome, SessionEvent, SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
@@ -69,42 +61,9 @@ async def test_others_who_never_stop_writing_do_not_hold_us(server: ApiServer, i
     assert len(server.seen) <= 10
 
 
-def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any]:
-    """Make the claims of a worker, whose lablets have these sessions."""
-    rows = {
-        f"uid-{session}": Claim(
-            f"uid-{session}", "a", "p", "d", "u", "1", "x", session=Session("l", "k", "ann", id=session)
-        )
-        for session in sessions
-    }
-    data, _ = claims.write(claims.Stored(rows), worker=worker, installation="i")
-    metadata = {
-        "name": names.claims_name(worker),
-        "namespace": "n",
-        "annotations": {names.ANNOTATION_INSTALLATION: installation},
-    }
-    return {"metadata": metadata, "data": data}
-
-
-def stored(server: ApiServer, *stores: dict[str, Any]) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        assert request.query["labelSelector"] == "vkprovider.io/component=claims"
-        return web.json_response({"items": list(stores)})
-
-    server.next(answer, when="GET")
-
-
-async def test_what_no_claim_names_is_told_from_what_no_pod_reports(server: ApiServer, inbox: Inbox) -> None:
-    """Who takes the report off a Pod must not have its learner's session archived."""
-    for number in range(4):
+async def test_strays_are_sessions_that_nobody_reports(inbox: Inbox) -> None:
+    for number in range(3):
         inbox.rows[f"s-{number}"] = SessionEvents(f"s-{number}", "x", NOW - 100, NOW)
-    inbox.claimed = lambda session: session == "s-3"
-    stored(server, store("w1", "s-0"), store("w2", "s-1", "s-9"))
-    assert [row.session for row in await inbox.unclaimed(60)] == ["s-2"]
-    assert await inbox.unclaimed(101) == []
-    stored(server, store("w1", "s-0"), store("w2", "s-1", installation="other"))
-    with pytest.raises(InputError, match="ClaimStoreInvalid"):
-        await inbox.unclaimed(60)
-    server.next(refuse(503, "not now"), when="GET")
-    with pytest.raises(Unavailable):
-        await inbox.unclaimed(60)
+    inbox.claimed = lambda session: session == "s-2"
+    assert [row.session for row in inbox.strays(60)] == ["s-0", "s-1"]
+    assert inbox.strays(101) == []

@@ -66,8 +66,15 @@ async def open_(file: File) -> AsyncIterator[Open]:
         await each.close()
 
 
+def choose(deployments: Deployments, load: dict[str, int], affinity: str | None = None) -> str:
+    """Choose one, and follow that choice."""
+    choice = deployments.choose(load, affinity=affinity)
+    deployments.took(choice.deployment.id, affinity=affinity, warning=choice.warning)
+    return choice.deployment.id
+
+
 def chosen(deployments: Deployments, turns: int = 1, **load: int) -> list[str]:
-    return [deployments.choose(load).deployment.id for _ in range(turns)]
+    return [choose(deployments, load) for _ in range(turns)]
 
 
 async def test_turns(file: File, open_: Open) -> None:
@@ -75,11 +82,18 @@ async def test_turns(file: File, open_: Open) -> None:
     file.write({"id": "a"}, {"id": "b"}, {"id": "off", "enabled": False})
     deployments = open_()
     assert chosen(deployments) == ["a"]
-    assert deployments.choose({}, affinity="b").deployment.id == "b"
+    assert choose(deployments, {}, affinity="b") == "b"
     with capture_logs() as logs:
-        assert deployments.choose({}, affinity="off").deployment.id == "b"
+        assert choose(deployments, {}, affinity="off") == "b"
     assert [line["why"] for line in logs] == ["LDS deployment off of lds.affinity is disabled"]
     assert chosen(deployments, turns=3) == ["a", "b", "a"]
+
+
+async def test_who_only_looks_takes_nobodys_turn(file: File, open_: Open) -> None:
+    file.write({"id": "a"}, {"id": "b"})
+    deployments = open_()
+    assert {deployments.choose({}).deployment.id for _ in range(3)} == {"a"}
+    assert chosen(deployments, turns=2) == ["a", "b"]
 
 
 async def test_strategy(file: File, open_: Open) -> None:

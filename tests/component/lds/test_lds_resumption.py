@@ -243,6 +243,7 @@ class Replica:
             except Throttled as error:
                 await asyncio.sleep(error.after_s)
                 continue
+            self.deployments.took(chosen)
             with suppress(Full):
                 await self.keep_to(chosen, key)
 

@@ -1,8 +1,6 @@
 """Reads the cluster, asks the workers, and hands what was seen to the checks."""
 
 import asyncio
-import base64
-import binascii
 import time
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,7 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass
+from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass, Secret
 from vkprovider.app.doctor import lablets, setup, workers
 from vkprovider.app.doctor.asking import ask
 from vkprovider.app.doctor.findings import Finding, Level, Report, note, unchecked
@@ -32,10 +30,6 @@ _MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: Metadata
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
 
 
 class Doctor:
@@ -221,7 +215,7 @@ class Doctor:
         if spec.credentials_secret_name:
             path = f"/api/v1/namespaces/{self._namespace}/secrets/{spec.credentials_secret_name}"
             try:
-                data = msgspec.json.decode(await self._kube.get(path), type=_Secret).data
+                data = msgspec.json.decode(await self._kube.get(path), type=Secret).data
             except NotFound:
                 pass
             except OutsideError as error:
@@ -254,10 +248,10 @@ class Doctor:
         self._found += lablets.check_pods(ours, datetime.now(UTC))
 
 
-def _credentials(data: dict[str, str]) -> Credentials | None:
+def _credentials(data: dict[str, bytes]) -> Credentials | None:
     try:
-        username, password = (base64.b64decode(data[key]).decode() for key in workers.KEYS)
-    except (KeyError, binascii.Error, UnicodeDecodeError):
+        username, password = (data[key].decode() for key in workers.KEYS)
+    except (KeyError, UnicodeDecodeError):
         return None
     return Credentials(username, password) if username and password else None
 

@@ -1,0 +1,82 @@
+"""The claims of workers as the API server has them: all of them, or an error."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.component.kube.apiserver import ApiServer, refuse
+from vkprovider.api import names
+from vkprovider.api.errors import InputError, Unavailable
+from vkprovider.controllers import allclaims
+from vkprovider.controllers.context import Context
+from vkprovider.domain import claims
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.delivery import Session
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+
+
+@pytest.fixture
+def ctx(kube: KubeClient) -> Context:
+    return Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
+
+
+def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any]:
+    """Make the claims of a worker, whose lablets have these sessions."""
+    rows = {
+        f"uid-{session}": Claim(
+            f"uid-{session}", "a", "p", "d", "u", "1", "x", session=Session("l", "k", "ann", id=session)
+        )
+        for session in sessions
+    }
+    data, _ = claims.write(claims.Stored(rows), worker=worker, installation="i")
+    metadata = {
+        "name": names.claims_name(worker),
+        "namespace": "n",
+        "annotations": {names.ANNOTATION_INSTALLATION: installation},
+    }
+    return {"metadata": metadata, "data": data}
+
+
+def stored(server: ApiServer, *stores: dict[str, Any]) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.query["labelSelector"] == "vkprovider.io/component=claims"
+        return web.json_response({"items": list(stores)})
+
+    server.next(answer, when="GET")
+
+
+def sessions(found: list[Claim]) -> list[str]:
+    return [claim.session.id for claim in found if claim.session is not None]
+
+
+async def test_of_every_worker(server: ApiServer, ctx: Context) -> None:
+    stored(server, store("w1", "s-0"), store("w2", "s-1", "s-9"))
+    assert sessions(await allclaims.of_all(ctx)) == ["s-0", "s-1", "s-9"]
+
+
+async def test_one_store_that_cannot_be_read_is_an_error(server: ApiServer, ctx: Context) -> None:
+    """It may name any session: none may be taken for a stray then."""
+    stored(server, store("w1", "s-0"), store("w2", "s-1", installation="other"))
+    with pytest.raises(InputError, match="ClaimStoreInvalid"):
+        await allclaims.of_all(ctx)
+
+
+async def test_an_api_server_that_is_no_help_is_an_error(server: ApiServer, ctx: Context) -> None:
+    server.next(refuse(503, "not now"), when="GET", times=2)
+    with pytest.raises(Unavailable):
+        await allclaims.of_all(ctx)
+    with pytest.raises(Unavailable):
+        await allclaims.of_worker(ctx, "w1")
+
+
+async def test_of_one_worker(server: ApiServer, ctx: Context) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.path == "/api/v1/namespaces/n/configmaps/" + names.claims_name("w2")
+        return web.json_response(store("w2", "s-1"))
+
+    server.next(answer, when="GET")
+    assert sessions(list((await allclaims.of_worker(ctx, "w2")).values())) == ["s-1"]
+    server.next(refuse(404, "not found"), when="GET")
+    assert await allclaims.of_worker(ctx, "w3") == {}

@@ -1,0 +1,138 @@
+"""Sessions that no row names: archived by the replica that leads, never on doubt; against the simulated LDS."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.component.kube.apiserver import ApiServer, refuse
+from tests.support.lds_simulator import FORM, TOKEN
+from vkprovider.api import names
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.inbox import Inbox
+from vkprovider.controllers.straysessions import StraySessions
+from vkprovider.domain import claims
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.delivery import Session
+from vkprovider.domain.inbox import SessionEvents
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+from vkprovider.lds.config import Source
+from vkprovider.lds.deployments import Deployments
+from vkprovider.sim.lds.server import LdsSimulator
+from vkprovider.sim.lds.settings import LdsSettings
+
+HOUR_S = 3600
+
+
+class World:
+    """One deployment, one replica that looks after strays, and the rows of everybody."""
+
+    def __init__(self, simulator: LdsSimulator, server: ApiServer, kube: KubeClient, *, leads: bool = True) -> None:
+        self.simulator = simulator
+        self.server = server
+        self.deployments = Deployments(Source("/nowhere", url=simulator.url, token=TOKEN))
+        ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
+        self.inbox = Inbox(ctx, lambda: leads)
+        self.mine: list[Session] = []
+        self.strays = StraySessions(ctx, self.deployments, self.inbox, mine=lambda: self.mine, leads=lambda: leads)
+
+    async def make(self, key: str, *, owner: str = names.mark("i"), old: bool = True, username: str = "ann") -> str:
+        now = datetime.now(UTC)
+        client = self.deployments.client("default")
+        made = await client.create_session_with_part(
+            username, now, now + timedelta(hours=1), FORM, client_key=key, owner=owner
+        )
+        if old:
+            self.simulator.world.sessions[made.id].created_unix_s -= HOUR_S
+        return made.id
+
+    def rows(self, *sessions: Session, installation: str = "i") -> None:
+        """Have the next question after all claims answered."""
+        named = {s.key: Claim(s.key, "a", "p", "d", "u", "1", "x", session=s) for s in sessions}
+        data, _ = claims.write(claims.Stored(named), worker="w1", installation="i")
+        annotations = {names.ANNOTATION_INSTALLATION: installation}
+        item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
+
+        async def answer(_: web.Request) -> web.Response:
+            return web.json_response({"items": [item]})
+
+        self.server.next(answer, when="GET")
+
+    @property
+    def live(self) -> set[str]:
+        return {s.id for s in self.simulator.world.sessions.values() if not s.archived}
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[LdsSimulator]:
+    async with LdsSimulator(LdsSettings(token=TOKEN)) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+async def world(simulator: LdsSimulator, server: ApiServer, kube: KubeClient) -> AsyncIterator[World]:
+    world = World(simulator, server, kube)
+    yield world
+    await world.deployments.close()
+
+
+def session(key: str, **known: Any) -> Session:
+    return Session("default", key, "ann", **known)
+
+
+async def test_only_what_no_row_names_is_archived(world: World) -> None:
+    by_id, by_key, stray = [await world.make(f"pod-{number}", username=f"u{number}") for number in range(3)]
+    young = await world.make("pod-3", old=False, username="u3")
+    others = await world.make("pod-4", owner=names.mark("another"), username="u4")
+    world.rows(session("another-key", id=by_id), session("pod-1"))
+    await world.strays.sweep()
+    assert world.live == {by_id, by_key, young, others}
+    assert stray not in world.live
+
+
+@pytest.mark.parametrize("doubt", ["foreign", "refused"])
+async def test_nothing_is_archived_on_doubt(world: World, doubt: str) -> None:
+    made = await world.make("pod-0")
+    if doubt == "foreign":
+        world.rows(installation="another")
+    else:
+        world.server.next(refuse(503, "not now"), when="GET")
+    await world.strays.sweep()
+    assert world.live == {made}
+    world.rows()
+    await world.strays.sweep()
+    assert world.live == set(), "the next sweep, which knows, finds it"
+
+
+async def test_who_does_not_lead_counts_and_archives_nothing(
+    simulator: LdsSimulator, server: ApiServer, kube: KubeClient
+) -> None:
+    world = World(simulator, server, kube, leads=False)
+    mine, other = await world.make("pod-0", username="u0"), await world.make("pod-1", username="u1")
+    world.mine = [session("pod-0", id=mine)]
+    await world.strays.sweep()
+    assert world.strays.elsewhere == {"default": 1}
+    assert world.live == {mine, other}
+    assert server.seen == []
+    await world.deployments.close()
+
+
+async def test_one_that_was_only_heard_of_is_archived_where_nobody_can_tell_whose_it_is(
+    server: ApiServer, kube: KubeClient
+) -> None:
+    """Without extensions a create whose answer was lost leaves a session that is known by its events alone."""
+    bare = LdsSettings(token=TOKEN, client_keys=False, owners=False)
+    async with LdsSimulator(bare) as simulator:
+        world = World(simulator, server, kube)
+        now = datetime.now(UTC)
+        lost, stranger = await world.make("k-1", username="ann"), await world.make("k-2", username="eve")
+        heard = int(now.timestamp()) - HOUR_S
+        for each in (lost, stranger):
+            world.inbox.rows[each] = SessionEvents(each, simulator.url, heard, started=heard)
+        world.rows(session("pod-0", id="the-next-one"))
+        await world.strays.sweep()
+        assert world.live == {stranger}
+        await world.deployments.close()

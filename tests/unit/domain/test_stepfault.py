@@ -1,0 +1,31 @@
+"""What a step that failed is called on the Pod."""
+
+import pytest
+
+from vkprovider.api.errors import Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
+from vkprovider.domain.facts import Step
+from vkprovider.domain.stepfault import fault_of
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "reason"),
+    [
+        (Step.IMPORT, Unavailable("w"), "WorkerUnreachable"),
+        (Step.IMPORT, TlsFailed("w"), "WorkerError"),
+        (Step.START, Unavailable("w", status=502), "WorkerError"),
+        (Step.STOP, Unauthorized("w", status=403), "CredentialsInvalid"),
+        (Step.IMPORT, Invalid("w", status=400), "ImportRefused"),
+        (Step.START, Invalid("w", status=400), "StartRefused"),
+        (Step.WIPE, Invalid("w", status=400), "WorkerError"),
+        (Step.PROVISION, Unavailable("l"), "LDSUnavailable"),
+        (Step.COLLECT, Unavailable("l", status=503), "LDSUnavailable"),
+        (Step.ARCHIVE, Unauthorized("l", status=401), "LDSRefused"),
+        (Step.DELETE_POD, Unavailable("a", status=503), "ApiUnavailable"),
+        (Step.EXTRACT, Unauthorized("a", status=401), "ApiRefused"),
+        (Step.CLEAR_LEARNER, Invalid("a", status=422), "ApiRefused"),
+        (Step.GRADE, Unavailable("g"), "GraderUnavailable"),
+        (Step.GRADE, Invalid("g", status=400), "GraderRefused"),
+    ],
+)
+def test_reason(step: Step, error: OutsideError, reason: str) -> None:
+    assert fault_of(step, error) == (reason, error.message)
