@@ -48,9 +48,9 @@ generate: $(STAMP) ## Write CRDs, reference pages and install.yaml anew from the
 	$(BIN)/python -m vkprovider.cli.generated
 	$(BIN)/python -m vkprovider.cli.rendered
 
-faults: $(STAMP) ## The long fault scenarios; ONLY=name runs those whose name contains it
+faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
-	@$(PYTEST) tests/faults -v $(ONLY_K)
+	@$(PYTEST) tests/faults -v -rP $(ONLY_K)
 
 bench: $(STAMP) ## The benchmarks; ONLY=name runs one
 	@sh .ci/setup go

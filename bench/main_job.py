@@ -6,12 +6,10 @@ by the simulator; the first answer of the simulator that shows the lab converged
 
 import asyncio
 import json
-import time
 from pathlib import Path
 
 from bench.figures import Figures, percentile
-from bench.outside import Watcher, audited, cpu_s, resident_peak_mb
-from bench.throughput import deployment, prepare
+from bench.updown import prepare, up_and_down
 from vkprovider.sandbox import Sandbox
 
 LABLETS = 200
@@ -44,33 +42,15 @@ async def run() -> Figures:
 
 
 async def _measure(sandbox: Sandbox) -> Figures:
-    assert sandbox.audit_log is not None
-    pid = sandbox.process("provider-1").pid
-    assert pid is not None
-    audit_from, cpu_from = sandbox.audit_log.stat().st_size, cpu_s(pid)
-    watcher = Watcher(sandbox.kubeconfig)
-    watching = asyncio.create_task(watcher.run())
-    try:
-        created = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(LABLETS))
-        await watcher.until("ready", LABLETS, 300)
-        await asyncio.sleep(5.0)
-        scaled = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
-        await watcher.until("gone", LABLETS, 300)
-        await asyncio.sleep(3.0)
-    finally:
-        watching.cancel()
+    seen = await up_and_down(sandbox, LABLETS)
     imports, converged = _simulator_times(sandbox)
-    lives = watcher.lives
-    assert len(lives) == LABLETS, f"{len(lives)} pods were seen"
+    lives, writes = seen.lives, seen.writes
     assert set(imports) == set(converged) == set(lives), "a lablet was not imported or not seen converged"
     to_import = [1000 * (imports[uid] - life.bound) for uid, life in lives.items()]
     to_ready = [1000 * (life.ready - converged[uid]) for uid, life in lives.items()]
-    writes = audited(sandbox.audit_log, audit_from)
     return {
-        "create to all Ready": (max(life.ready for life in lives.values()) - created, "s"),
-        "scale to 0 to all gone": (max(life.gone for life in lives.values()) - scaled, "s"),
+        "create to all Ready": (seen.ready_s, "s"),
+        "scale to 0 to all gone": (seen.gone_s, "s"),
         "bound to import p50": (percentile(to_import, 0.5), "ms"),
         "bound to import p99": (percentile(to_import, 0.99), "ms"),
         "converged to Ready p50": (percentile(to_ready, 0.5), "ms"),
@@ -81,8 +61,8 @@ async def _measure(sandbox: Sandbox) -> Figures:
         "claim writes per lablet": (writes["claims"] / LABLETS, "writes"),
         "other writes": (float(writes["other"] + writes["leases"]), "writes"),
         "refused writes": (float(writes["failed"]), "writes"),
-        "provider CPU": (cpu_s(pid) - cpu_from, "s"),
-        "provider resident": (resident_peak_mb(pid), "MB"),
+        "provider CPU": (seen.cpu_s, "s"),
+        "provider resident": (seen.resident_mb, "MB"),
     }
 
 

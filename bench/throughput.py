@@ -4,11 +4,9 @@ Three runs on one sandbox, the median of each figure. Times are those of a watch
 """
 
 import asyncio
-import json
-import time
 
 from bench.figures import Figures, median_of, percentile
-from bench.outside import Watcher, audited, cpu_s, resident_peak_mb
+from bench.updown import prepare, up_and_down
 from vkprovider.sandbox import Sandbox
 
 PODS = 1000
@@ -46,76 +44,20 @@ async def run() -> Figures:
         await asyncio.to_thread(sandbox.down)
 
 
-def prepare(sandbox: Sandbox, topology: str, *, name: str = "bench") -> None:
-    """Make a definition, and wait until pods can name it."""
-    definition = {
-        "apiVersion": "vkprovider.io/v1alpha1",
-        "kind": "LabletDefinition",
-        "metadata": {"name": name},
-        "spec": {"version": "1", "source": {"inline": topology}},
-    }
-    sandbox.kubectl("apply", "-f", "-", input=json.dumps(definition))
-    sandbox.kubectl("wait", "--for=condition=Ready", f"labletdefinition/{name}", "--timeout=30s")
-
-
-def deployment(replicas: int, *, name: str = "bench") -> str:
-    """Make a Deployment of lablets."""
-    labels = {"app": name}
-    pod = {
-        "runtimeClassName": name,
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 30,
-        "containers": [{"name": "lab", "image": f"{name}:1"}],
-    }
-    return json.dumps(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": pod},
-            },
-        }
-    )
-
-
 async def _one(sandbox: Sandbox) -> Figures:
-    assert sandbox.audit_log is not None
-    pid = sandbox.process("provider-1").pid
-    assert pid is not None
-    audit_from, cpu_from = sandbox.audit_log.stat().st_size, cpu_s(pid)
-    watcher = Watcher(sandbox.kubeconfig)
-    watching = asyncio.create_task(watcher.run())
-    try:
-        created = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(PODS))
-        await watcher.until("ready", PODS, 180)
-        await asyncio.sleep(2.0)  # what is written late counts too
-        scaled = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
-        await watcher.until("gone", PODS, 180)
-        await asyncio.sleep(3.0)
-    finally:
-        watching.cancel()
-    lives = watcher.lives.values()
-    assert len(lives) == PODS, f"{len(lives)} pods were seen"
-    bound_s = max(life.bound for life in lives) - created
-    ready_s = max(life.ready for life in lives) - created
-    gone_s = max(life.gone for life in lives) - scaled
-    waits = [life.running - life.bound for life in lives]
-    writes = audited(sandbox.audit_log, audit_from)
+    seen = await up_and_down(sandbox, PODS)
+    waits = [life.running - life.bound for life in seen.lives.values()]
+    writes = seen.writes
     return {
-        "create to all bound": (bound_s, "s"),
-        "create to all Ready": (ready_s, "s"),
-        "all Ready / all bound": (ready_s / bound_s, "ratio"),
+        "create to all bound": (seen.bound_s, "s"),
+        "create to all Ready": (seen.ready_s, "s"),
+        "all Ready / all bound": (seen.ready_s / seen.bound_s, "ratio"),
         "bound to Running p50": (percentile(waits, 0.5), "s"),
         "bound to Running p99": (percentile(waits, 0.99), "s"),
-        "scale to 0 to all gone": (gone_s, "s"),
-        "all gone / all Ready": (gone_s / ready_s, "ratio"),
-        "provider CPU, up and down": (cpu_s(pid) - cpu_from, "s"),
-        "provider resident": (resident_peak_mb(pid), "MB"),
+        "scale to 0 to all gone": (seen.gone_s, "s"),
+        "all gone / all Ready": (seen.gone_s / seen.ready_s, "ratio"),
+        "provider CPU, up and down": (seen.cpu_s, "s"),
+        "provider resident": (seen.resident_mb, "MB"),
         "status and delete writes per pod": ((writes["pods/status"] + writes["delete pods"]) / PODS, "writes"),
         "claim writes per pod": (writes["claims"] / PODS, "writes"),
         "events per pod": (writes["events"] / PODS, "writes"),
