@@ -52,7 +52,8 @@ def test_silence_is_told_and_forgotten(cluster: Cluster, namespace: str, mode: s
     node = until(lambda: unready(cluster.node(silent)), 30, "the node stays Ready")
     assert condition(node, "Ready")["reason"] == "WorkerUnreachable"
     assert ("no response" if mode == "hold" else "refused") in condition(node, "Ready")["message"]
-    assert condition(cluster.cmlworker(silent), "Ready")["reason"] == "WorkerUnreachable"
+    told_worker = until(lambda: unready(cluster.cmlworker(silent)), 10, "the CMLWorker stays Ready")
+    assert condition(told_worker, "Ready")["reason"] == "WorkerUnreachable"
     there = until(lambda: unready(cluster.pod(namespace, "there")), 10)
     assert there["status"]["phase"] == "Running"
     assert condition(there, "Ready")["reason"] == "WorkerUnreachable"
@@ -150,7 +151,7 @@ def test_capacity_comes_from_cml_and_foreign_labs_are_taken_off(cluster: Cluster
     told = condition(until(lambda: unready(extra.node), 10), "Ready")
     assert told["reason"] == "CapacityUnknown"
     assert "labNodes" in told["message"]
-    assert condition(cluster.get(extra.path), "Ready")["reason"] == "CapacityUnknown"
+    until(lambda: condition(cluster.get(extra.path), "Ready")["reason"] == "CapacityUnknown", 10)
     cluster.patch(extra.path, {"spec": {"capacity": {"cpu": 8, "memory": "8Gi", "labNodes": 10, "labs": 3}}})
     extra.wait_ready()
     assert amounts("allocatable").items() >= {"cpu": "8", "memory": "8Gi", "pods": "3"}.items()

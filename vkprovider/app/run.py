@@ -20,6 +20,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass, shared
+from vkprovider.api.podsharing import PodSharing
 from vkprovider.app import memory
 from vkprovider.app.health import Page
 from vkprovider.app.settings import Settings
@@ -89,6 +90,7 @@ class Replica:
             field_selector="spec.nodeName!=",
             keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
             sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
+            slim=PodSharing(),
         )
         self.stored: Informer[ConfigMap] = Informer(
             kube,

@@ -104,7 +104,7 @@ def render(
     containers = None if report.silent else tuple(_container(c, report, claim, devices) for c in pod.spec.containers)
     annotations = [(names.ANNOTATION_STATE, str(report.state))]
     if claim is not None:
-        annotations.append((names.ANNOTATION_CONTENT, f"{claim.version}@sha256:{claim.digest}"))
+        annotations.append(_content_of(claim.version, claim.digest))
         if claim.lab_id:
             annotations.append((names.ANNOTATION_LAB_ID, claim.lab_id))
         if extras.port_mappings:
@@ -118,6 +118,11 @@ def render(
     return Status(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
 
 
+@lru_cache(maxsize=256)
+def _content_of(version: str, digest: str) -> tuple[str, str]:
+    return names.ANNOTATION_CONTENT, f"{version}@sha256:{digest}"
+
+
 def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[ConditionKey, ...]:
     if report.silent:
         why = ("WorkerUnreachable", report.silent)
@@ -126,18 +131,33 @@ def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[Co
         reason = "PodCompleted" if report.phase == "Succeeded" else "PodFailed"
     else:
         reason = report.waiting[0] if report.waiting else ""
-    ready = "True" if report.ready else "False"
-    imported = claim is not None and claim.lab_id != ""
+    imported = "True" if claim is not None and claim.lab_id else "False"
     booted = bool(report.nodes) and all(node.state == labs.BOOTED for node in report.nodes)
-    converged = report.ready or (booted and report.terminal is None)
+    converged = "True" if report.ready or (booted and report.terminal is None) else "False"
+    sessions = _session_conditions(claim) if claim is not None and claim.sessions else ()
+    return _usual_conditions(
+        "True" if report.ready else "False", reason, imported, converged, extras.ports_open, sessions
+    )
+
+
+@lru_cache(maxsize=256)
+def _usual_conditions(
+    ready: str,
+    reason: str,
+    imported: str,
+    converged: str,
+    ports_open: tuple[str, str, str] | None,
+    sessions: tuple[ConditionKey, ...],
+) -> tuple[ConditionKey, ...]:
+    """Write the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
     return (
         ("Initialized", "True", "", ""),
         ("ContainersReady", ready, reason, ""),
         ("Ready", ready, reason, ""),
-        (names.CONDITION_LAB_IMPORTED, "True" if imported else "False", "", ""),
-        (names.CONDITION_LAB_CONVERGED, "True" if converged else "False", "", ""),
-        *(((names.CONDITION_PORTS_OPEN, *extras.ports_open),) if extras.ports_open is not None else ()),
-        *(_session_conditions(claim) if claim is not None and claim.sessions else ()),
+        (names.CONDITION_LAB_IMPORTED, imported, "", ""),
+        (names.CONDITION_LAB_CONVERGED, converged, "", ""),
+        *(((names.CONDITION_PORTS_OPEN, *ports_open),) if ports_open is not None else ()),
+        *sessions,
     )
 
 

@@ -19,6 +19,10 @@ class ProtocolError(Exception):
     """The other side does not speak HTTP/1.1."""
 
 
+class SilentError(OSError):
+    """Nothing came for as long as something should have."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """One connection, with one request on it at a time.
 
@@ -48,6 +52,9 @@ class Connection(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[None] | None = None
         self._awaited: Literal["head", "some", "all"] = "all"
         self._paused = False
+        self._silence_s_max = 0.0
+        self._heard_at_s = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -60,6 +67,9 @@ class Connection(asyncio.BufferedProtocol):
         self._chunked = self._trailer = False
         self._left_bytes = 0  # of the body, or of the chunk; _EVERYTHING: until the connection ends
         self._lasting = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     @property
     def usable(self) -> bool:
@@ -105,6 +115,31 @@ class Connection(asyncio.BufferedProtocol):
         if not self._parts and not self.complete:
             await self._wait("some")
         return self._take()
+
+    def limit_silence(self, silence_s_max: float) -> None:
+        """From now on have `piece` raise `SilentError` when nothing has come for so long; for this answer only.
+
+        One timer for the whole answer, for a stream brings thousands of pieces.
+        """
+        self._silence_s_max = silence_s_max
+        self._heard_at_s = asyncio.get_running_loop().time()
+        self._listen(silence_s_max)
+
+    def _listen(self, for_s: float) -> None:
+        self._alarm = asyncio.get_running_loop().call_later(for_s, self._judge_silence)
+
+    def _judge_silence(self) -> None:
+        if self.complete or self.closed:
+            return
+        left_s = self._heard_at_s + self._silence_s_max - asyncio.get_running_loop().time()
+        if self._paused:  # it is we who do not listen
+            left_s = self._silence_s_max
+        if left_s > 0:
+            self._listen(left_s)
+            return
+        self._error = SilentError(f"nothing heard for {self._silence_s_max:g} s")
+        self.close()
+        self._wake()
 
     def close(self) -> None:
         """Close without ceremony; what has not come will not come."""
@@ -157,6 +192,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in a piece of the answer."""
+        if self._alarm is not None:
+            self._heard_at_s = asyncio.get_running_loop().time()
         self._take_in(bytes(self._buffer[:nbytes]))
 
     def _take_in(self, data: bytes) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
 from vkprovider.kube import answers, auth
-from vkprovider.kube.http import Connection, ProtocolError
+from vkprovider.kube.http import Connection, ProtocolError, SilentError
 from vkprovider.kube.pool import Pool
 
 _REFUSED: Final = 400
@@ -85,9 +85,9 @@ class Transport:
         rest: list[bytes] = []
         try:
             opened()
+            connection.limit_silence(inactivity_s)
             while True:
-                async with asyncio.timeout(inactivity_s) as deadline:
-                    data = await connection.piece()
+                data = await connection.piece()
                 if not data:
                     return
                 if b"\n" not in data:
@@ -100,9 +100,9 @@ class Transport:
                 if tail := lines.pop():
                     rest.append(tail)
                 yield lines
+        except SilentError:
+            raise self._silent(what, inactivity_s) from None
         except (OSError, ProtocolError):
-            if deadline.expired():
-                raise self._silent(what, inactivity_s) from None
             return  # a stream that was open and is cut has ended, however it was cut
         finally:
             self._pool.release(connection)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.kube.http import Connection, ProtocolError
+from vkprovider.kube.http import Connection, ProtocolError, SilentError
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -191,3 +191,40 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
         await waiter
     arrive(connection, chunked(b"a"))
     assert body_of(connection) == b"a"
+
+
+@pytest.mark.looptime
+async def test_a_silent_stream_ends_with_an_error_of_its_own() -> None:
+    connection = fed(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+    connection.limit_silence(10)
+    await asyncio.sleep(8)
+    arrive(connection, b"1\r\na\r\n")
+    assert await connection.piece() == b"a"
+    began_s = asyncio.get_running_loop().time()
+    with pytest.raises(SilentError, match="10 s"):
+        await connection.piece()
+    assert asyncio.get_running_loop().time() - began_s == pytest.approx(10)
+
+
+@pytest.mark.looptime
+async def test_silence_is_not_ours_while_we_do_not_read() -> None:
+    connection = fed(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+    connection.limit_silence(10)
+    connection._paused = True
+    await asyncio.sleep(100)
+    assert await connection.piece() == b"a"
+    connection._paused = False
+    with pytest.raises(SilentError):
+        await asyncio.wait_for(connection.piece(), 25)
+
+
+@pytest.mark.looptime
+async def test_the_limit_of_one_answer_is_none_of_the_next() -> None:
+    connection = fed(chunked())
+    connection.limit_silence(10)
+    await asyncio.sleep(5)
+    connection.send(b"")
+    waiter = asyncio.ensure_future(connection.body())
+    await asyncio.sleep(60)
+    arrive(connection, chunked(b"late"))
+    assert await waiter == b"late"
