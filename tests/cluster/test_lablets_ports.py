@@ -102,9 +102,14 @@ def test_a_worker_takes_as_many_lablets_as_its_ports_allow(cluster: Cluster, nam
     cluster.define(definition("ported", SIX, version="1.0"))
     cluster.apply(deployment("ported", "ported", 50), namespace=namespace)
     until(lambda: sum(map(is_ready, cluster.pods(namespace))) == 30, 60, "thirty lablets run")
-    waiting = [pod for pod in cluster.pods(namespace) if not pod["spec"].get("nodeName")]
-    assert len(waiting) == 20
-    assert all("Insufficient vkprovider.io/ports" in condition(pod, "PodScheduled")["message"] for pod in waiting)
+
+    def others_wait() -> bool:
+        waiting = [pod for pod in cluster.pods(namespace) if not pod["spec"].get("nodeName")]
+        assert len(waiting) == 20
+        why = [condition(pod, "PodScheduled").get("message", "") for pod in waiting]
+        return all("Insufficient vkprovider.io/ports" in message for message in why)
+
+    until(others_wait, 10, "the scheduler says why they wait")
 
     running = [pod for pod in cluster.pods(namespace) if is_ready(pod)]
     for worker in cluster.workers:

@@ -60,7 +60,13 @@ class Cluster:
         for item in definitions:
             name = item["metadata"]["name"]
             self.delete_later("labletdefinition", name)
-            until(lambda name=name: self.get(f"/apis/node.k8s.io/v1/runtimeclasses/{name}"), 10, f"RuntimeClass {name}")  # type: ignore[misc]
+            until(lambda name=name: self._is_defined(name), 10, f"LabletDefinition {name} is ready")  # type: ignore[misc]
+
+    def _is_defined(self, name: str) -> bool:
+        """Tell whether a LabletDefinition has a RuntimeClass, and whether that is of what was applied last."""
+        found = self.get(f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{name}") or {}
+        is_seen = found.get("status", {}).get("observedGeneration") == found.get("metadata", {}).get("generation")
+        return is_seen and self.get(f"/apis/node.k8s.io/v1/runtimeclasses/{name}") is not None
 
     def delete_later(self, *what: str) -> None:
         """`kubectl delete` this at the end of the test, when the namespace of the test is empty."""
