@@ -8,7 +8,7 @@ import pytest
 from tests.support.cluster import Cluster, is_ready
 from tests.support.replicas import MEMBERS, Replicas, since_ready
 from tests.support.topologies import definition, pod_template
-from tests.support.waiting import until
+from tests.support.waiting import throughout, until
 from vkprovider.sandbox import Sandbox
 
 REPLICAS, WORKERS, LABLETS = 3, 6, 12
@@ -143,4 +143,24 @@ def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(
     assert cluster.sandbox.start(process).pid != first
     after = {node: (who, epoch + 1 if who == "steady" else epoch) for node, (who, epoch) in before.items()}
     until(lambda: replicas.epochs() == after, 15, "not all of its nodes, or not only these, were taken anew")
+    replicas.all_nodes_ready()
+
+
+def test_second_process_of_a_name_waits_until_the_first_has_ended(cluster: Cluster, replicas: Replicas) -> None:
+    """The same LABLET_CONTROLLER_INSTANCE_ID for all of a Deployment, or in two terminals."""
+    env = {"LABLET_CONTROLLER_INSTANCE_ID": "twin", "WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"}
+    first = replicas.add(REPLICAS + 2, env)
+    until(replicas.is_balanced, 30)
+    before = replicas.epochs()
+    assert replicas.nodes_of("twin")
+
+    second = replicas.add(REPLICAS + 3, env)
+    log = cluster.sandbox.layout.log(second)
+    until(lambda: "another process has the name of this replica" in log.read_text(), 20, "it says nothing")
+    throughout(lambda: replicas.epochs() == before, 15, every_s=1)
+    assert replicas.missing(second) == ["lease"]
+
+    cluster.sandbox.kill(first)
+    until(lambda: replicas.missing(second) == [], 20, "it does not take the name over")
+    until(replicas.is_balanced, 30)
     replicas.all_nodes_ready()

@@ -38,6 +38,11 @@ class Replicas:
         """
         return str(json.loads(self._page(process, "/health"))["instance_id"])
 
+    def missing(self, process: str) -> list[str]:
+        """Name what a process lacks to be ready."""
+        found: list[str] = json.loads(self._page(process, "/ready"))["missing"]
+        return found
+
     def metric(self, process: str, name: str) -> float:
         """Read a metric without labels from a process."""
         lines = self._page(process, "/metrics").decode().splitlines()

@@ -39,6 +39,7 @@ TAINT_ENV: Final = f"{GROUP}/env"
 
 # Annotations. Inputs are read, reports are only ever written.
 ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
+ANNOTATION_PROCESS: Final = f"{GROUP}/process"
 ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
 ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
 ANNOTATION_ABANDON: Final = f"{GROUP}/abandon"

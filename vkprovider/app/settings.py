@@ -31,7 +31,7 @@ class Settings(BaseModel):
     instance_id: str = Field(
         default_factory=default_replica,
         validation_alias="LABLET_CONTROLLER_INSTANCE_ID",
-        description="Name of this replica; unique among all. Generated if unset.",
+        description="Name of this replica; who finds it taken waits until that replica has ended. Generated if unset.",
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
     )
     lease_ttl_s: float = Field(

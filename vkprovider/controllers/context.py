@@ -56,6 +56,11 @@ class Tuning:
     kubelet_version: str = "v1.36.3-vkprovider"
 
 
+def default_replica() -> str:
+    """Name this process: host and process id, and four letters that no earlier process had."""
+    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
+
+
 @dataclass(slots=True)
 class Counters:
     """What is counted for /metrics; plain numbers, so that counting costs nothing."""
@@ -82,7 +87,8 @@ class Context:
 
     Attributes:
         installation: UID of the namespace kube-system; in every lab's notes.
-        replica: This process, unique.
+        replica: The name of this replica, unique among those that live; an earlier process may have had it.
+        process: This process, unique for ever.
         namespace: Where claims, content, Secrets and membership Leases live.
         content: Where content packages are; asked on request only.
         environment: Node definitions beyond the shipped ones are merged into `node_definitions`.
@@ -102,6 +108,7 @@ class Context:
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
+    process: str = field(default_factory=default_replica)
 
     @property
     def now_unix(self) -> int:
@@ -119,11 +126,6 @@ _written = msgspec.json.Decoder(_Written)
 def version_of(answer: bytes) -> str:
     """Read the resourceVersion of an object that was just written."""
     return _written.decode(answer).metadata.resource_version
-
-
-def default_replica() -> str:
-    """Name this process: host and process id, and four letters that no earlier process had."""
-    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
 
 
 def ref_of(resource: CustomResource, kind: str) -> ObjectRef:

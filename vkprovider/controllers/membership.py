@@ -7,9 +7,14 @@ counts only while the observer's own renewals went through: who was away itself 
 Before anything is taken from a silent replica its membership is *ended*, with the resourceVersion whose silence was
 observed: a conflict there means that it lives. A replica that cannot renew fences itself before anybody may think it
 dead: all three times derive from one setting.
+
+A Lease belongs to a process, not only to its replica's name. One that finds its name taken, by a container of its Pod
+that has crashed or by a replica that was given the same name, joins when that process has ended or has been silent for
+long enough; of two that live the first one stays.
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -53,6 +58,7 @@ class Membership:
         self._times = leases.times(ttl_s)
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
         self._lease: Lease | None = None
+        self._namesake = ""
         self._renew_began_at = -1e9
         self._listening_since = -1e9
         self._seen: dict[str, Seen] = {}
@@ -185,7 +191,10 @@ class Membership:
             old=self._lease,
             now=datetime.now(UTC),
             seconds=int(ctx.tuning.lease_ttl_s),
-            metadata={"labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER}},
+            metadata={
+                "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
+                "annotations": {names.ANNOTATION_PROCESS: ctx.process},
+            },
         )
         raw = msgspec.json.encode(body)
         path = f"{self._path}/{name}"
@@ -194,20 +203,61 @@ class Membership:
                 answer = await ctx.kube.create(self._path, raw, timeout_s=self._times.renew_s, urgent=True)
             else:
                 answer = await ctx.kube.replace(path, raw, timeout_s=self._times.renew_s, urgent=True)
-        except NotFound:  # somebody thought us gone: our nodes may be theirs, and we are nobody until we are back
-            self._lease, self._renew_began_at = None, -1e9
-            self.ended()
+        except NotFound:  # somebody thought us gone
+            self._lose()
             raise
         except Conflict:
-            self._lease = _decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True))
+            await self._meet(_decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True)))
             raise
-        self._lease = _decoder.decode(answer)
+        self._lease, self._namesake = _decoder.decode(answer), ""
+
+    def _lose(self) -> None:
+        """Note that our nodes may be somebody else's, and that we are nobody until we are back."""
+        self._lease, self._renew_began_at = None, -1e9
+        self.ended()
+
+    async def _meet(self, lease: Lease) -> None:
+        """Find out whose a Lease of our name is: ours, that of an earlier process, or of one that lives.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
+        if theirs == ctx.process:  # the answer to our last write was lost, or somebody has edited it
+            self._lease = lease
+            return
+        if self._lease is not None:
+            self._lose()
+        if leases.has_ended(theirs, ctx.process, runs=_runs):
+            self._lease = lease
+        elif not await self.end(ctx.replica) and self._namesake != theirs:
+            self._namesake = theirs
+            _log.error(
+                "another process has the name of this replica; joins when it has ended. Give each one its own "
+                "LABLET_CONTROLLER_INSTANCE_ID",
+                replica=ctx.replica,
+                process=theirs,
+            )
 
     async def leave(self) -> None:
         """End this replica's own membership, so that nobody waits for its silence."""
         if self._lease is None:
             return
         try:
-            await self._ctx.kube.delete(f"{self._path}/{MEMBER_PREFIX}{self._ctx.replica}", urgent=True)
+            await self._ctx.kube.delete(
+                f"{self._path}/{MEMBER_PREFIX}{self._ctx.replica}",
+                resource_version=self._lease.metadata.resource_version,
+                urgent=True,
+            )
         except OutsideError as error:
             _log.warning("cannot delete the replica's Lease", error=str(error))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's, or no process could have this id
+        return True
+    return True

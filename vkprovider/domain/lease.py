@@ -6,6 +6,7 @@ Wall-clock times in a Lease are written for people and for the stock node contro
 """
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -84,6 +85,25 @@ def heard(seen: Seen, now: float) -> Seen:
         now: The observer's clock.
     """
     return Seen(seen.resource_version, now)
+
+
+def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:
+    """Tell whether the process that a Lease of our name is of is certain to have ended.
+
+    It is if it ran on this host, as a container of this Pod did, and nobody has its process id any more but we. Of any
+    other one its silence has to tell.
+
+    Args:
+        theirs: Its name, `<host>-<process id>-<random>`, or "" if the Lease does not tell.
+        mine: The name of this process.
+        runs: Whether a process of this id runs on this host.
+
+    >>> has_ended("vkprovider-7d4-1-9c0e", "vkprovider-7d4-1-04f2", runs=lambda pid: True)
+    True
+    """
+    host, _, rest = theirs.rpartition("-")[0].rpartition("-")
+    my_host, _, my_rest = mine.rpartition("-")[0].rpartition("-")
+    return host == my_host and rest.isdigit() and (rest == my_rest or not runs(int(rest)))
 
 
 def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> Verdict:

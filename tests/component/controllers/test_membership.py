@@ -1,6 +1,7 @@
 """Who may be thought gone, and what an answer is worth that news have overtaken; against a server over loopback."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.component.kube.apiserver import ApiServer, refuse, status_body
+from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import KnownLease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.membership import MEMBER_PREFIX, Membership
@@ -99,6 +101,89 @@ async def test_memberships_of_the_dead_are_ended_and_no_others(
     clock.now += GONE_S / 2
     await membership.end_all_gone()
     assert [seen.path.rpartition("/")[2] for seen in server.seen] == [f"{MEMBER_PREFIX}dead"]
+
+
+def lease_of(process: str, version: str) -> dict[str, Any]:
+    """The Lease of the replica `me`, as some process wrote it."""
+    return {
+        "metadata": {
+            "name": MEMBER_PREFIX + "me",
+            "resourceVersion": version,
+            "annotations": {"vkprovider.io/process": process},
+        },
+        "spec": {"holderIdentity": "me"},
+    }
+
+
+def answering(document: dict[str, Any]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(document)
+
+    return answer
+
+
+TAKEN = refuse(409, "leases already exists")
+
+
+async def test_the_name_of_a_replica_that_lives_is_not_taken(
+    server: ApiServer, clock: Clock, membership: Membership
+) -> None:
+    """LABLET_CONTROLLER_INSTANCE_ID given twice: the second process never acts, the first one is not disturbed."""
+    for version in range(5):
+        server.next(TAKEN, when="POST")
+        server.next(answering(lease_of("elsewhere-1-aaaa", str(version))), when="GET")
+        hear(membership, "me", str(version))
+        with pytest.raises(Conflict):
+            await membership._renew()
+        clock.now += GONE_S / 2
+    assert {seen.method for seen in server.seen} == {"POST", "GET"}
+    assert membership.lease_age_s is None
+
+
+async def test_the_name_of_a_replica_that_is_silent_is_ended_like_any_other(
+    server: ApiServer, clock: Clock, membership: Membership
+) -> None:
+    hear(membership, "me", "7")
+    clock.now += GONE_S
+    server.next(TAKEN, when="POST")
+    server.next(answering(lease_of("elsewhere-1-aaaa", "7")), when="GET")
+    with pytest.raises(Conflict):
+        await membership._renew()
+    assert server.seen[-1].json["preconditions"] == {"resourceVersion": "7"}
+    server.next(answering(lease_of(membership._ctx.process, "9")), when="POST")
+    await membership._renew()
+    assert membership.lease_age_s is not None
+
+
+async def test_a_container_that_crashed_leaves_its_name_to_the_next(server: ApiServer, membership: Membership) -> None:
+    host, pid, _ = membership._ctx.process.rsplit("-", 2)
+    server.next(TAKEN, when="POST")
+    server.next(answering(lease_of(f"{host}-{pid}-ffff", "7")), when="GET")
+    with pytest.raises(Conflict):
+        await membership._renew()
+    server.next(answering(lease_of(membership._ctx.process, "8")), when="PUT")
+    await membership._renew()
+    assert [seen.method for seen in server.seen] == ["POST", "GET", "PUT"]
+    assert server.seen[-1].json["metadata"]["resourceVersion"] == "7"
+
+
+@pytest.mark.parametrize("mine", [True, False])
+async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
+    server: ApiServer, membership: Membership, *, mine: bool
+) -> None:
+    """Two writes of one name: the answer to ours was lost, or another process has taken it while we were away."""
+    lost: list[str] = []
+    membership.ended = lambda: lost.append("all")
+    server.next(answering(lease_of(membership._ctx.process, "1")), when="POST")
+    await membership._renew()
+    hear(membership, "me", "5")
+    server.next(refuse(409, "the object has been modified"), when="PUT")
+    server.next(answering(lease_of(membership._ctx.process if mine else "elsewhere-1-aaaa", "5")), when="GET")
+    with pytest.raises(Conflict):
+        await membership._renew()
+    assert lost == ([] if mine else ["all"])
+    assert (membership.lease_age_s is not None) is mine
+    assert membership.is_fenced is not mine
 
 
 def node_lease(holder: str, epoch: int) -> dict[str, Any]:

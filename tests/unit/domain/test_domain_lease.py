@@ -148,3 +148,20 @@ def test_the_epoch_never_falls_and_names_one_holder(story: list[tuple[str, int]]
         assert epoch >= before
         if holder:
             assert owners.setdefault(epoch, holder) == holder
+
+
+@pytest.mark.parametrize(
+    ("theirs", "runs", "ended"),
+    [
+        ("pod-a-1-9c0e", True, True),  # the container before, whose process id is ours by now
+        ("pod-a-7-9c0e", False, True),
+        ("pod-a-7-9c0e", True, False),
+        ("pod-b-1-9c0e", False, False),  # of another host nobody here can tell
+        ("pod-1-9c0e", False, False),
+        ("", False, False),
+        ("nonsense", False, False),
+        ("pod-a-x-9c0e", False, False),
+    ],
+)
+def test_only_a_process_of_this_host_is_known_to_have_ended(theirs: str, *, runs: bool, ended: bool) -> None:
+    assert lease.has_ended(theirs, "pod-a-1-04f2", runs=lambda _: runs) is ended
