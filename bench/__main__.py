@@ -3,8 +3,10 @@
 import asyncio
 import sys
 
+import uvloop
+
 from bench import idle, main_job, ports, throughput
-from bench.figures import finish
+from bench.figures import Figures, finish
 
 BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "ports": ports.run, "throughput": throughput.run}
 
@@ -16,8 +18,14 @@ def main() -> int:
     if unknown:
         print(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
         return 2
-    held = [finish(name, asyncio.run(BENCHMARKS[name]())) for name in wanted]
+    held = [finish(name, _run(name)) for name in wanted]
     return 0 if all(held) else 1
+
+
+def _run(name: str) -> Figures:
+    """Run one benchmark, in a loop that takes as little from the measured code as there is."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(BENCHMARKS[name]())
 
 
 if __name__ == "__main__":

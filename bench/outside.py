@@ -64,7 +64,10 @@ class Life:
 
 @dataclass(slots=True)
 class Watcher:
-    """A watch over all pods of one namespace."""
+    """A watch over all pods of one namespace.
+
+    It shares two cores with what it watches, so it takes what arrives in one piece, whatever lines that ends in.
+    """
 
     kubeconfig: Path
     namespace: str = "default"
@@ -83,10 +86,13 @@ class Watcher:
             while True:
                 query = {"watch": "1", "resourceVersion": version}
                 async with session.get(url, params=query) as response:
-                    async for raw in response.content:
-                        line = decoder.decode(raw)
-                        version = line.object.metadata.resourceVersion or version
-                        self._see(line, time.time())
+                    rest = b""
+                    async for piece in response.content.iter_any():
+                        *lines, rest = (rest + piece).split(b"\n")
+                        now = time.time()
+                        for line in map(decoder.decode, lines):
+                            version = line.object.metadata.resourceVersion or version
+                            self._see(line, now)
 
     def _see(self, line: _Line, now: float) -> None:
         pod = line.object
