@@ -158,7 +158,7 @@ def test_second_process_of_a_name_waits_until_the_first_has_ended(cluster: Clust
     log = cluster.sandbox.layout.log(second)
     until(lambda: "another process has the name of this replica" in log.read_text(), 20, "it says nothing")
     throughout(lambda: replicas.epochs() == before, 15, every_s=1)
-    assert replicas.missing(second) == ["lease"]
+    assert "lease" in replicas.missing(second)
 
     cluster.sandbox.kill(first)
     until(lambda: replicas.missing(second) == [], 20, "it does not take the name over")

@@ -86,14 +86,14 @@ class Replicas:
         return {item["spec"]["holderIdentity"] for item in self.cluster.items(MEMBERS)}
 
     def is_balanced(self) -> bool:
-        """Tell whether every running process has its share, within one, and nobody else has any."""
+        """Tell whether every replica that runs has its share, within one, and nobody else has any."""
         count = Counter(self.owners().values())
         try:
-            living = [self.identity(process) for process in self.processes]
+            living = {self.identity(process) for process in self.processes}
         except OSError:  # one has only just been started
             return False
         loads = [count[replica] for replica in living]
-        return set(count) <= set(living) and max(loads) - min(loads) <= 1 and len(count) == len(living)
+        return set(count) <= living and max(loads) - min(loads) <= 1 and len(count) == len(living)
 
     def all_nodes_ready(self) -> bool:
         """Tell whether every node is Ready; who is not has a reason worth reading."""
