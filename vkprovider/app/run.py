@@ -34,6 +34,7 @@ from vkprovider.controllers.lablets import Lablets
 from vkprovider.controllers.ldscontent import LdsContent
 from vkprovider.controllers.membership import Membership
 from vkprovider.controllers.nodes import NodeWriter, slim
+from vkprovider.controllers.observing import Observer
 from vkprovider.controllers.ownership import Ownership
 from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.workers import Workers
@@ -116,8 +117,9 @@ class Replica:
             lambda: self.ownership.leads,
         )
         self.lds_content = LdsContent(deployments)
-        self.node_writer = NodeWriter(ctx, self.node_objects.items.get, self.definitions.need)
-        self.workers = Workers(ctx, self.ownership, self.resources.items.get, self.node_writer)
+        self.node_writer = NodeWriter(ctx, self.node_objects.items.get)
+        observer = Observer(ctx, self.definitions.need)
+        self.workers = Workers(ctx, self.ownership, self.resources.items.get, self.node_writer, observer)
         self.keeper = Keeper(ctx, lambda: self.ownership.leads)
         self.inbox = Inbox(ctx, lambda: self.ownership.leads, retry_s=events_retry_s)
         self.sessions = Sessions(
@@ -276,7 +278,7 @@ class Replica:
             for task in done - {stopper}:
                 _log.error("a loop ended", loop=task.get_name(), error=repr(task.exception()))
                 task.result()
-            self.lablets.closing = True
+            self.lablets.close()
             await self.lablets.queue.drain(_FINISH_S)
         finally:
             for task in tasks:

@@ -16,7 +16,7 @@ from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.controllers import allclaims
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.opening import open_worker
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain.claims import Claim
 
 _AT_ONCE_MAX: Final = 4

@@ -12,7 +12,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.sessions import Sessions
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain import intent
 from vkprovider.domain.content import Content
 from vkprovider.domain.delivery import NO_DELIVERY
@@ -55,6 +55,7 @@ class FactFinder:
         refusal = None
         if claim is None and pod is not None and pod.metadata.deletion_timestamp is None and not pod.terminal:
             refusal = self._refusal(pod, worker)
+        lablet.refused = refusal is not None
         presence: Presence = Presence.UNKNOWN
         nodes: tuple[NodeFact, ...] = ()
         if claim is not None and claim.lab_id:

@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain import kept
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.kept import Left

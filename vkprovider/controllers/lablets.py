@@ -6,19 +6,8 @@ What is kept here per lablet is volatile: a crash loses it, and the claims, the 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final
-
-import msgspec
-import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import (
-    Fenced,
-    InputError,
-    NotFound,
-    OutsideError,
-    Unavailable,
-)
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.factfinder import FactFinder
@@ -28,37 +17,13 @@ from vkprovider.controllers.portcheck import PortCheck
 from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.steps import Steps
 from vkprovider.controllers.telling import Teller
-from vkprovider.controllers.workers import Worker, Workers
-from vkprovider.domain import intent
-from vkprovider.domain.backoff import delay_s
+from vkprovider.controllers.turns import Turns
+from vkprovider.controllers.worker import Worker
+from vkprovider.controllers.workers import Workers
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
-from vkprovider.domain.facts import Decision, Facts, Report, Step, phase_of
 from vkprovider.domain.intent import Definition
-from vkprovider.domain.lablet import decide
-from vkprovider.domain.lifecycle import State
-from vkprovider.domain.session import closing_state
-from vkprovider.domain.stepfault import fault_of
 from vkprovider.kube.queue import KeyedQueue, Result
-
-_log: Final = structlog.get_logger(__name__)
-_SLOW: Final = frozenset(
-    {
-        Step.SEARCH,
-        Step.IMPORT,
-        Step.START,
-        Step.EXTRACT,
-        Step.COLLECT,
-        Step.STOP,
-        Step.WIPE,
-        Step.DELETE_LAB,
-    }
-)
-"""Steps that ask the worker."""
-_STEPS_MAX: Final = 16
-"""Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
-_BREATH_S: Final = 0.5
-"""The pause after so many."""
 
 
 class Lablets:
@@ -67,7 +32,6 @@ class Lablets:
     Attributes:
         items: By Pod UID.
         ports: Looks whether the ports of lablets open.
-        closing: No further step is taken; those in hand are finished.
     """
 
     def __init__(
@@ -95,17 +59,15 @@ class Lablets:
         self._workers = workers
         self._synced = synced
         self.items: dict[str, Lablet] = {}
-        self.closing = False
         self._by_worker: dict[str, set[str]] = {}
-        self._refused: set[str] = set()
         self._busy: Counter[str] = Counter()
         self._idle = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
-        self._teller = Teller(ctx, contents, workers.items)
         self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
-        self._sessions = sessions
-        self._finder = FactFinder(ctx, self.items, definitions, contents, sessions)
-        self._steps = Steps(ctx, workers, definitions, contents, self._teller, keeper, sessions, self._room_made)
+        teller = Teller(ctx, contents, workers.items)
+        finder = FactFinder(ctx, self.items, definitions, contents, sessions)
+        steps = Steps(ctx, workers, definitions, contents, teller, keeper, sessions, self._room_made)
+        self._turns = Turns(ctx, finder, steps, teller, sessions, self.ports, workers.observe_soon)
         workers.changed = self._wake
         workers.met = self._met
         workers.gone = self._start_over
@@ -139,11 +101,11 @@ class Lablets:
 
     def definition_changed(self) -> None:
         """Look again at what was refused: a definition changed."""
-        self._wake(list(self._refused))
+        self._wake([uid for uid, lablet in self.items.items() if lablet.refused])
 
     def _room_made(self, worker: str) -> None:
         """Look again at what was refused on a worker: there is more room on it."""
-        self._wake([uid for uid in self._refused if self.items[uid].worker == worker])
+        self._wake([uid for uid in self._by_worker.get(worker, ()) if self.items[uid].refused])
 
     def _wake(self, uids: Collection[str]) -> None:
         for uid in uids:
@@ -179,6 +141,10 @@ class Lablets:
             return False
         return True
 
+    def close(self) -> None:
+        """Take no further step; those in hand are finished."""
+        self._turns.closing = True
+
     def resume(self) -> None:
         """Go on with everything: this replica could not act for a while."""
         self._wake(list(self.items))
@@ -209,7 +175,6 @@ class Lablets:
     def _drop(self, lablet: Lablet) -> None:
         self.items.pop(lablet.uid, None)
         self._by_worker.get(lablet.worker, set()).discard(lablet.uid)
-        self._refused.discard(lablet.uid)
         self.queue.forget(lablet.uid)
 
     def _forget(self, lablet: Lablet) -> None:
@@ -222,188 +187,18 @@ class Lablets:
     async def reconcile(self, uid: str) -> Result:
         """Take the next steps of one lablet."""
         lablet = self.items.get(uid)
-        if lablet is None or self.closing or not self._synced():
+        if lablet is None or self._turns.closing or not self._synced():
             return Result()
         worker = self._workers.items.get(lablet.worker)
         if worker is None or worker.parked:
             return Result()  # not ours; whoever takes the node wakes its lablets
         self._busy[worker.name] += 1
         try:
-            return await self._turn(lablet, worker)
+            result = await self._turns.take(lablet, worker)
         finally:
             self._busy[worker.name] -= 1
             if not self._busy[worker.name]:
                 self._idle.set()
-
-    async def _turn(self, lablet: Lablet, worker: Worker) -> Result:
-        if worker.silent:
-            lablet.hold_until = 0.0  # when it answers again, nothing should wait any longer
-        elif lablet.fault is not None and (left := lablet.hold_until - self._ctx.now()) > 0:
-            return await self._say_fault(lablet, worker, lablet.fault, left)
-        decision = Decision(Step.NONE)
-        for _ in range(_STEPS_MAX):
-            facts = self._facts(lablet, worker)
-            decision = decide(facts, self._ctx.now(), self._ctx.limits)
-            self._note(lablet, worker, facts, decision)
-            if decision.step in {Step.NONE, Step.FORGET}:
-                break
-            try:
-                go_on = await self._carry_out(decision, lablet, worker, facts)
-            except Fenced:
-                return Result()
-            except InputError as fault:
-                return await self._failed(lablet, worker, (fault.reason, fault.message))
-            except OutsideError as error:
-                self._after_failure(lablet, worker, decision.step, facts, error)
-                return await self._failed(lablet, worker, fault_of(decision.step, error))
-            if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
-                lablet.failures, lablet.fault = 0, None
-            if not go_on or self.closing or worker.parked:
-                break
-        else:
-            return Result(_BREATH_S)
-        if decision.step is Step.FORGET:
+        if result is None:
             self._forget(lablet)
-            return Result()
-        if decision.observe:
-            self._workers.observe_soon(worker.name)
-        wait_s = await self._teller.publish(lablet, worker, _with_fault(decision.report, worker.claims.fault))
-        waits = [w for w in (wait_s, decision.after_s) if w is not None]
-        return Result(min(waits) if waits else None)
-
-    def _facts(self, lablet: Lablet, worker: Worker) -> Facts:
-        facts = self._finder.of(lablet, worker)
-        if facts.refusal is not None:
-            self._refused.add(lablet.uid)
-        else:
-            self._refused.discard(lablet.uid)
-        return facts
-
-    def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
-        """Take over what a decision says about the row and the times, and tell about it."""
-        if decision.claim is not None:
-            worker.claims.put(decision.claim, lazy=not _is_awaited(decision.claim))
-            session, before = decision.claim.session, facts.claim.session if facts.claim is not None else None
-            if session is not None and before is None:
-                lablet.unasked = session.key
-                self._sessions.took(decision.claim, session, facts.delivery)
-            if not decision.claim.lab_id:
-                lablet.absent, lablet.assumed = False, None
-        if decision.retry_at is not None:
-            lablet.retry_at = decision.retry_at
-        if decision.anew:
-            lablet.starting_since = lablet.start_sent_at = 0.0
-        report = decision.report
-        if report is not None:
-            if not report.ready:
-                lablet.ready_since = 0.0
-            elif not lablet.ready_since:
-                lablet.ready_since = self._ctx.now()
-                if lablet.starting_since:
-                    self._ctx.counters.lab_started(worker.name, lablet.ready_since - lablet.starting_since)
-                lablet.retry_at = lablet.starting_since = 0.0
-                lablet.warned = None
-                self.ports.begin(lablet, worker)
-            self._teller.move(lablet, report.state)
-        for type_, reason, note in decision.events:
-            if type_ == "Warning":
-                self._teller.warn(lablet, reason, note)
-            else:
-                self._teller.emit(lablet, type_, reason, note)
-        if facts.inputs.faults != lablet.told:
-            lablet.told = facts.inputs.faults
-            if lablet.told:
-                self._teller.emit(lablet, "Warning", "AnnotationInvalid", "; ".join(lablet.told))
-        pod, claim = lablet.pod, worker.claims.claims.get(lablet.uid)
-        changed = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
-        if changed != lablet.image_changed:
-            lablet.image_changed = changed
-            if changed:
-                self._teller.emit(lablet, "Warning", "ImageChangeIgnored", changed)
-        if pod is not None and pod.metadata.deletion_timestamp is not None and not lablet.killing:
-            lablet.killing = True
-            if lablet.uid in worker.claims.claims:
-                self._teller.emit(lablet, "Normal", "Killing", f"Removing the lab from worker {worker.name}")
-
-    async def _carry_out(self, decision: Decision, lablet: Lablet, worker: Worker, facts: Facts) -> bool:
-        """Carry out a step; while a worker takes its time over it, the Pod says what it waits for."""
-        step = self._steps.take(decision.step, lablet, worker, facts)
-        if worker.labs.immediate or decision.step not in _SLOW:
-            return await step
-        task = asyncio.ensure_future(step)
-        try:
-            await asyncio.wait((task,), timeout=0.0)
-            while not task.done():
-                if worker.silent:
-                    facts = self._facts(lablet, worker)
-                    decision = decide(facts, self._ctx.now(), self._ctx.limits)
-                    self._note(lablet, worker, facts, decision)
-                wait_s = await self._publish_meanwhile(lablet, worker, decision.report)
-                pause_s = self._ctx.tuning.transition_s
-                await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
-            return task.result()
-        finally:
-            task.cancel()
-
-    async def _publish_meanwhile(self, lablet: Lablet, worker: Worker, report: Report | None) -> float | None:
-        try:
-            return await self._teller.publish(lablet, worker, report)
-        except OutsideError as error:
-            _log.warning("a slow step's progress cannot be written", pod=lablet.uid, error=str(error))
-            return None
-
-    # --------------------------------------------------------------------------------------------- failures
-
-    def _after_failure(self, lablet: Lablet, worker: Worker, step: Step, facts: Facts, error: OutsideError) -> None:
-        counters = self._ctx.counters
-        counters.step_failures[step.name] = counters.step_failures.get(step.name, 0) + 1
-        if step is Step.IMPORT:
-            lablet.searched = not isinstance(error, Unavailable)  # without an answer the lab may be there all the same
-        if step is Step.START and facts.claim is not None:
-            worker.claims.put(facts.claim, lazy=True)  # a start that was refused is none that was made in vain
-        if step is Step.ARCHIVE:
-            lablet.archive_failed = True
-        if isinstance(error, NotFound) and step in _SLOW:
-            lablet.acted_at, lablet.assumed = self._ctx.now(), None  # somebody deleted it: look again
-            self._workers.observe_soon(lablet.worker)
-
-    async def _failed(self, lablet: Lablet, worker: Worker, fault: tuple[str, str]) -> Result:
-        """Say why a step failed, and try it again later."""
-        tuning = self._ctx.tuning
-        lablet.failures += 1
-        pause = delay_s(lablet.failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self._ctx.dice())
-        lablet.fault = fault
-        lablet.hold_until = self._ctx.now() + pause
-        reason, message = fault
-        if lablet.failures == 1 or reason != "WorkerUnreachable":
-            self._teller.warn(lablet, reason, message)
-        return await self._say_fault(lablet, worker, fault, pause)
-
-    async def _say_fault(self, lablet: Lablet, worker: Worker, fault: tuple[str, str], pause: float) -> Result:
-        """Say why a step failed, until it is tried again after `pause` seconds."""
-        reason, message = fault
-        text = f"{message}; trying again"
-        pod = lablet.pod
-        if pod is not None and not pod.terminal:
-            facts = self._facts(lablet, worker)
-            ending = pod.metadata.deletion_timestamp is not None or (facts.claim is not None and facts.claim.outcome)
-            state = State.STOPPING if ending else State.INSTANTIATING
-            if facts.claim is not None and facts.claim.closing and not ending:
-                state = closing_state(facts, facts.claim)
-            waiting = ("CleaningUp", text) if ending else (reason, text)
-            report = Report(state, phase_of(facts), waiting, facts.nodes)
-            wait_s = await self._teller.publish(lablet, worker, report, urgent=lablet.failures > 1)
-            pause = pause if wait_s is None else min(pause, wait_s)
-        return Result(pause)
-
-
-def _is_awaited(claim: Claim) -> bool:
-    """Tell whether what comes next waits for the row: an end, or a session that is written before it is made."""
-    return bool(claim.outcome or claim.closing) or (claim.session is not None and not claim.session.ready)
-
-
-def _with_fault(report: Report | None, fault: InputError | None) -> Report | None:
-    """Say why a row is not being written, instead of that it is."""
-    if report is None or fault is None or report.waiting is None or report.waiting[0] != "AllocatingPorts":
-        return report
-    return msgspec.structs.replace(report, waiting=(fault.reason, fault.message))
+        return result or Result()

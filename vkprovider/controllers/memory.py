@@ -13,6 +13,7 @@ class Lablet:
     """What this replica remembers of one Pod UID.
 
     Attributes:
+        refused: It may not begin, by its definition or for want of room: looked at again when either changes.
         assumed: The lab's devices as the last step left them, until the worker has been observed after `acted_at`.
         absent: The worker itself said that the lab is gone.
         extracted: What the devices hold has been kept since they were started.
@@ -31,6 +32,7 @@ class Lablet:
     worker: str
     pod: Pod | None = None
     met_at: float = 0.0
+    refused: bool = False
     searched: bool = False
     gone_confirmed: bool = False
     delete_sent: bool = False

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -12,18 +12,15 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node, share_nothings, shared
-from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.worker import Worker
 from vkprovider.controllers.workerstatus import WorkerStatusWriter
 from vkprovider.domain import node as nodes
-from vkprovider.domain.node import Health, Stats, View, down
+from vkprovider.domain.node import Health, View, down
 from vkprovider.domain.podstatus import iso
 from vkprovider.domain.resources import Resources
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
-
-if TYPE_CHECKING:
-    from vkprovider.controllers.workers import Worker
 
 _log: Final = structlog.get_logger(__name__)
 _NODES: Final = "/api/v1/nodes"
@@ -45,18 +42,14 @@ def slim(node: Node) -> Node:
 class NodeWriter:
     """Writes Nodes, and has the statuses of their CMLWorkers written."""
 
-    def __init__(
-        self, ctx: Context, known: Callable[[str], Node | None], need: Callable[[str], Resources | None]
-    ) -> None:
+    def __init__(self, ctx: Context, known: Callable[[str], Node | None]) -> None:
         """Take what is known elsewhere.
 
         Args:
             ctx: The replica.
             known: The Node of a name, as last seen; without labels as long as it was not ours, see `slim`.
-            need: What a lablet of a content digest takes.
         """
         self._ctx = ctx
-        self._need = need
         self._known = known
         self._read_nodes: dict[str, Node] = {}
         self._addresses: dict[str, tuple[str, float]] = {}
@@ -64,7 +57,7 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- writing
 
-    async def write(self, resource: CustomResource, worker: "Worker", epoch: int) -> bool:
+    async def write(self, resource: CustomResource, worker: Worker, epoch: int) -> bool:
         """Make Node and status say what is true; True when the worker has left for good.
 
         Raises:
@@ -221,7 +214,7 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- the view
 
-    async def _view(self, resource: CustomResource, worker: "Worker") -> View:
+    async def _view(self, resource: CustomResource, worker: Worker) -> View:
         spec, tuning = worker.spec, self._ctx.tuning
         health = worker.health
         try:
@@ -250,17 +243,6 @@ class NodeWriter:
             kubelet_version=tuning.kubelet_version,
         )
 
-    def stats_of(self, worker: "Worker", usage: WorkerUsage) -> Stats:
-        """Tell what a worker has and what foreign labs use of it, from CML's figures of this moment."""
-        ours = Resources()
-        for claim in worker.claims.claims.values():
-            if claim.started and (need := self._need(claim.digest)) is not None:
-                ours = ours.plus(need)
-        used = Resources(
-            (usage.cpus_allocated or 0) * 1000, usage.memory_allocated_bytes or 0, usage.licences_started or 0
-        )
-        return Stats(usage.cpus, usage.memory_bytes, usage.licences, used.minus(ours))
-
     async def resolve(self, address: str) -> str:
         """Resolve an address; what cannot be resolved now keeps its last answer."""
         if nodes.is_ip(address) or not address:
@@ -281,7 +263,7 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
 
-    async def _mark_in_use(self, resource: CustomResource, worker: "Worker") -> None:
+    async def _mark_in_use(self, resource: CustomResource, worker: Worker) -> None:
         """Hold the CMLWorker by a finalizer as long as it has claims."""
         finalizers = resource.metadata.finalizers
         wanted = [f for f in finalizers if f != names.FINALIZER]
@@ -297,7 +279,7 @@ class NodeWriter:
         except (Conflict, NotFound):
             return
 
-    async def _leave(self, resource: CustomResource, worker: "Worker") -> bool:
+    async def _leave(self, resource: CustomResource, worker: Worker) -> bool:
         """Take a deleted CMLWorker out of use: cordon, wait for its lablets, then remove its Node."""
         if resource.metadata.deletion_timestamp is None:
             return False
@@ -328,6 +310,6 @@ class NodeWriter:
             return
 
 
-def _in_use(worker: "Worker") -> Health:
+def _in_use(worker: Worker) -> Health:
     count = max(len(worker.claims.claims), worker.running)
     return down("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.memory import Lablet
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain import portmap
 from vkprovider.domain.content import Content
 from vkprovider.domain.ports import PortRange

@@ -19,7 +19,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.credentials import read_secret
 from vkprovider.controllers.inbox import Inbox
 from vkprovider.controllers.straysessions import StraySessions
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content
 from vkprovider.domain.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict

@@ -17,7 +17,8 @@ from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.portcheck import range_of
 from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.telling import Teller
-from vkprovider.controllers.workers import Worker, Workers
+from vkprovider.controllers.worker import Worker
+from vkprovider.controllers.workers import Workers
 from vkprovider.domain import intent, portmap
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.content import Content

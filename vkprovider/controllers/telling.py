@@ -8,7 +8,7 @@ import structlog
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.statuses import publish
-from vkprovider.controllers.workers import Worker
+from vkprovider.controllers.worker import Worker
 from vkprovider.domain import intent, lifecycle, portmap
 from vkprovider.domain.content import Content
 from vkprovider.domain.facts import Report

@@ -1,45 +1,30 @@
-"""CMLWorker → Node, and one bulk observation of each worker for all of its lablets.
+"""CMLWorker → Node: whose node it is, its claims, its connection, and when it is observed.
 
 One key per worker in one queue: no task or timer of its own for any of them. While a lablet is in transition, the
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import (
-    Fenced,
-    Forbidden,
-    InputError,
-    Invalid,
-    OutsideError,
-    TlsFailed,
-    Unauthorized,
-    Unavailable,
-)
-from vkprovider.api.labs import NodeFact
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
+from vkprovider.api.models import parse_worker_spec
 from vkprovider.api.objects import CustomResource
-from vkprovider.cml.spi import Labs
-from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claimstore import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.labfinder import LabFinder
 from vkprovider.controllers.nodes import NodeWriter
+from vkprovider.controllers.observing import Observer
 from vkprovider.controllers.opening import open_stats, open_worker
 from vkprovider.controllers.ownership import Ownership
-from vkprovider.domain.facts import Presence
-from vkprovider.domain.node import Health, Stats, check_version, down, up
-from vkprovider.domain.resources import Resources
+from vkprovider.controllers.worker import Worker
+from vkprovider.domain.node import check_version, down, up
 from vkprovider.domain.shard import Duty
-from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
-_VERSION_EVERY_S: Final = 60.0
 _TAKE_AGAIN_S: Final = 1.0
 _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
@@ -47,60 +32,6 @@ _PARK_S: Final = 10.0
 
 async def _no_wait(_name: str, _within_s: float) -> None:
     """Wait for nothing: nobody has said what there may be in hand."""
-
-
-@dataclass(slots=True)
-class Worker:
-    """What this replica knows of one worker whose node it owns.
-
-    Attributes:
-        asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
-        labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
-        silent: Why the worker does not answer; "" while it does.
-        awaited: Somebody waits for the next observation.
-        guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
-        running: Pods on it that run, with or without a claim.
-        ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
-        parked: Nothing new is begun for it: it is being handed over.
-    """
-
-    name: str
-    asked: object
-    spec: CMLWorkerSpec
-    claims: ClaimStore
-    labs: Labs
-    finder: LabFinder
-    guard: Guard
-    stats: WorkerStats | None = None
-    version: str = ""
-    version_at: float = -1e9
-    lab_ids: frozenset[str] = frozenset()
-    labs_at: float = -1e9
-    nodes: dict[str, tuple[NodeFact, ...]] = field(default_factory=dict)
-    nodes_at: float = -1e9
-    failures: int = 0
-    reached: bool = False
-    silent: str = ""
-    health: Health = field(default_factory=lambda: down("Starting", "the worker has not been asked yet"))
-    awaited: bool = False
-    usage: Stats | None = None
-    usage_at: float = -1e9
-    capacity: Resources | None = None
-    pods: int = 0
-    running: int = 0
-    ip: str = ""
-    parked: bool = False
-    ports_open: tuple[str, str, str] | None = None
-
-    def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[NodeFact, ...]]:
-        """Tell what is known of a lab from answers that were asked for after `since`."""
-        if self.nodes_at > since and lab_id in self.nodes:
-            return Presence.PRESENT, self.nodes[lab_id]
-        if self.labs_at > since and lab_id not in self.lab_ids:
-            return Presence.ABSENT, ()
-        if self.nodes_at > since and self.labs_at > since:
-            return Presence.PRESENT, ()
-        return Presence.UNKNOWN, ()
 
 
 class Workers:
@@ -121,8 +52,10 @@ class Workers:
         ownership: Ownership,
         resources: Callable[[str], CustomResource | None],
         nodes: NodeWriter,
+        observer: Observer,
     ) -> None:
         self._ctx = ctx
+        self._observer = observer
         self._ownership = ownership
         self._resource = resources
         self._nodes = nodes
@@ -205,8 +138,9 @@ class Workers:
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
-        if worker.awaited or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s or worker.silent:
-            await self._observe(worker)
+        due = worker.awaited or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
+        if due and (news := await self._observer.observe(worker)):
+            self.changed(news)
         if not worker.silent and worker.reached:
             unfit = worker.claims.fault or check_version(worker.version)
             worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
@@ -268,7 +202,8 @@ class Workers:
         if worker is not None:
             worker.health = down(fault.reason, fault.message)
             before, worker.silent = worker.silent, f"worker {name}: {fault.reason}: {fault.message}"
-            self._tell(worker, worker.nodes, everybody=worker.silent != before, awaited=False)
+            if worker.silent != before:
+                self.changed(list(worker.claims.claims))
 
     async def _open(self, name: str, resource: CustomResource) -> Worker:
         worker = self.items.get(name)
@@ -327,85 +262,3 @@ class Workers:
             except (OutsideError, InputError, Fenced) as error:
                 _log.warning("claims not written at the end", worker=worker.name, error=str(error))
             await self._close(worker)
-
-    # --------------------------------------------------------------------------------------------- observation
-
-    async def _observe(self, worker: Worker) -> None:
-        ctx, now = self._ctx, self._ctx.now()
-        awaited, worker.awaited = worker.awaited, False
-        full = awaited or now - worker.nodes_at >= ctx.tuning.refresh_s
-        before = worker.nodes
-        silent_before = worker.silent
-        try:
-            if now - worker.version_at >= _VERSION_EVERY_S:
-                worker.version = await worker.labs.version()
-                worker.version_at = now
-            labs_at = ctx.now()
-            lab_ids = frozenset(await worker.labs.list_labs())
-            worker.lab_ids, worker.labs_at = lab_ids, labs_at
-            if full:
-                nodes_at = ctx.now()
-                worker.nodes = await worker.labs.list_all_nodes()
-                worker.nodes_at = nodes_at
-            await worker.finder.scan(lab_ids, worker.claims.claims)
-        except Fenced:
-            return
-        except OutsideError as error:
-            worker.awaited = awaited
-            self._failed(worker, error)
-        else:
-            worker.failures, worker.reached, worker.silent = 0, True, ""
-        await self._ask_stats(worker)
-        self._tell(worker, before, everybody=worker.silent != silent_before, awaited=awaited and full)
-
-    def _failed(self, worker: Worker, error: OutsideError) -> None:
-        worker.failures += 1
-        worker.version_at = -1e9  # who comes back may have been upgraded
-        if isinstance(error, Unauthorized):
-            reason = "CredentialsInvalid"
-        elif isinstance(error, TlsFailed):
-            reason = "CertificateInvalid"
-        elif isinstance(error, Unavailable):
-            reason = "WorkerUnreachable"
-            if worker.reached and worker.failures < self._ctx.tuning.probe_failures_max:
-                return
-        else:
-            reason = "WorkerError"
-        worker.health = down(reason, error.message)
-        worker.silent = f"worker {worker.name}: {error.message}"
-        worker.reached = False
-
-    async def _ask_stats(self, worker: Worker) -> None:
-        now = self._ctx.now()
-        if worker.stats is None or worker.silent or now - worker.usage_at < self._ctx.tuning.reconcile_s:
-            return
-        try:
-            worker.usage = self._nodes.stats_of(worker, await worker.stats.usage())
-            worker.usage_at = now
-        except OutsideError as error:
-            _log.warning("worker tells no statistics", worker=worker.name, error=str(error))
-
-    def _tell(self, worker: Worker, before: dict[str, tuple[NodeFact, ...]], *, everybody: bool, awaited: bool) -> None:
-        """Wake the lablets about whose labs something is new."""
-        if worker.labs.immediate and not everybody:
-            return  # whoever acts knows at once
-        concerned: list[str] = []
-        for uid, claim in worker.claims.claims.items():
-            lab_id = claim.lab_id
-            if everybody or (lab_id and self._is_news(worker, before, lab_id, awaited=awaited)):
-                concerned.append(uid)
-        if concerned:
-            self.changed(concerned)
-
-    @staticmethod
-    def _is_news(worker: Worker, before: dict[str, tuple[NodeFact, ...]], lab_id: str, *, awaited: bool) -> bool:
-        nodes = worker.nodes.get(lab_id)
-        if nodes != before.get(lab_id):
-            return True
-        if lab_id not in worker.lab_ids:
-            return True
-        return awaited and not _settled(nodes)
-
-
-def _settled(nodes: tuple[NodeFact, ...] | None) -> bool:
-    return bool(nodes) and all(node.state == "BOOTED" for node in nodes or ())
