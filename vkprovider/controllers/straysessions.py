@@ -98,8 +98,7 @@ class StraySessions:
             known = _named(await allclaims.of_all(self._ctx))
             for info in old:
                 if info.id not in known and (info.client_key or "") not in known:
-                    await client.archive_session(info.id)
-                    _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
+                    await _archive(client, info)
         except (InputError, OutsideError) as error:
             _log.warning("sessions without a lablet are not looked for", error=str(error))
 
@@ -127,10 +126,14 @@ class StraySessions:
                     ours = info.owner == names.mark(self._ctx.installation)
                     unsigned = OWNER not in (await client.info()).extensions
                     if not info.archived and (ours or (unsigned and info.username in users)):
-                        await client.archive_session(info.id)
-                        _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
+                        await _archive(client, info)
         except (InputError, OutsideError) as error:
             _log.warning("sessions that were heard of are not looked for", error=str(error))
+
+
+async def _archive(client: LdsClient, info: LabSessionInfo) -> None:
+    await client.archive_session(info.id)
+    _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
 
 
 def _named(claims: list[Claim]) -> set[str]:

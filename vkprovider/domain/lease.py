@@ -101,9 +101,9 @@ def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:
     >>> has_ended("vkprovider-7d4-1-9c0e", "vkprovider-7d4-1-04f2", runs=lambda pid: True)
     True
     """
-    host, _, rest = theirs.rpartition("-")[0].rpartition("-")
-    my_host, _, my_rest = mine.rpartition("-")[0].rpartition("-")
-    return host == my_host and rest.isdigit() and (rest == my_rest or not runs(int(rest)))
+    host, _, pid = theirs.rpartition("-")[0].rpartition("-")
+    my_host, _, my_pid = mine.rpartition("-")[0].rpartition("-")
+    return host == my_host and pid.isdigit() and (pid == my_pid or not runs(int(pid)))
 
 
 def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> Verdict:
