@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.kube.apiserver import ApiServer
+from tests.component.kube.apiserver import ApiServer, kubeconfig_of
 from vkprovider.kube.client import KubeClient
 
 
@@ -19,12 +19,7 @@ async def server() -> AsyncIterator[ApiServer]:
 @pytest.fixture
 def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
     path = tmp_path / "kubeconfig"
-    path.write_text(f"""
-current-context: test
-contexts: [{{name: test, context: {{cluster: test, user: test, namespace: labs}}}}]
-clusters: [{{name: test, cluster: {{server: "{server.url}"}}}}]
-users: [{{name: test, user: {{token: abc}}}}]
-""")
+    path.write_text(kubeconfig_of(server.url))
     return str(path)
 
 

@@ -41,14 +41,6 @@ class ClaimServer:
     async def stop(self) -> None:
         await self._runner.cleanup()
 
-    def kubeconfig(self) -> str:
-        return f"""
-current-context: test
-contexts: [{{name: test, context: {{cluster: test, user: test, namespace: labs}}}}]
-clusters: [{{name: test, cluster: {{server: "{self.url}"}}}}]
-users: [{{name: test, user: {{token: abc}}}}]
-"""
-
     @property
     def text(self) -> str:
         """The document as it is written."""

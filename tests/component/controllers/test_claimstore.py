@@ -1,7 +1,6 @@
 """The claim store against an API server: what it holds, what it writes, and what it does when others write too."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,12 +25,8 @@ async def server() -> AsyncIterator[ClaimServer]:
 
 
 @pytest.fixture
-async def ctx(server: ClaimServer, tmp_path: Path) -> AsyncIterator[Context]:
-    path = tmp_path / "kubeconfig"
-    path.write_text(server.kubeconfig())
-    kube = await KubeClient.connect(kubeconfig=str(path))
-    yield context(kube)
-    await kube.close()
+def ctx(kube: KubeClient) -> Context:
+    return context(kube)
 
 
 class Writer:

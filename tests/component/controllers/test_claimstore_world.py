@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 )
 
 from tests.component.controllers.claimserver import ClaimServer, context
+from tests.component.kube.apiserver import kubeconfig_of
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claimstore import ClaimStore
 from vkprovider.domain.claims import Claim
@@ -77,7 +78,7 @@ class World(RuleBasedStateMachine):
         self.server = ClaimServer()
         self.run(self.server.start())
         with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig", delete=False) as file:
-            file.write(self.server.kubeconfig())
+            file.write(kubeconfig_of(self.server.url))
         self.kube = self.run(KubeClient.connect(kubeconfig=file.name))
         Path(file.name).unlink()
         self.ctx = context(self.kube)

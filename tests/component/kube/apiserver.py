@@ -47,6 +47,16 @@ def pod(name: str, namespace: str = "default", *, uid: str = "", **spec: Any) ->
     return {"metadata": metadata, "spec": {"containers": [{"name": "lab"}], **spec}}
 
 
+def kubeconfig_of(url: str) -> str:
+    """Write a kubeconfig for a server that asks for no more than a token."""
+    return f"""
+current-context: test
+contexts: [{{name: test, context: {{cluster: test, user: test, namespace: labs}}}}]
+clusters: [{{name: test, cluster: {{server: "{url}"}}}}]
+users: [{{name: test, user: {{token: abc}}}}]
+"""
+
+
 @dataclass
 class ApiServer:
     """One collection of pods with its history, and hooks for faults."""
