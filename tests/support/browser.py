@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -45,6 +46,7 @@ def press(page: Chrome, button: str) -> None:
     """Press the button of an id, and wait for the page that comes of it."""
     found = page.find_element(By.ID, button)
     found.click()
-    wait = WebDriverWait(page, 60, poll_frequency=0.05)
+    # While a page goes, chromedriver answers with errors of any kind, not with StaleElementReference only: ask again.
+    wait = WebDriverWait(page, 60, poll_frequency=0.05, ignored_exceptions=[WebDriverException])
     wait.until(staleness_of(found))
     wait.until(lambda page: page.execute_script("return document.readyState") == "complete")
