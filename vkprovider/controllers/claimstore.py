@@ -262,14 +262,12 @@ class ClaimStore:
         }
         body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
         body |= {"data": data} if data else {"binaryData": binary}
-        kube = self._ctx.kube
         if self._version is None:
-            answer = await kube.create(self._path, msgspec.json.encode(body), guard=self._guard, urgent=True)
+            send, path = self._ctx.kube.create, self._path
         else:
             metadata["resourceVersion"] = self._version
-            answer = await kube.replace(
-                f"{self._path}/{name}", msgspec.json.encode(body), guard=self._guard, urgent=True
-            )
+            send, path = self._ctx.kube.replace, f"{self._path}/{name}"
+        answer = await send(path, msgspec.json.encode(body), guard=self._guard, urgent=True, brief=True)
         return version_of(answer)
 
     async def _merge(self) -> None:

@@ -72,7 +72,7 @@ async def publish(
     body = _encode(podstatus.patch(pod, wanted, claim, ctx.now_unix, devices))
     path = PODS.format(pod.metadata.namespace, pod.metadata.name) + "/status"
     try:
-        answer = await ctx.kube.strategic_patch(path, body, guard=guard)
+        answer = await ctx.kube.strategic_patch(path, body, guard=guard, brief=True)
     except (NotFound, Conflict):
         return None  # gone: its deletion is on its way to us
     except Invalid as error:

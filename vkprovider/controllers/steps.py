@@ -171,7 +171,7 @@ class Steps:
         assert pod is not None  # noqa: S101 (decided from it)
         path = PODS.format(pod.metadata.namespace, pod.metadata.name)
         with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
-            await self._ctx.kube.delete(path, uid=lablet.uid, grace_s=0, guard=worker.guard)
+            await self._ctx.kube.delete(path, uid=lablet.uid, grace_s=0, guard=worker.guard, brief=True)
         lablet.delete_sent = True
         return False
 
@@ -192,7 +192,7 @@ class Steps:
         path = PODS.format(pod.metadata.namespace, pod.metadata.name)
         with contextlib.suppress(NotFound, Conflict):  # it is gone, or the watch is about to show what was written
             body = msgspec.json.encode({"metadata": metadata})
-            await self._ctx.kube.merge_patch(f"{path}/status", body, guard=worker.guard)
+            await self._ctx.kube.merge_patch(f"{path}/status", body, guard=worker.guard, brief=True)
         return False
 
     async def _keep(self, step: Step, lablet: Lablet, worker: Worker, facts: Facts, claim: Claim) -> bool:

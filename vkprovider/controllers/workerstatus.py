@@ -73,7 +73,7 @@ class WorkerStatusWriter:
         self._written_at[resource.metadata.name] = self._ctx.now()
         path = f"{_WORKERS}/{resource.metadata.name}/status"
         try:
-            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}), guard=guard)
+            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}), guard=guard, brief=True)
         except NotFound:
             return
 

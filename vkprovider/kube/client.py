@@ -78,7 +78,7 @@ class KubeClient:
         *,
         qps: float = 1000,
         burst: int = 2000,
-        in_flight_max: int = 32,
+        in_flight_max: int = 24,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> None:
@@ -99,7 +99,7 @@ class KubeClient:
         context: str | None = None,
         qps: float = 1000,
         burst: int = 2000,
-        in_flight_max: int = 32,
+        in_flight_max: int = 24,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> Self:
@@ -155,6 +155,7 @@ class KubeClient:
         timeout_s: float | None = None,
         guard: Guard | None = None,
         urgent: bool = False,
+        brief: bool = False,
     ) -> bytes:
         """Send one request and give the answer's body.
 
@@ -167,6 +168,8 @@ class KubeClient:
             timeout_s: Deadline of this call, if not the client's.
             guard: Called in the loop step that sends, after any wait for a turn; raises `Fenced` to stop the request.
             urgent: Do not wait for a turn behind ordinary requests. For Leases.
+            brief: Of the object, answer with nothing but its metadata: for whoever wants to know its resourceVersion
+                only, and for kinds that have metadata.
 
         Raises:
             OutsideError: Any of its kinds.
@@ -182,7 +185,7 @@ class KubeClient:
                     await asyncio.sleep(wait_s)
                 async with nullcontext() if urgent else self._in_flight:
                     return await exchange(
-                        method, path, params=params, body=body, content_type=content_type, guard=guard
+                        method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
                     )
         except TimeoutError:
             self._transport.count_error()

@@ -29,7 +29,7 @@ _log: Final = structlog.get_logger(__name__)
 _NOTE_CHARS_MAX: Final = 1024  # the API's own limit
 _NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
 _QUEUED_MAX: Final = 1024
-_REMEMBERED_MAX: Final = 1024
+_REMEMBERED_MAX: Final = 512
 _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
 _TRIES_MAX: Final = 4
@@ -276,10 +276,11 @@ class EventRecorder:
         if event.written_s is not None:
             body = msgspec.json.encode({"count": event.count, "lastTimestamp": _rfc3339(event.last_s)})
             with suppress(NotFound):
-                await self._client.merge_patch(f"{event.path}/{event.name}", body, guard=event.guard)
+                await self._client.merge_patch(f"{event.path}/{event.name}", body, guard=event.guard, brief=True)
                 return
         with suppress(Conflict):
-            await self._client.create(event.path, msgspec.json.encode(self._body(event)), guard=event.guard)
+            body = msgspec.json.encode(self._body(event))
+            await self._client.create(event.path, body, guard=event.guard, brief=True)
 
     def _body(self, event: _Event) -> dict[str, Any]:
         about = event.regarding

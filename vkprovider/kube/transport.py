@@ -13,6 +13,8 @@ from vkprovider.kube import answers, auth
 from vkprovider.kube.http import Connection, ProtocolError, SilentError
 from vkprovider.kube.pool import Pool
 
+_ACCEPT: Final = "application/json"
+_ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _REFUSED: Final = 400
 _UNAUTHORIZED: Final = 401
 _REPEATABLE: Final = {"GET", "PUT", "DELETE"}
@@ -54,8 +56,9 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "application/json",
         guard: Callable[[], None] | None = None,
+        brief: bool = False,
     ) -> bytes:
-        """Send a request and give the body of a good answer.
+        """Send a request and give the body of a good answer; of an object only its metadata if `brief`.
 
         Raises:
             OutsideError: Any of its kinds.
@@ -64,7 +67,7 @@ class Transport:
         target = self._target(path, params)
         content = None if body is None else (content_type, body)
         try:
-            return (await self._answered(method, target, what, content, guard)).body
+            return (await self._answered(method, target, what, content, guard, brief=brief)).body
         except (OSError, ProtocolError) as error:
             raise self._broken(error, what) from error
 
@@ -115,6 +118,7 @@ class Transport:
         content: tuple[str, bytes] | None = None,
         guard: Callable[[], None] | None = None,
         *,
+        brief: bool = False,
         streaming: bool = False,
     ) -> _Answer:
         """Send a request, once more after a new login if the answer is 401, and give a good answer.
@@ -129,7 +133,8 @@ class Transport:
             access = await self._current()
             kind, body = content or ("", b"")
             extent = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if content else ""
-            request = f"{method} {target} HTTP/1.1\r\n{self._headers}{extent}\r\n".encode() + body
+            accept = f"Accept: {_ACCEPT_BRIEF if brief else _ACCEPT}\r\n"
+            request = f"{method} {target} HTTP/1.1\r\n{self._headers}{accept}{extent}\r\n".encode() + body
             answer = await self._once(request, guard, repeatable=method in _REPEATABLE, streaming=streaming)
             if answer.status < _REFUSED:
                 return answer
@@ -232,8 +237,7 @@ class Transport:
             raise InputError("TokenInvalid", f"the token for {self._host} holds what no header may hold")
         credentials = f"Authorization: {authorization}\r\n" if authorization else ""
         self._headers = (
-            f"Host: {self._host}\r\nUser-Agent: {self._user_agent}\r\n"
-            f"Accept: application/json\r\nAccept-Encoding: identity\r\n{credentials}"
+            f"Host: {self._host}\r\nUser-Agent: {self._user_agent}\r\nAccept-Encoding: identity\r\n{credentials}"
         )
 
     async def close(self) -> None:

@@ -68,6 +68,13 @@ async def test_what_is_sent(server: ApiServer, client: KubeClient) -> None:
         assert seen.headers["Accept-Encoding"] == "identity"
 
 
+async def test_brief_answers_are_asked_for(server: ApiServer, client: KubeClient) -> None:
+    await client.replace(POD, b"{}", brief=True)
+    await client.delete(POD, brief=True)
+    accepted = [seen.headers.getall("Accept") for seen in server.seen]
+    assert accepted == [["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]] * 2
+
+
 async def test_deletion_options(server: ApiServer, client: KubeClient) -> None:
     await client.delete(POD)
     await client.delete(POD, uid="u1", grace_s=0, propagation="Background", resource_version="7")
