@@ -240,7 +240,7 @@ class Replica:
             self._met_definitions = True
             gc.collect()
             gc.freeze()  # what is there now stays: code, settings, what was listed
-            gc.set_threshold(50_000, 20, 50)  # what comes and goes makes hardly any cycles
+            gc.set_threshold(5_000, 20, 50)  # what comes and goes makes few cycles; a burst of requests half a megabyte
             _log.info("everything is known", replica=self.ctx.replica, pods=len(self.pods.items))
             self.lablets.all_synced()
             group.create_task(self.workers.queue.run(), name="workers")

@@ -267,7 +267,7 @@ class Settings(BaseModel):
         description="Levels of load; for a node that its planned owner leaves unclaimed, the least loaded try first.",
     )
     api_in_flight_max: int = Field(
-        32,
+        24,
         validation_alias="VKPROVIDER_API_IN_FLIGHT",
         ge=1,
         description="Requests that may await the API server's answer; each one takes a connection.",

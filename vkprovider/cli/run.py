@@ -15,7 +15,8 @@ from vkprovider.api.errors import InputError
 def run() -> None:
     """Run the controller, one replica. All settings come from the environment; see docs/reference/settings.md."""
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # (5 MB that structlog loads where it is installed)
-    from vkprovider.app import logs  # noqa: PLC0415 (after the line above)
+    os.environ.setdefault("FROZENLIST_NO_EXTENSIONS", "1")  # a short list of aiohttp's, in C++: 1 MB of its library
+    from vkprovider.app import logs  # noqa: PLC0415 (after the lines above)
     from vkprovider.app.run import main  # noqa: PLC0415
     from vkprovider.app.settings import Settings  # noqa: PLC0415
 

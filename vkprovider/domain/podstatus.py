@@ -179,10 +179,15 @@ def _container(container: Container, report: Report, claim: Claim | None, device
         return (container.name, False, restarts, "terminated", *report.terminal)
     state = next((node.state for node in report.nodes if node.label == label), "") if label else ""
     if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
-        return (container.name, True, restarts, "running", "", "")
+        return _running(container.name, restarts)
     if state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at:
         return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
     return (container.name, False, restarts, "waiting", *report.waiting)
+
+
+@lru_cache(maxsize=256)
+def _running(name: str, restarts: int) -> ContainerKey:
+    return (name, True, restarts, "running", "", "")
 
 
 def found(pod: Pod, wanted: Status) -> Status:
