@@ -16,6 +16,7 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api.errors import DeadlineExceeded
 from vkprovider.kube import auth
+from vkprovider.kube.coalescing import Coalescing
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.kube.transport import Transport
 
@@ -88,6 +89,7 @@ class KubeClient:
         self._timeout_s = timeout_s
         self._bucket = TokenBucket(qps, burst)
         self._in_flight = asyncio.Semaphore(in_flight_max)
+        self._coalescing = Coalescing()
         self._transport = Transport(access, reload, user_agent=user_agent)
         self.writes: dict[tuple[str, str], int] = {}
 
@@ -184,9 +186,10 @@ class KubeClient:
                 if not urgent and (wait_s := self._bucket.reserve()):
                     await asyncio.sleep(wait_s)
                 async with nullcontext() if urgent else self._in_flight:
-                    return await exchange(
-                        method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
-                    )
+                    with self._coalescing:
+                        return await exchange(
+                            method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
+                        )
         except TimeoutError:
             self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
