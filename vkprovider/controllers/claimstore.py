@@ -28,7 +28,7 @@ from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
 
-LAZY_S: Final = 5.0
+LAZY_S: Final = 10.0
 """How long a change that nobody waits for may wait for company."""
 
 _decoder: Final = msgspec.json.Decoder(ConfigMap)

@@ -28,7 +28,7 @@ _log: Final = structlog.get_logger(__name__)
 
 _NOTE_CHARS_MAX: Final = 1024  # the API's own limit
 _NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
-_QUEUED_MAX: Final = 1024
+_QUEUED_MAX: Final = 512
 _REMEMBERED_MAX: Final = 512
 _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
@@ -92,7 +92,7 @@ class EventRecorder:
         component: str,
         instance: str,
         rate_per_s: float = 50,
-        burst: int = 100,
+        burst: int = 25,
         now: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
