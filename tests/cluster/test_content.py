@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -343,8 +344,10 @@ def test_store_that_is_down_stops_no_lablet(cluster: Cluster, netlab: Netlab, na
         cluster.apply(pod("lab", netlab.name), namespace=namespace)
         cluster.wait_ready(namespace, 1)
     finally:
+        cluster.sandbox.kill("provider-1", signal.SIGSTOP)  # an empty store would be an answer
         netlab.store.start(port)
     netlab.upload(files("3.0.0"))
+    cluster.sandbox.kill("provider-1", signal.SIGCONT)
     until(lambda: netlab.versions == ["3.0.0", "1.0.0"], 70)
     assert netlab.said("Refreshed") == ("True", "ContentStored")
 
