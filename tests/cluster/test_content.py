@@ -345,9 +345,11 @@ def test_store_that_is_down_stops_no_lablet(cluster: Cluster, netlab: Netlab, na
         cluster.wait_ready(namespace, 1)
     finally:
         cluster.sandbox.kill("provider-1", signal.SIGSTOP)  # an empty store would be an answer
-        netlab.store.start(port)
-    netlab.upload(files("3.0.0"))
-    cluster.sandbox.kill("provider-1", signal.SIGCONT)
+        try:
+            netlab.store.start(port)
+            netlab.upload(files("3.0.0"))
+        finally:
+            cluster.sandbox.kill("provider-1", signal.SIGCONT)
     until(lambda: netlab.versions == ["3.0.0", "1.0.0"], 70)
     assert netlab.said("Refreshed") == ("True", "ContentStored")
 
