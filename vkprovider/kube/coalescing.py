@@ -15,7 +15,7 @@ _MANY: Final = 20
 _REST_S: Final = 0.004
 _WORK_S: Final = 0.001  # at least as much between two rests
 _LONG_WORK_S: Final = 0.005  # what comes meanwhile gathers without a rest
-_FRUITLESS_MAX: Final = 10  # rests in a row without an answer
+_FRUITLESS_MAX: Final = 10  # rounds in a row without an answer
 
 
 class Coalescing:
