@@ -15,7 +15,6 @@ from vkprovider.api import labs as words
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.spi import Labs
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import Claim
 
 _log: Final = structlog.get_logger(__name__)
@@ -35,14 +34,16 @@ class LabFinder:
 
     Attributes:
         foreign: How many labs are others'.
-        unclaimed: Marked labs that no claim names: lab id → title.
+        unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
+            that is gone with its claim by now; so a lab must be in two lists in a row.
     """
 
-    def __init__(self, ctx: Context, worker: str, labs: Labs) -> None:
-        self._mark = names.mark(ctx.installation)
+    def __init__(self, installation: str, worker: str, labs: Labs) -> None:
+        self._mark = names.mark(installation)
         self._worker = worker
         self._labs = labs
         self._known: dict[str, _Known] = {}
+        self._suspects: frozenset[str] = frozenset()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
 
@@ -79,19 +80,21 @@ class LabFinder:
                 del self._known[lab_id]
         if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
             await self._learn(unknown)
+        gone = {lab_id for lab_id in unknown if lab_id not in self._known}
         by_title = {claim.title: claim for claim in claims.values()}
-        foreign, unclaimed = 0, {}
-        for lab_id in others:
+        foreign, found = 0, {}
+        for lab_id in others - gone:
             known = self._known.get(lab_id)
             if known is None or not known.marked:
                 foreign += 1
             elif (claim := by_title.get(known.title)) is None:
-                unclaimed[lab_id] = known.title
+                found[lab_id] = known.title
             elif claim.lab_id and claim.lab_id != lab_id:
                 await self._remove_duplicate(lab_id)
+        unclaimed = {lab_id: title for lab_id, title in found.items() if lab_id in self._suspects}
         for lab_id in unclaimed.keys() - self.unclaimed.keys():
             _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
-        self.foreign, self.unclaimed = foreign, unclaimed
+        self.foreign, self.unclaimed, self._suspects = foreign, unclaimed, frozenset(found)
 
     async def _learn(self, lab_ids: list[str]) -> None:
         found = await asyncio.gather(*(self._look(lab_id) for lab_id in lab_ids))

@@ -219,7 +219,7 @@ class Workers:
         if worker is not None:  # changed: keep what is known of its lablets
             await self._close(worker)
             worker.asked, worker.spec, worker.labs, worker.stats = resource.packed_spec, spec, labs, stats
-            worker.finder = LabFinder(ctx, name, labs)
+            worker.finder = LabFinder(ctx.installation, name, labs)
             worker.version_at = worker.usage_at = worker.labs_at = worker.nodes_at = -1e9
             worker.usage = None
             return worker
@@ -237,7 +237,9 @@ class Workers:
             await labs.close()
             raise
         labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(name, resource.packed_spec, spec, claims, labs, LabFinder(ctx, name, labs), guard, stats)
+        worker = Worker(
+            name, resource.packed_spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats
+        )
         self.items[name] = worker
         self.met(worker)
         return worker

@@ -1,0 +1,88 @@
+"""Whose a lab is, told from the worker's own answers, on a null worker."""
+
+import pytest
+
+from vkprovider.api import names
+from vkprovider.cml.null import NullLabs, NullWorker
+from vkprovider.controllers.labfinder import LabFinder
+from vkprovider.domain.claims import Claim
+
+UID = "0a1b2c3d-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def worker() -> NullWorker:
+    return NullWorker("w1")
+
+
+@pytest.fixture
+def finder(worker: NullWorker) -> LabFinder:
+    return LabFinder("ours", worker.name, NullLabs(worker))
+
+
+def claim(lab_id: str = "") -> Claim:
+    return Claim(UID, "n", "p", "netlab", UID, version="1", digest="d", lab_id=lab_id)
+
+
+def add(worker: NullWorker, title: str, installation: str = "ours") -> str:
+    return worker.add(title, f"lab: {{notes: {names.mark(installation)}}}")
+
+
+async def scan(finder: LabFinder, worker: NullWorker, *claims: Claim, more: tuple[str, ...] = ()) -> None:
+    """Sort what the worker has, and what an older list had."""
+    await finder.scan(frozenset(worker.labs) | set(more), {one.pod_uid: one for one in claims})
+
+
+async def test_marked_lab_without_a_claim_is_told_of_when_two_lists_show_it(
+    worker: NullWorker, finder: LabFinder
+) -> None:
+    saved = add(worker, "a saved copy")
+    await scan(finder, worker)
+    assert finder.unclaimed == {}
+    for _ in range(2):
+        await scan(finder, worker)
+        assert (finder.unclaimed, finder.foreign) == ({saved: "a saved copy"}, 0)
+    del worker.labs[saved]
+    await scan(finder, worker)
+    assert finder.unclaimed == {}
+
+
+async def test_lab_that_went_with_its_claim_after_the_list_was_asked_for_is_nobodys(
+    worker: NullWorker, finder: LabFinder
+) -> None:
+    searched = claim()
+    lab = add(worker, searched.title)
+    assert await finder.find(searched, {UID: searched}) == lab  # a successor looks for it, and knows it from then on
+    await scan(finder, worker, claim(lab))
+    del worker.labs[lab]
+    await scan(finder, worker, more=(lab,))
+    assert (finder.unclaimed, finder.foreign) == ({}, 0)
+    await scan(finder, worker)
+    assert (finder.unclaimed, finder.foreign) == ({}, 0)
+
+
+async def test_lab_that_was_never_looked_at_and_is_gone_is_not_foreign(worker: NullWorker, finder: LabFinder) -> None:
+    theirs = add(worker, "homework", "another installation")
+    await scan(finder, worker, more=("gone-by-now",))
+    assert finder.foreign == 1
+    assert set(worker.labs) == {theirs}
+
+
+async def test_more_labs_than_are_looked_at_in_one_pass_are_foreign_until_they_are(
+    worker: NullWorker, finder: LabFinder
+) -> None:
+    mine = claim()
+    lab = add(worker, mine.title)
+    for number in range(70):
+        add(worker, f"homework {number}", "another installation")
+    await scan(finder, worker, claim(lab))
+    assert finder.foreign == 70
+
+
+async def test_only_a_duplicate_that_was_never_started_is_removed(worker: NullWorker, finder: LabFinder) -> None:
+    named = add(worker, claim().title)
+    fresh, started = add(worker, claim().title), add(worker, claim().title)
+    worker.labs[started].state = "STARTED"
+    await scan(finder, worker, claim(named))
+    assert set(worker.labs) == {named, started}
+    assert fresh not in worker.labs
