@@ -177,7 +177,7 @@ MEASURES: Final = (
         "vkprovider_step_failures_total",
         "counter",
         ("step",),
-        "Steps that the worker or the API server refused or did not answer.",
+        "Steps that failed: what they ask refused or did not answer, or an object they need was wrong.",
         lambda r: by_name(r.ctx.counters.step_failures),
     ),
     Measure(

@@ -104,10 +104,10 @@ class Turns:
             except Fenced:
                 return Result()
             except InputError as fault:
-                return await self._failed(lablet, worker, (fault.reason, fault.message))
+                return await self._failed(decision.step, lablet, worker, (fault.reason, fault.message))
             except OutsideError as error:
                 self._after_failure(lablet, worker, decision.step, facts, error)
-                return await self._failed(lablet, worker, fault_of(decision.step, error))
+                return await self._failed(decision.step, lablet, worker, fault_of(decision.step, error))
             if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
                 lablet.failures, lablet.fault = 0, None
             if not go_on or self.closing or worker.parked:
@@ -198,8 +198,6 @@ class Turns:
     # --------------------------------------------------------------------------------------------- failures
 
     def _after_failure(self, lablet: Lablet, worker: Worker, step: Step, facts: Facts, error: OutsideError) -> None:
-        counters = self._ctx.counters
-        counters.step_failures[step.name] = counters.step_failures.get(step.name, 0) + 1
         if step is Step.IMPORT:
             lablet.searched = not isinstance(error, Unavailable)  # without an answer the lab may be there all the same
         if step is Step.START and facts.claim is not None:
@@ -210,9 +208,10 @@ class Turns:
             lablet.acted_at, lablet.assumed = self._ctx.now(), None  # somebody deleted it: look again
             self._observe_soon(lablet.worker)
 
-    async def _failed(self, lablet: Lablet, worker: Worker, fault: tuple[str, str]) -> Result:
+    async def _failed(self, step: Step, lablet: Lablet, worker: Worker, fault: tuple[str, str]) -> Result:
         """Say why a step failed, and try it again later."""
-        tuning = self._ctx.tuning
+        tuning, failures = self._ctx.tuning, self._ctx.counters.step_failures
+        failures[step.name] = failures.get(step.name, 0) + 1
         lablet.failures += 1
         pause = delay_s(lablet.failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self._ctx.dice())
         lablet.fault = fault
