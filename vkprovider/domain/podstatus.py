@@ -31,6 +31,8 @@ PROGRESS: Final = frozenset(
     }
 )
 """Waiting reasons of a lablet that is on its way; they may be written late or not at all."""
+_ASKED_FOR: Final = frozenset({"CleaningUp", "LabStopped", "Resetting", "ReturningToPool"})
+"""While a lablet waits for one of these, its devices are off because they should be."""
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 
 NO_DEVICES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -180,7 +182,8 @@ def _container(container: Container, report: Report, claim: Claim | None, device
     state = next((node.state for node in report.nodes if node.label == label), "") if label else ""
     if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
         return _running(container.name, restarts)
-    if state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at:
+    off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
+    if off and report.waiting[0] not in _ASKED_FOR:
         return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
     return (container.name, False, restarts, "waiting", *report.waiting)
 

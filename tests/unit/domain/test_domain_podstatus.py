@@ -153,6 +153,13 @@ def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
     assert by_name["lab"] == {"waiting": {"reason": "Recovering", "message": "m"}}
 
 
+@pytest.mark.parametrize("reason", ["LabStopped", "CleaningUp", "Resetting", "ReturningToPool"])
+def test_a_device_that_is_off_because_it_should_be_says_what_the_lab_says(reason: str) -> None:
+    report = Report(State.STOPPED, phase="Running", waiting=(reason, "m"), nodes=nodes(labs.STOPPED, labs.STOPPED))
+    states = [c.state for c in show(lablet(), report).status.container_statuses]
+    assert states == [{"waiting": {"reason": reason, "message": "m"}}] * 3
+
+
 def test_while_it_is_cleaned_up_nothing_runs() -> None:
     found = show(lablet(phase="Running"), msgspec.structs.replace(CLEANING, nodes=nodes(labs.BOOTED, labs.BOOTED)))
     assert {kind for c in found.status.container_statuses for kind in c.state} == {"waiting"}

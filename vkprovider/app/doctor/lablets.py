@@ -90,9 +90,12 @@ def _check_pod(pod: Pod, now: datetime) -> Finding | None:
         if scheduled is None or scheduled.status != "False":
             return None
         return _pod(scheduled.reason or "Unschedulable", scheduled.message)
-    age_s = _age_s(pod.metadata.deletion_timestamp or status.start_time or pod.metadata.creation_timestamp, now)
     reason, message = _waiting(pod)
+    if reason == "LabStopped":
+        return note("", reason, message, remedy_of(PROGRESS, reason))
     if reason in PROGRESS or reason in _NO_PATIENCE:
+        since = ready.last_transition_time if ready is not None and status.phase == "Running" else status.start_time
+        age_s = _age_s(pod.metadata.deletion_timestamp or since or pod.metadata.creation_timestamp, now)
         if ready is not None and ready.status == "True":
             return None
         if ready is not None and ready.reason in WORKERS:
