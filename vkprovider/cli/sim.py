@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime as dt
-import re
 import signal
 import ssl
 from pathlib import Path
@@ -233,13 +232,16 @@ def lds(
             event_faults=_plan(event_faults, EventFault),
         )
         asyncio.run(_serve(simulator, "LDS simulator"))
-    except (OSError, ValueError, re.error) as error:
+    except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
 
 def _plan(path: Path | None, shape: type[T]) -> tuple[T, ...]:
     """Read a JSON list from a file; none is an empty list."""
-    return tuple(msgspec.json.decode(path.read_bytes(), type=list[shape])) if path else ()  # type: ignore[valid-type]
+    try:
+        return tuple(msgspec.json.decode(path.read_bytes(), type=list[shape])) if path else ()  # type: ignore[valid-type]
+    except ValueError as error:
+        raise click.ClickException(f"{path}: {error}") from error
 
 
 def _address(listen: str) -> tuple[str, int]:
@@ -250,7 +252,9 @@ def _address(listen: str) -> tuple[str, int]:
 
 
 def _boot(text: str) -> tuple[str, tuple[float, float]]:
-    name, _, seconds = text.partition("=")
+    name, found, seconds = text.partition("=")
+    if not name or not found:
+        raise click.UsageError(f"--boot {text}: expected DEFINITION=A[-B], such as alpine=5-20")
     return name, parse_range(seconds)
 
 

@@ -27,8 +27,11 @@ def parse_range(text: str) -> tuple[float, float]:
         ValueError: It is neither, or the range is empty or negative.
     """
     low_text, dash, high_text = text.partition("-")
-    low = float(low_text)
-    high = float(high_text) if dash else low
+    try:
+        low = float(low_text)
+        high = float(high_text) if dash else low
+    except ValueError:
+        low = high = -1.0
     if not 0 <= low <= high:
         raise ValueError(f"{text!r} is no range of seconds such as 5 or 5-20")
     return low, high

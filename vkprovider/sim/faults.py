@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from vkprovider.sim.patterns import check_pattern
+
 Kind = Literal["delay", "status", "drop", "lost_answer", "unauthorized", "lost_token", "silence"]
 """What happens to a request.
 
@@ -40,6 +42,9 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     status: Annotated[int, msgspec.Meta(ge=400, le=599)] = 500
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 1.0
 
+    def __post_init__(self) -> None:
+        check_pattern("route", self.route)
+
 
 class _Armed:
     """A fault that counts down."""
@@ -63,11 +68,7 @@ class Faults:
         self._armed: list[_Armed] = []
 
     def add(self, fault: Fault, now: float) -> None:
-        """Put a fault in force.
-
-        Raises:
-            re.error: Its route is no regular expression.
-        """
+        """Put a fault in force."""
         self._armed.append(_Armed(fault, now))
 
     def clear(self) -> None:

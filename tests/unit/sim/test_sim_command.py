@@ -24,7 +24,8 @@ def run(*arguments: str) -> tuple[int, str]:
         ((*PASSWORD, "--port-range", "5000-2000"), "expected FIRST-LAST"),
         ((*PASSWORD, "--port-range", "2000-70000"), "expected FIRST-LAST"),
         ((*PASSWORD, "--boot-seconds", "20-5"), "no range of seconds"),
-        ((*PASSWORD, "--boot", "alpine"), "could not convert"),
+        ((*PASSWORD, "--boot-seconds", "soon"), "no range of seconds"),
+        ((*PASSWORD, "--boot", "alpine"), "expected DEFINITION=A[-B]"),
         ((*PASSWORD, "--version", "latest"), "no CML version"),
         ((*PASSWORD, "--cert", __file__), "belong together"),
     ],
@@ -34,8 +35,16 @@ def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) ->
     assert (code != 0, said in output, "Traceback" in output) == (True, True, False), output
 
 
-def test_a_plan_that_is_no_list_of_faults_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"kind": "nonsense"}]', "Invalid enum value 'nonsense'"),
+        ('[{"kind": "drop", "route": "("}]', "route '(' is no regular expression"),
+        ("[", "Input data was truncated"),
+    ],
+)
+def test_a_plan_that_is_no_list_of_faults_is_told(tmp_path: Path, text: str, said: str) -> None:
     plan = tmp_path / "plan.json"
-    plan.write_text('[{"kind": "nonsense"}]')
+    plan.write_text(text)
     code, output = run(*PASSWORD, "--faults", str(plan))
-    assert (code, "Invalid enum value 'nonsense'" in output) == (1, True)
+    assert (code, f"{plan}: " in output, said in output, "Traceback" in output) == (1, True, True, False), output

@@ -33,10 +33,11 @@ def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) ->
         ("--faults", '[{"kind": "nonsense"}]', "Invalid enum value 'nonsense'"),
         ("--event-faults", '[{"kind": "lose", "type": "("}]', "missing )"),
         ("--grade-checks", '[{"device": "R1"}]', "missing required field `matches`"),
+        ("--grade-checks", '[{"matches": "("}]', "matches '(' is no regular expression"),
     ],
 )
 def test_a_file_that_is_no_plan_is_told(tmp_path: Path, option: str, text: str, said: str) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(text)
     result = CliRunner().invoke(main, ["sim", "lds", option, str(plan)])
-    assert (result.exit_code, said in result.output) == (1, True), result.output
+    assert (result.exit_code, said in result.output, str(plan) in result.output) == (1, True, True), result.output

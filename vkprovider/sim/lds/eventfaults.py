@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from vkprovider.sim.patterns import check_pattern
+
 EventKind = Literal["duplicate", "reorder", "delay", "lose", "forge"]
 """What happens to an event.
 
@@ -34,6 +36,9 @@ class EventFault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     copies: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 5.0
 
+    def __post_init__(self) -> None:
+        check_pattern("type", self.type)
+
 
 class EventFaults:
     """The faults in force; an event meets each that matches it."""
@@ -43,12 +48,7 @@ class EventFaults:
         self._armed: list[EventFault] = []
 
     def add(self, fault: EventFault) -> None:
-        """Put a fault in force.
-
-        Raises:
-            re.error: Its type is no regular expression.
-        """
-        re.compile(fault.type)
+        """Put a fault in force."""
         self._armed.append(msgspec.structs.replace(fault))  # a copy, for its count goes down
 
     def clear(self) -> None:

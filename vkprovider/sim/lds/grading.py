@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from vkprovider.sim.patterns import check_pattern
+
 Rule = Literal["pass", "fail", "seeded", "checks"]
 """`pass` and `fail` always say so, `seeded` draws a score by the seed and the lablet, `checks` looks."""
 
@@ -25,6 +27,9 @@ class Check(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     device: str | None = None
     item: str | None = None
     points: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+
+    def __post_init__(self) -> None:
+        check_pattern("matches", self.matches)
 
 
 class Response(msgspec.Struct, kw_only=True):
