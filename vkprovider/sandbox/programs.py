@@ -143,6 +143,7 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
     env: dict[str, str | None] = {
         "KUBECONFIG": str(kubeconfig),
         "VKPROVIDER_NAMESPACE": NAMESPACE,
+        "VKPROVIDER_HTTP_HOST": "127.0.0.1",
         "VKPROVIDER_HTTP_PORT": str(port),
         "LABLET_CONTROLLER_INSTANCE_ID": None,
         **settings,

@@ -106,7 +106,8 @@ def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
     assert spec.env["KUBECONFIG"] == str(layout.provider_kubeconfig)
     assert spec.env["LABLET_CONTROLLER_INSTANCE_ID"] is None
     assert spec.env["LOG_LEVEL"] == "DEBUG"
-    assert spec.url.endswith(f":{spec.env['VKPROVIDER_HTTP_PORT']}")
+    assert spec.url == f"http://{spec.env['VKPROVIDER_HTTP_HOST']}:{spec.env['VKPROVIDER_HTTP_PORT']}"
+    assert spec.env["VKPROVIDER_HTTP_HOST"] == "127.0.0.1"
 
 
 def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:
