@@ -113,6 +113,7 @@ def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
             {"tls": {"caBundle": certificate_of(programs["good"])}},
         ),
         "no-url": Bad({"url": "nonsense"}, account, "WorkerUrlInvalid", "'nonsense': the scheme is not", url),
+        "tunnelled": Bad({"tunnel": "mqtt"}, account, "TunnelUnsupported", "only direct is", {"tunnel": "direct"}),
         "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url),
         "url-with-path": Bad({"url": f"{good}/api/v0"}, account, "WorkerUrlInvalid", "a path or query", url),
         "url-with-password": Bad(

@@ -120,7 +120,9 @@ class CMLWorkerSpec(Model):
     address: Annotated[str, pydantic.AfterValidator(_address)] | None = Field(
         None, description="What learners reach: an IP address or a name. The url's host if unset."
     )
-    tunnel: Literal["direct", "mqtt", "http"] = Field("direct", description="How the provider reaches the API.")
+    tunnel: Literal["direct", "mqtt", "http"] = Field(
+        "direct", description="How the provider reaches the API; so far only `direct` is there."
+    )
     environment: str = Field(
         "default",
         min_length=1,

@@ -240,6 +240,10 @@ WORKERS: Final = {
         "Nobody says how much the worker can hold.", "Set spec.capacity, or spec.stats: On to ask CML."
     ),
     "WorkerUrlInvalid": Reason("spec.url is no URL of a CML controller.", "Write for instance https://cml.example.com"),
+    "TunnelUnsupported": Reason(
+        "spec.tunnel names a tunnel that this version does not have; nothing is sent by another way.",
+        "Set spec.tunnel: direct if the provider can reach spec.url itself.",
+    ),
     "CaBundleInvalid": Reason("spec.tls.caBundle is no PEM certificate.", "Put PEM certificates there."),
     "SpecInvalid": Reason("A field of spec is wrong.", "Correct the field that the message names."),
     "NodeConflict": Reason(

@@ -1,5 +1,6 @@
 """Opens a worker as its CMLWorker says: where it is, whom to trust, who we are."""
 
+from vkprovider.api.errors import InputError
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Labs
@@ -18,8 +19,10 @@ def open_worker(ctx: Context, spec: CMLWorkerSpec, guard: Guard | None = None) -
         guard: Called right before a request is written; None for who only reads.
 
     Raises:
-        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
+        InputError: `TunnelUnsupported`, `WorkerUrlInvalid` or `CaBundleInvalid`.
     """
+    if spec.tunnel != "direct":
+        raise InputError("TunnelUnsupported", f"spec.tunnel: {spec.tunnel} is not there yet, only direct is")
     return open_labs(
         spec.url,
         reader(ctx, spec),
