@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, waiting_reason
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 from vkprovider.sandbox import Sandbox
@@ -74,6 +74,27 @@ def test_port_range_is_the_capacity_of_a_worker_without_one(cluster: Cluster) ->
     node = cluster.node(worker)
     assert node
     assert node["status"]["capacity"]["vkprovider.io/ports"] == "100"
+
+
+def test_a_lablet_with_more_ports_than_one_may_have_waits_and_says_so(cluster: Cluster, namespace: str) -> None:
+    tags = [f"serial:{port}" for port in range(4000, 4006)]
+    cluster.define(definition("greedy", topology({"r1": "iosv"}, {"r1": tags})))
+    cluster.apply(pod("greedy", "greedy"), namespace=namespace)
+    until(lambda: waiting_reason(cluster.pod(namespace, "greedy")) == "TooManyPorts", 15)
+    assert cluster.workers[0].labs() == []
+
+
+def test_configurations_are_not_read_before_a_stop(cluster: Cluster, namespace: str) -> None:
+    [worker] = cluster.workers
+    cluster.define(definition("forgotten", topology({"r1": "iosv"})))
+    cluster.apply(pod("forgotten", "forgotten"), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    since = worker.last_request()
+    cluster.kubectl("delete", "pod", "forgotten", f"--namespace={namespace}")
+    done = [entry["path"].rpartition("/")[2] for entry in worker.access_log(since)]
+    assert {"stop", "wipe"} <= set(done)
+    assert "extract_configuration" not in done
+    assert worker.labs() == []
 
 
 def test_a_lab_that_does_not_start_in_time_fails_with_a_reason(cluster: Cluster, namespace: str) -> None:

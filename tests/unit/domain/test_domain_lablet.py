@@ -387,6 +387,13 @@ def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
 # ------------------------------------------------------------------------------------------ the end
 
 
+@pytest.mark.parametrize(("kept", "step"), [(True, Step.EXTRACT), (False, Step.STOP)])
+def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Step) -> None:  # noqa: FBT001 (a row)
+    limits = Limits(extract_on_stop=kept)
+    leaving = pod(phase="Running", deleted=True)
+    assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).step is step
+
+
 @pytest.mark.parametrize(
     ("states", "step"),
     [
