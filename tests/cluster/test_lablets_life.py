@@ -56,6 +56,23 @@ def test_cisco_client_finds_the_lab_by_the_pods_uid(cluster: Cluster, namespace:
         client._session.close()
 
 
+def test_configuration_that_cannot_be_read_is_told_and_ends_all_the_same(
+    cluster: Cluster, namespace: str, two: str
+) -> None:
+    worker = cluster.workers[0]
+    cluster.apply(pod("lost", two, nodeSelector=on(worker)), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    worker.fault("status", "extract_configuration$", status=500, count=1)
+    cluster.kubectl("delete", "pod", "lost", f"--namespace={namespace}")
+
+    def told() -> str:
+        return "".join(e["message"] for e in cluster.events(namespace, "lost") if e["reason"] == "NotKept")
+
+    message = until(told, 10)
+    assert message.startswith(("no configuration of h0: ", "no configuration of R 1: "))
+    assert worker.admin("GET", "/faults") == [], "the fault was met"
+
+
 def test_each_device_has_a_container_of_its_own(cluster: Cluster, namespace: str) -> None:
     """A host that has booted runs while the router still boots; the lab runs when both do."""
     worker = cluster.workers[0]

@@ -2,6 +2,7 @@
 
     VkproviderError
     ├── InputError            somebody's object is wrong: say so on it, wait until it changes
+    ├── StepFailed            a step that asks several systems says itself what failed: try it again
     ├── Fenced                this replica may no longer act for the node: stop, without a trace
     └── OutsideError          an outside system (the API server, CML) did not do as asked
         ├── NotFound          404: the object is gone; often success
@@ -46,6 +47,20 @@ class InputError(VkproviderError):
 
     def __init__(self, reason: str, message: str) -> None:
         message = shorten(message, _INPUT_CHARS_MAX)
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+
+
+class StepFailed(VkproviderError):  # noqa: N818 (what happened, as in Step)
+    """One of the outside systems that a step asks did not do its part.
+
+    Attributes:
+        reason: One CamelCase word, fit for a waiting reason (`ApiUnavailable`).
+        message: What that system said.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message

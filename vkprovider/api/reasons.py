@@ -172,6 +172,10 @@ HAPPENED: Final = {
     "SessionArchived": Reason("The learner's session is over for good."),
     "Graded": Reason("What the learner leaves was graded."),
     "Collected": Reason("What the learner leaves was kept; get it with `kubectl lablet configs POD`."),
+    "NotKept": Reason(
+        "The configurations of some devices could not be read before the lab was stopped; the message says why.",
+        "What others hold is kept. Look into the worker's own logs.",
+    ),
     "Created": Reason("The lab was imported."),
     "Started": Reason("The lab was told to start."),
     "Ready": Reason("All devices booted."),

@@ -7,8 +7,6 @@ from vkprovider.api.errors import NotFound
 from vkprovider.cml.session import CmlSession
 from vkprovider.cml.wire import CmlImport, CmlLabDetail, CmlLabInfo
 
-IMPORTS_MAX: Final = 8
-"""Imports at once per worker; further ones wait here, where they cost the worker nothing."""
 _READS_MAX: Final = 8
 
 
@@ -17,7 +15,6 @@ class CmlLabsClient:
 
     def __init__(self, session: CmlSession) -> None:
         self._session = session
-        self._imports = asyncio.Semaphore(IMPORTS_MAX)
 
     async def list_lab_ids(self) -> list[str]:
         """List the ids of all labs, other users' included.
@@ -79,10 +76,8 @@ class CmlLabsClient:
             OutsideError: As every request.
         """
         params = None if title is None else {"title": title}
-        async with self._imports:
-            response = await self._session.request(
-                "import", "POST", "/import", params=params, body=topology_yaml.encode()
-            )
+        body = topology_yaml.encode()
+        response = await self._session.request("import", "POST", "/import", params=params, body=body)
         return self._session.decode("POST /import", response, CmlImport).id
 
     async def start_lab(self, lab_id: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from vkprovider.api.errors import NotFound
+from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.spi import NodeFact
 from vkprovider.cml.wire import CmlLabDetail
 
@@ -181,7 +181,7 @@ class NullLabs:
         self,
         lab_id: str,  # noqa: ARG002 (its devices have no configurations)
         nodes: tuple[NodeFact, ...],  # noqa: ARG002
-    ) -> tuple[dict[str, str], dict[str, str]]:
+    ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Find nothing."""
         self._check()
         return {}, {}

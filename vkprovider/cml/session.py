@@ -30,6 +30,10 @@ DEADLINE_S: Final[Mapping[str, float]] = {
     "extract": 120.0,  # CML logs in to the device
 }
 """Seconds per kind of request, login and waiting for a connection included."""
+ACTS_MAX: Final = 6
+"""Slow requests at once, fewer than connections: they must not keep those from them that tell whether CML is alive.
+Further ones wait before their time begins."""
+_ACTS: Final = frozenset({"action", "import", "extract"})
 
 REFUSED_HOLD_S: Final = 5.0
 REFUSED_HOLD_S_MAX: Final = 60.0
@@ -68,6 +72,7 @@ class CmlSession:
         self._hold: _Hold | None = None
         self._refusals = 0
         self._used: Credentials | None = None
+        self._acts = asyncio.Semaphore(ACTS_MAX)
 
     async def request(
         self,
@@ -90,8 +95,15 @@ class CmlSession:
         Raises:
             OutsideError: CML refused, failed or did not answer; `NotFound` only if CML itself said so.
         """
-        loop = asyncio.get_running_loop()
-        end = loop.time() + DEADLINE_S[kind]
+        if kind in _ACTS:
+            async with self._acts:
+                return await self._request(kind, method, path, params, body)
+        return await self._request(kind, method, path, params, body)
+
+    async def _request(
+        self, kind: str, method: str, path: str, params: Mapping[str, str] | None, body: bytes | None
+    ) -> Response:
+        end = asyncio.get_running_loop().time() + DEADLINE_S[kind]
         token = self._token or await self._renew(None, end)
         response = await self._send(method, path, token, params, body, end)
         if response.status == _HTTP_UNAUTHORIZED:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import NodeFact
 from vkprovider.cml.wire import CmlLabDetail
 
@@ -87,10 +88,13 @@ class Labs(Protocol):
         """Ask for one node to be started."""
         ...
 
-    async def extract_configs(self, lab_id: str, nodes: tuple[NodeFact, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    async def extract_configs(
+        self, lab_id: str, nodes: tuple[NodeFact, ...]
+    ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Fetch the configurations of running nodes: by label, and by label why there is none.
 
-        A node that cannot be extracted stops no other; only what the guard raises is raised.
+        A node that cannot be extracted stops no other; only what the guard raises is raised. `Invalid`: nodes of its
+        kind have none.
         """
         ...
 

@@ -13,7 +13,7 @@ from vkprovider.cml.spi import NodeFact
 from vkprovider.cml.wire import CmlLabDetail
 
 _EXTRACTIONS_MAX: Final = 4
-"""At a time in one lab: CML logs into each device's console for it."""
+"""At a time on a worker: CML logs into each device's console for it."""
 
 
 class CmlLabs:
@@ -27,6 +27,7 @@ class CmlLabs:
 
     def __init__(self, session: CmlSession) -> None:
         self._session = session
+        self._extractions = asyncio.Semaphore(_EXTRACTIONS_MAX)
         self.labs = CmlLabsClient(session)
         self.nodes = CmlNodesClient(session)
         self.interfaces = CmlInterfacesClient(session)
@@ -89,20 +90,21 @@ class CmlLabs:
         """Ask for one node to be started."""
         await self.nodes.start_node(lab_id, node_id)
 
-    async def extract_configs(self, lab_id: str, nodes: tuple[NodeFact, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    async def extract_configs(
+        self, lab_id: str, nodes: tuple[NodeFact, ...]
+    ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Fetch the configurations of running nodes, a few at a time; one that fails stops no other."""
         configs: dict[str, str] = {}
-        faults: dict[str, str] = {}
-        few = asyncio.Semaphore(_EXTRACTIONS_MAX)
+        faults: dict[str, OutsideError] = {}
 
         async def extract(node: NodeFact) -> None:
-            async with few:
+            async with self._extractions:
                 try:
                     node_id = node.id or await self._node_id(lab_id, node.label)
                     if text := await self.nodes.extract_config(lab_id, node_id):
                         configs[node.label] = text
                 except OutsideError as error:
-                    faults[node.label] = error.message
+                    faults[node.label] = error
 
         await asyncio.gather(*(extract(node) for node in nodes))
         return configs, faults

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from vkprovider.api import labs, names
-from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError
+from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
@@ -44,19 +44,23 @@ class Keeper:
 
     async def keep(
         self, worker: Worker, claim: Claim, nodes: tuple[NodeFact, ...], *, username: str = "", responses: Any = None
-    ) -> Left:
+    ) -> tuple[Left, dict[str, OutsideError]]:
         """Extract what the devices of a lab hold and keep it; one that cannot be extracted stops no other.
+
+        Returns:
+            What is kept, and by label why there is no configuration of a device that has one.
 
         Raises:
             Fenced: The node is not ours any more.
-            OutsideError: The API server does not take it; the worker's faults are kept, not raised.
+            OutsideError: The API server does not take it; the worker's faults are returned, not raised.
         """
         running = tuple(node for node in nodes if node.state == labs.BOOTED)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
-        left = kept.left_by(claim, configs, faults, at=self._ctx.now_unix, username=username, responses=responses)
+        why = {label: error.message for label, error in faults.items()}
+        left = kept.left_by(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
         if configs or responses is not None:
             await self._write(worker, left)
-        return left
+        return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
     async def _write(self, worker: Worker, left: Left) -> None:
         ctx, name = self._ctx, kept.name_of(left.pod_uid)

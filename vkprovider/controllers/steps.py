@@ -8,7 +8,16 @@ import msgspec
 
 from vkprovider.api import labs as words
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound, OutsideError, Unavailable
+from vkprovider.api.errors import (
+    Conflict,
+    Forbidden,
+    InputError,
+    Invalid,
+    NotFound,
+    OutsideError,
+    StepFailed,
+    Unavailable,
+)
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
@@ -27,7 +36,7 @@ from vkprovider.domain.facts import Facts, Step
 from vkprovider.domain.inputs import inputs_of
 from vkprovider.domain.intent import Definition
 from vkprovider.domain.ports import udp_names
-from vkprovider.domain.stepfault import fault_of
+from vkprovider.domain.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.lds.errors import may_have_happened
 
 T = TypeVar("T")
@@ -40,7 +49,7 @@ _LEARNERS: Final = (
 """What is taken off a Pod when its learner's time is over."""
 
 _COLLECT_TRIES: Final = 5
-"""How often the learner's responses are asked for before the end goes on without them."""
+"""How often what a learner leaves is asked for again before the end goes on without it."""
 
 
 class _PodHead(msgspec.Struct, frozen=True):
@@ -91,6 +100,7 @@ class Steps:
         Raises:
             Fenced: The node is not ours any more.
             InputError: The Pod or its content stands in the way.
+            StepFailed: One of several systems that the step asks was no help.
             OutsideError: The worker or the API server refused, or did not answer.
         """
         counters = self._ctx.counters
@@ -205,8 +215,14 @@ class Steps:
                 if lablet.failures < _COLLECT_TRIES:
                     raise  # else what the devices hold is kept without them
         keeping = self._keeper.keep(worker, claim, facts.nodes, responses=responses, username=facts.inputs.username)
-        left = await _stored(keeping)
+        left, lost = await _stored(keeping)
+        if lablet.failures < _COLLECT_TRIES and (passing := next(filter(may_pass, lost.values()), None)):
+            raise StepFailed(*worker_fault(passing))
         lablet.extracted = True
+        if lost:
+            label, error = min(lost.items())
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            self._teller.emit(lablet, "Warning", "NotKept", f"no configuration of {label}{more}: {error.message}")
         if step is Step.COLLECT:
             lacking = ", ".join(sorted(left.faults))
             note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
@@ -338,4 +354,4 @@ async def _stored(asking: Awaitable[T]) -> T:
     try:
         return await asking
     except OutsideError as error:
-        raise InputError(*fault_of(Step.EXTRACT, error)) from error
+        raise StepFailed(*api_fault(error)) from error

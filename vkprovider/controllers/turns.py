@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, Unavailable
+from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.factfinder import FactFinder
 from vkprovider.controllers.memory import Lablet
@@ -103,7 +103,7 @@ class Turns:
                 go_on = await self._carry_out(decision, lablet, worker, facts)
             except Fenced:
                 return Result()
-            except InputError as fault:
+            except (InputError, StepFailed) as fault:
                 return await self._failed(decision.step, lablet, worker, (fault.reason, fault.message))
             except OutsideError as error:
                 self._after_failure(lablet, worker, decision.step, facts, error)

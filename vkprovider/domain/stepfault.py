@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from vkprovider.api.errors import Invalid, OutsideError, Unauthorized, Unavailable
+from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, Unauthorized, Unavailable
 from vkprovider.domain.facts import Step
 
 _DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE, Step.COLLECT})
 """Steps that ask the LDS or the grader."""
-_API_SERVER: Final = frozenset(
-    {Step.CONFIRM_GONE, Step.DELETE_POD, Step.CLEAR_LEARNER, Step.RETURN_TO_POOL, Step.EXTRACT}
-)
-"""Steps in which only the API server can fail; what a worker cannot extract is noted, not raised."""
+_API_SERVER: Final = frozenset({Step.CONFIRM_GONE, Step.DELETE_POD, Step.CLEAR_LEARNER, Step.RETURN_TO_POOL})
+"""Steps that ask the API server."""
+_BY_THE_WAY: Final = frozenset({0, 429, 502, 503, 504})
+"""Statuses of no answer at all, and of what stands before a server."""
 
 
 def fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
@@ -21,16 +21,31 @@ def fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
         error: What came of it.
     """
     if step in _API_SERVER:
-        return "ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message
+        return api_fault(error)
     if step in _DELIVERY:
         away = isinstance(error, Unavailable)
         if step is Step.GRADE:
             return "GraderUnavailable" if away else "GraderRefused", error.message
         return "LDSUnavailable" if away else "LDSRefused", error.message
+    if isinstance(error, Invalid) and step in {Step.IMPORT, Step.START}:
+        return "ImportRefused" if step is Step.IMPORT else "StartRefused", error.message
+    return worker_fault(error)
+
+
+def api_fault(error: OutsideError) -> tuple[str, str]:
+    """Name what the API server did."""
+    return "ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message
+
+
+def worker_fault(error: OutsideError) -> tuple[str, str]:
+    """Name what a worker did."""
     if isinstance(error, Unauthorized):
         return "CredentialsInvalid", error.message
-    if isinstance(error, Unavailable):
-        return "WorkerUnreachable" if not error.status else "WorkerError", error.message
-    if isinstance(error, Invalid):
-        return {Step.IMPORT: "ImportRefused", Step.START: "StartRefused"}.get(step, "WorkerError"), error.message
+    if isinstance(error, Unavailable) and not error.status:
+        return "WorkerUnreachable", error.message
     return "WorkerError", error.message
+
+
+def may_pass(error: OutsideError) -> bool:
+    """Tell whether to ask again soon: nobody answered. A device that takes CML too long will do so again."""
+    return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _BY_THE_WAY

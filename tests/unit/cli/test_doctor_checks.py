@@ -278,14 +278,22 @@ def unready(since: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("reason", ["Recovering", "Resetting", "CleaningUp", "StartingNodes"])
 def test_pods_that_ran_for_long_have_their_patience_anew(reason: str) -> None:
-    status = {"phase": "Running", "startTime": "2026-01-31T09:00:00Z", "containerStatuses": waiting(reason)}
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "startTime": "2026-01-31T09:00:00Z",
+        "containerStatuses": waiting(reason),
+    }
     assert lablets.check_pods([pod(**status, conditions=unready("2026-01-31T11:59:55Z"))], NOW) == []
     [finding] = lablets.check_pods([pod(**status, conditions=unready("2026-01-31T11:30:00Z"))], NOW)
     assert (finding.reason, finding.message) == ("Stuck", f"{reason} for 30 min: m")
 
 
 def test_lablet_that_is_stopped_on_request_is_a_note() -> None:
-    status = {"phase": "Running", "startTime": "2026-01-31T09:00:00Z", "containerStatuses": waiting("LabStopped")}
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "startTime": "2026-01-31T09:00:00Z",
+        "containerStatuses": waiting("LabStopped"),
+    }
     [finding] = lablets.check_pods([pod(**status, conditions=unready("2026-01-31T09:30:00Z"))], NOW)
     assert (finding.level, finding.reason, finding.message) == (Level.NOTE, "LabStopped", "m")
     assert "kubectl lablet start" in finding.remedy

@@ -2,9 +2,17 @@
 
 import pytest
 
-from vkprovider.api.errors import Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
+from vkprovider.api.errors import (
+    DeadlineExceeded,
+    Invalid,
+    OutsideError,
+    Throttled,
+    TlsFailed,
+    Unauthorized,
+    Unavailable,
+)
 from vkprovider.domain.facts import Step
-from vkprovider.domain.stepfault import fault_of
+from vkprovider.domain.stepfault import fault_of, may_pass
 
 
 @pytest.mark.parametrize(
@@ -21,7 +29,7 @@ from vkprovider.domain.stepfault import fault_of
         (Step.COLLECT, Unavailable("l", status=503), "LDSUnavailable"),
         (Step.ARCHIVE, Unauthorized("l", status=401), "LDSRefused"),
         (Step.DELETE_POD, Unavailable("a", status=503), "ApiUnavailable"),
-        (Step.EXTRACT, Unauthorized("a", status=401), "ApiRefused"),
+        (Step.EXTRACT, Unauthorized("w", status=401), "CredentialsInvalid"),
         (Step.CLEAR_LEARNER, Invalid("a", status=422), "ApiRefused"),
         (Step.GRADE, Unavailable("g"), "GraderUnavailable"),
         (Step.GRADE, Invalid("g", status=400), "GraderRefused"),
@@ -29,3 +37,19 @@ from vkprovider.domain.stepfault import fault_of
 )
 def test_reason(step: Step, error: OutsideError, reason: str) -> None:
     assert fault_of(step, error) == (reason, error.message)
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (Unavailable("no connection"), True),
+        (Unavailable("bad gateway", status=502), True),
+        (Throttled("slow down"), True),
+        (Unavailable("the device said no", status=500), False),
+        (DeadlineExceeded("the device hangs"), False),
+        (Invalid("it has none", status=400), False),
+        (Unauthorized("no", status=401), False),
+    ],
+)
+def test_what_may_pass(error: OutsideError, *, passes: bool) -> None:
+    assert may_pass(error) is passes
