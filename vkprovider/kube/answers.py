@@ -9,6 +9,7 @@ import msgspec
 
 from vkprovider.api import errors
 
+_REDIRECTS: Final = range(300, 400)
 _RETRY_AFTER_S_MAX: Final = 300.0
 
 
@@ -24,7 +25,10 @@ _status_decoder: Final = msgspec.json.Decoder(Status)
 
 
 def refusal(status: int, body: bytes, headers: Mapping[str, str], what: str) -> errors.OutsideError:
-    """Give the error for an answer of 400 or more; `what` names the request (`GET /api/v1/pods`)."""
+    """Give the error for an answer that is not good; `what` names the request (`GET /api/v1/pods`)."""
+    if (place := headers.get("location")) is not None and status in _REDIRECTS:
+        message = f"{what}: redirected to {place}; the kubeconfig must name the API server itself"
+        return errors.Invalid(message, status=status)
     try:
         message = _status_decoder.decode(body).message
     except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, or nothing at all

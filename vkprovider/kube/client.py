@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from vkprovider import __version__
-from vkprovider.api.errors import DeadlineExceeded
+from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube import auth
 from vkprovider.kube.coalescing import Coalescing
 from vkprovider.kube.pace import TokenBucket
@@ -183,8 +183,8 @@ class KubeClient:
         exchange = self._transport.exchange
         try:
             async with asyncio.timeout(timeout_s):
-                if not urgent and (wait_s := self._bucket.reserve()):
-                    await asyncio.sleep(wait_s)
+                if not urgent:
+                    await self._wait_turn(timeout_s, f"{method} {path}")
                 async with nullcontext() if urgent else self._in_flight:
                     with self._coalescing:
                         return await exchange(
@@ -193,6 +193,25 @@ class KubeClient:
         except TimeoutError:
             self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
+
+    async def _wait_turn(self, within_s: float, what: str) -> None:
+        """Wait until the rate allows one more request.
+
+        Raises:
+            Throttled: It does not in time; nothing was sent.
+        """
+        wait_s = self._bucket.reserve()
+        if wait_s >= within_s:
+            self._bucket.give_back()
+            raise Throttled(
+                f"{what}: not sent, for {wait_s:.0f} s of requests wait before it: raise VKPROVIDER_API_QPS"
+            )
+        if wait_s:
+            try:
+                await asyncio.sleep(wait_s)
+            except asyncio.CancelledError:
+                self._bucket.give_back()
+                raise
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> bytes:
         """Read an object, or one page of a collection; `how` goes to `request`, here and below."""

@@ -9,7 +9,8 @@ class TokenBucket:
     """Allow `rate_per_s` actions a second on average and `burst` at once.
 
     A token is reserved when asked for, so callers are served in the order in which they asked, and nobody has to queue
-    them: each sleeps for the time it was told.
+    them: each sleeps for the time it was told. Who will not use its token must give it back, else those who gave up
+    use up the rate.
     """
 
     def __init__(self, rate_per_s: float, burst: float, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -25,6 +26,10 @@ class TokenBucket:
         self._tokens = min(self._burst, self._tokens + (now_s - self._counted_at_s) * self._rate_per_s) - 1
         self._counted_at_s = now_s
         return 0.0 if self._tokens >= 0 else -self._tokens / self._rate_per_s
+
+    def give_back(self) -> None:
+        """Return a token that will not be used."""
+        self._tokens += 1
 
 
 def backoff(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
@@ -15,8 +16,11 @@ from vkprovider.kube.pool import Pool
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_REFUSED: Final = 400
+_GOOD: Final = range(200, 300)
+"""Statuses of good answers; an API server never redirects us, so who does stands between."""
 _UNAUTHORIZED: Final = 401
+_RELOAD_EVERY_S: Final = 10.0
+"""While a certificate cannot be trusted, what to trust is read again that often."""
 _REPEATABLE: Final = {"GET", "PUT", "DELETE"}
 _UNFIT: Final = re.compile(r"[^\x21-\x7e]")  # in a request's first line
 _CONTROL: Final = re.compile(r"[^\x20-\x7e]")  # in a header
@@ -43,6 +47,7 @@ class Transport:
         self._user_agent = user_agent
         self._reload = reload
         self._reloading = asyncio.Lock()
+        self._reloaded_at_s = -_RELOAD_EVERY_S
         self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
         self._pool = Pool()
         self._use(access)
@@ -121,7 +126,7 @@ class Transport:
         brief: bool = False,
         streaming: bool = False,
     ) -> _Answer:
-        """Send a request, once more after a new login if the answer is 401, and give a good answer.
+        """Send a request, once more after a new login if the answer is 401 or not to be trusted; give a good answer.
 
         Raises:
             OutsideError: It was refused.
@@ -135,8 +140,15 @@ class Transport:
             extent = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if content else ""
             accept = f"Accept: {_ACCEPT_BRIEF if brief else _ACCEPT}\r\n"
             request = f"{method} {target} HTTP/1.1\r\n{self._headers}{accept}{extent}\r\n".encode() + body
-            answer = await self._once(request, guard, repeatable=method in _REPEATABLE, streaming=streaming)
-            if answer.status < _REFUSED:
+            try:
+                answer = await self._once(request, guard, repeatable=method in _REPEATABLE, streaming=streaming)
+            except ssl.SSLCertVerificationError:
+                if repeated or time.monotonic() - self._reloaded_at_s < _RELOAD_EVERY_S:
+                    raise
+                repeated = True
+                await self._log_in_again(access)  # the cluster's CA may have been replaced
+                continue
+            if answer.status in _GOOD:
                 return answer
             if answer.status != _UNAUTHORIZED or repeated:
                 self.count_error(str(answer.status))
@@ -162,7 +174,7 @@ class Transport:
                     guard()
                 self.requests_total += 1
                 connection.send(request)
-                held = streaming and await connection.head() < _REFUSED
+                held = streaming and await connection.head() in _GOOD
                 body = b"" if held else await connection.body()
                 return _Answer(connection.status, connection.headers, body, connection)
             except OSError:
@@ -210,10 +222,11 @@ class Transport:
         return access
 
     async def _log_in_again(self, refused: auth.Access) -> None:
-        """Read everything again after a 401, unless another request has done so meanwhile."""
+        """Read everything again after a refusal, unless another request has done so meanwhile."""
         async with self._reloading:
             if self._access is not refused:
                 return
+            self._reloaded_at_s = time.monotonic()
             try:
                 access = await self._reload()
                 if access.server == refused.server:

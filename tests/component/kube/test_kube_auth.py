@@ -18,7 +18,7 @@ import yaml
 
 from tests.component.kube.apiserver import ApiServer
 from vkprovider.api import errors
-from vkprovider.kube import auth
+from vkprovider.kube import auth, transport
 from vkprovider.kube.client import KubeClient
 
 PATH = "/version"
@@ -171,6 +171,24 @@ async def test_an_unknown_authority_is_refused(tls_server: ApiServer, tmp_path: 
         with pytest.raises(errors.TlsFailed, match=r"self-signed certificate in certificate chain|unable to get"):
             await client.get(PATH)
     assert not tls_server.seen
+
+
+async def test_an_authority_that_was_replaced_is_read_again(
+    tls_server: ApiServer, tmp_path: Path, pem: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubelet does in a running Pod when the cluster's CA rotates."""
+    trusted = tmp_path / "ca.crt"
+    trusted.write_bytes(trustme.CA().cert_pem.bytes())
+    cluster = {"server": tls_server.url, "certificate-authority": "ca.crt"}
+    async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
+        with pytest.raises(errors.TlsFailed):
+            await client.get(PATH)
+        trusted.write_bytes(pem)
+        with pytest.raises(errors.TlsFailed):
+            await client.get(PATH)
+        monkeypatch.setattr(transport, "_RELOAD_EVERY_S", 0.0)
+        await client.get(PATH)
+    assert len(tls_server.seen) == 1
 
 
 async def test_insecure_skip_tls_verify(tls_server: ApiServer, tmp_path: Path) -> None:

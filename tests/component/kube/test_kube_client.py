@@ -205,10 +205,41 @@ async def test_nobody_listens(client: KubeClient, server: ApiServer) -> None:
         await client.get(POD)
 
 
-async def test_a_redirect_is_not_followed(server: ApiServer, client: KubeClient) -> None:
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_redirect_is_not_followed_and_nothing_was_done(
+    server: ApiServer, client: KubeClient, method: str
+) -> None:
     server.next(moved)
-    assert await client.get(POD) == b"elsewhere"
+    with pytest.raises(errors.Invalid, match=f"{method} {POD}: redirected to http://198.51.100.1/; the kubeconfig"):
+        await client.request(method, POD)
     assert len(server.seen) == 1
+
+
+async def test_a_redirected_watch_is_refused(server: ApiServer, client: KubeClient) -> None:
+    server.next(moved)
+    with pytest.raises(errors.Invalid, match="redirected"):
+        async with client.stream(PODS) as batches:
+            assert [batch async for batch in batches] == []
+
+
+async def test_requests_that_give_up_before_their_turn_do_not_use_up_the_rate(
+    server: ApiServer, kubeconfig: str
+) -> None:
+    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=20, burst=2, timeout_s=0.5)
+    try:
+        found = await asyncio.gather(*(client.get(POD) for _ in range(200)), return_exceptions=True)
+        refused = [error for error in found if isinstance(error, errors.Throttled)]
+        assert len(refused) > 150
+        assert "raise VKPROVIDER_API_QPS" in str(refused[0])
+        waiting = [asyncio.create_task(client.get(POD)) for _ in range(5)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.sleep(0.1)
+        assert await client.get(POD) == b"{}"
+        assert len(server.seen) <= 200 - len(refused) + 1
+    finally:
+        await client.close()
 
 
 async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: ApiServer, kubeconfig: str) -> None:
@@ -245,7 +276,7 @@ async def test_requests_are_paced(kubeconfig: str, server: ApiServer) -> None:
 async def test_waiting_for_a_turn_counts_towards_the_deadline(kubeconfig: str, server: ApiServer) -> None:
     client = await KubeClient.connect(kubeconfig=kubeconfig, qps=0.1, burst=1)
     await client.get(POD)
-    with pytest.raises(errors.DeadlineExceeded):
+    with pytest.raises(errors.Throttled):
         await client.request("GET", POD, timeout_s=0.05)
     assert len(server.seen) == 1
     await client.close()
