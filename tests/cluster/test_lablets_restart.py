@@ -118,7 +118,29 @@ def test_lost_answer_of_an_import_makes_no_second_lab(cluster: Cluster, namespac
     [ready] = cluster.wait_ready(namespace, 1)
     assert len([lab for lab in worker.labs() if lab["lab_title"].endswith(ready["metadata"]["uid"])]) == 1
     until(lambda: "Adopted" in {e["reason"] for e in cluster.events(namespace, "lost")}, 5)
-    assert log.counts(ready["metadata"]["uid"])["start"] == 1
+    counts = log.counts(ready["metadata"]["uid"])
+    assert (counts["import"], counts["start"]) == (1, 1)
+    assert [entry["restartCount"] for entry in ready["status"]["containerStatuses"]] == [0]
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["it runs", "it is deleted"])
+def test_lost_answer_of_an_import_fails_no_job_and_leaves_no_lab(
+    cluster: Cluster, namespace: str, *, deleted: bool
+) -> None:
+    """The last observation is older than the lab, and says nothing about it."""
+    worker = cluster.workers[0]
+    name = f"once-{namespace[-5:]}"
+    cluster.define(definition(name))
+    worker.fault("lost_answer", "/import$", count=1)
+    on = {"kubernetes.io/hostname": worker.node}
+    cluster.apply(pod("once", name, restartPolicy="Never", nodeSelector=on), namespace=namespace)
+    if deleted:
+        until(worker.labs, 10)
+    else:
+        [ready] = cluster.wait_ready(namespace, 1)
+        assert ready["status"]["phase"] == "Running"
+    cluster.kubectl("delete", "pod", "once", f"--namespace={namespace}")
+    until(lambda: worker.labs() == [], 5)
 
 
 def test_worker_restart_is_survived_by_a_lablet_in_the_making(cluster: Cluster, namespace: str) -> None:

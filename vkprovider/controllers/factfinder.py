@@ -71,8 +71,10 @@ class FactFinder:
             inputs = inputs_of(pod.metadata)
         if claim is not None:
             delivery = self._sessions.delivery(claim, inputs, archive_failed=lablet.archive_failed)
-        if pod is not None and pod.spec.active_deadline_seconds is not None and not lablet.deadline_at:
-            lablet.deadline_at = self._deadline(pod, lablet)
+        if pod is not None and pod.spec.active_deadline_seconds is not None:
+            told = (pod.spec.active_deadline_seconds, pod.status.start_time)  # somebody may lower it
+            if told != lablet.deadline_of:
+                lablet.deadline_of, lablet.deadline_at = told, self._deadline(pod, lablet)
         return Facts(
             pod=pod,
             claim=claim,

@@ -20,6 +20,8 @@ from vkprovider.domain.claims import Claim
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
 """Unknown labs that are looked at in one pass."""
+_READS_AT_ONCE: Final = 2
+"""Labs that are read at once; the worker's probe must find a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class LabFinder:
         self._labs = labs
         self._known: dict[str, _Known] = {}
         self._suspects: frozenset[str] = frozenset()
+        self._unreadable: set[str] = set()
+        self._finding = asyncio.Lock()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
 
@@ -53,10 +57,11 @@ class LabFinder:
         Raises:
             OutsideError: The worker could not be asked; that is no "none".
         """
-        lab_ids = await self._labs.list_labs()
-        taken = {other.lab_id for other in claims.values() if other.lab_id}
-        unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
-        await self._learn(unknown)
+        async with self._finding:  # after a takeover many look at once, and what one has learned serves all
+            lab_ids = await self._labs.list_labs()
+            taken = {other.lab_id for other in claims.values() if other.lab_id}
+            unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
+            await self._learn(unknown)
         matches = [
             (known.created, lab_id)
             for lab_id in lab_ids
@@ -70,17 +75,17 @@ class LabFinder:
     async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
         """Sort the labs of a fresh list into ours, foreign and unclaimed; remove duplicates of lost answers.
 
-        Raises:
-            OutsideError: The worker could not be asked.
+        A lab that cannot be read counts as foreign: one that is broken must not look like a worker that is.
         """
         taken = {claim.lab_id for claim in claims.values() if claim.lab_id}
         others = lab_ids - taken
         for lab_id in list(self._known):
             if lab_id not in lab_ids:
                 del self._known[lab_id]
+        self._unreadable &= lab_ids
         if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
-            await self._learn(unknown)
-        gone = {lab_id for lab_id in unknown if lab_id not in self._known}
+            await self._learn(unknown, strict=False)
+        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable
         by_title = {claim.title: claim for claim in claims.values()}
         foreign, found = 0, {}
         for lab_id in others - gone:
@@ -96,17 +101,32 @@ class LabFinder:
             _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
         self.foreign, self.unclaimed, self._suspects = foreign, unclaimed, frozenset(found)
 
-    async def _learn(self, lab_ids: list[str]) -> None:
-        found = await asyncio.gather(*(self._look(lab_id) for lab_id in lab_ids))
-        self._known |= {lab_id: known for lab_id, known in zip(lab_ids, found, strict=True) if known is not None}
+    async def _learn(self, lab_ids: list[str], *, strict: bool = True) -> None:
+        """Read labs, a few at a time; what was learned before a fault stays.
 
-    async def _look(self, lab_id: str) -> _Known | None:
-        try:
-            lab = await self._labs.get_lab(lab_id)
-        except NotFound:
-            return None
-        first_line = lab.lab_notes.split("\n", 1)[0].strip()
-        return _Known(lab.lab_title, first_line == self._mark, lab.created or "")
+        Raises:
+            OutsideError: One could not be read, and that matters.
+        """
+        few = asyncio.Semaphore(_READS_AT_ONCE)
+
+        async def look(lab_id: str) -> None:
+            async with few:
+                try:
+                    lab = await self._labs.get_lab(lab_id)
+                except NotFound:
+                    return
+                except OutsideError as error:
+                    if strict:
+                        raise
+                    if lab_id not in self._unreadable:
+                        self._unreadable.add(lab_id)
+                        _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
+                    return
+            first_line = lab.lab_notes.split("\n", 1)[0].strip()
+            self._known[lab_id] = _Known(lab.lab_title, first_line == self._mark, lab.created or "")
+            self._unreadable.discard(lab_id)
+
+        await asyncio.gather(*map(look, lab_ids))
 
     async def _remove_duplicate(self, lab_id: str) -> None:
         try:

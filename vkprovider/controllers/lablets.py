@@ -62,12 +62,12 @@ class Lablets:
         self._by_worker: dict[str, set[str]] = {}
         self._busy: Counter[str] = Counter()
         self._idle = asyncio.Event()
-        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
+        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=256)
         self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
         teller = Teller(ctx, contents, workers.items)
         finder = FactFinder(ctx, self.items, definitions, contents, sessions)
         steps = Steps(ctx, workers, definitions, contents, teller, keeper, sessions, self._room_made)
-        self._turns = Turns(ctx, finder, steps, teller, sessions, self.ports, workers.observe_soon)
+        self._turns = Turns(ctx, finder, steps, teller, sessions, self.ports, workers.observe_soon, self.queue.add)
         workers.changed = self._wake
         workers.met = self._met
         workers.gone = self._start_over

@@ -16,6 +16,7 @@ class Lablet:
         refused: It may not begin, by its definition or for want of room: looked at again when either changes.
         assumed: The lab's devices as the last step left them, until the worker has been observed after `acted_at`.
         absent: The worker itself said that the lab is gone.
+        deadline_of: activeDeadlineSeconds and startTime that `deadline_at` was computed from.
         extracted: What the devices hold has been kept since they were started.
         archive_failed: Archiving the session was tried and failed.
         unasked: The client key of a session that was decided on here and has not been asked for since, as far as is
@@ -41,6 +42,7 @@ class Lablet:
     retry_at: float = 0.0
     ready_since: float = 0.0
     deadline_at: float = 0.0
+    deadline_of: tuple[int, str | None] | None = None
     start_sent_at: float = 0.0
     stop_sent_at: float = 0.0
     acted_at: float = -1e9

@@ -1,11 +1,11 @@
 """One bulk observation of a worker for all of its lablets: which labs it has, and in which state their devices are."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import structlog
 
-from vkprovider.api import labs as words
 from vkprovider.api.errors import Fenced, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.api.labs import NodeFact
 from vkprovider.cml.stats import WorkerUsage
@@ -16,6 +16,7 @@ from vkprovider.domain.resources import Resources
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
+_STATS_S_MAX: Final = 5.0
 
 
 class Observer:
@@ -33,8 +34,8 @@ class Observer:
             UIDs of the Pods about whose labs something is new.
         """
         ctx, now = self._ctx, self._ctx.now()
-        awaited, worker.awaited = worker.awaited, False
-        full = awaited or now - worker.nodes_at >= ctx.tuning.refresh_s
+        awaiting, worker.awaiting = worker.awaiting, set()
+        full = awaiting or now - worker.nodes_at >= ctx.tuning.refresh_s
         before, silent_before = worker.nodes, worker.silent
         try:
             if now - worker.version_at >= _VERSION_EVERY_S:
@@ -51,7 +52,8 @@ class Observer:
         except Fenced:
             return []
         except OutsideError as error:
-            worker.awaited = awaited
+            worker.awaiting |= awaiting  # they go on waiting
+            awaiting = set()
             self._failed(worker, error)
         else:
             worker.failures, worker.reached, worker.silent = 0, True, ""
@@ -60,7 +62,7 @@ class Observer:
             return list(worker.claims.claims)
         if worker.labs.immediate:
             return []  # whoever acts knows at once
-        return list(_news(worker, before, awaited=awaited and full))
+        return list({*_news(worker, before), *awaiting})
 
     def _failed(self, worker: Worker, error: OutsideError) -> None:
         worker.failures += 1
@@ -80,14 +82,17 @@ class Observer:
         worker.reached = False
 
     async def _ask_stats(self, worker: Worker) -> None:
-        now = self._ctx.now()
-        if worker.stats is None or worker.silent or now - worker.usage_at < self._ctx.tuning.reconcile_s:
+        """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
+        tuning, now = self._ctx.tuning, self._ctx.now()
+        every_s = tuning.reconcile_s if worker.usage is not None else min(tuning.reconcile_s, tuning.refresh_s)
+        if worker.stats is None or worker.silent or now - worker.usage_at < every_s:
             return
+        worker.usage_at = now
         try:
-            worker.usage = self._amounts(worker, await worker.stats.usage())
-            worker.usage_at = now
-        except OutsideError as error:
-            _log.warning("worker tells no statistics", worker=worker.name, error=str(error))
+            async with asyncio.timeout(_STATS_S_MAX):
+                worker.usage = self._amounts(worker, await worker.stats.usage())
+        except (OutsideError, TimeoutError) as error:
+            _log.warning("worker tells no statistics", worker=worker.name, error=str(error) or f"{_STATS_S_MAX:g} s")
 
     def _amounts(self, worker: Worker, usage: WorkerUsage) -> Stats:
         """Tell what a worker has and what foreign labs use of it, from CML's figures of this moment."""
@@ -101,15 +106,10 @@ class Observer:
         return Stats(usage.cpus, usage.memory_bytes, usage.licences, used.minus(ours))
 
 
-def _news(worker: Worker, before: Mapping[str, tuple[NodeFact, ...]], *, awaited: bool) -> Iterator[str]:
-    """Name the Pods whose labs are not as they were, or not yet as somebody waits for them to be."""
+def _news(worker: Worker, before: Mapping[str, tuple[NodeFact, ...]]) -> Iterator[str]:
+    """Name the Pods whose labs are not as they were."""
     for uid, claim in worker.claims.claims.items():
-        if not (lab_id := claim.lab_id):
-            continue
-        nodes = worker.nodes.get(lab_id)
-        if nodes != before.get(lab_id) or lab_id not in worker.lab_ids or (awaited and not _settled(nodes)):
+        if (lab_id := claim.lab_id) and (
+            worker.nodes.get(lab_id) != before.get(lab_id) or lab_id not in worker.lab_ids
+        ):
             yield uid
-
-
-def _settled(nodes: tuple[NodeFact, ...] | None) -> bool:
-    return bool(nodes) and all(node.state == words.BOOTED for node in nodes or ())

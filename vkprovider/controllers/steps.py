@@ -284,15 +284,16 @@ class Steps:
 
     async def _act(self, step: Step, lablet: Lablet, worker: Worker, claim: Claim) -> bool:
         """Carry out a step on the worker; what it leaves behind is assumed until it is observed."""
-        ctx, labs = self._ctx, worker.labs
+        ctx, labs, lab_id = self._ctx, worker.labs, claim.lab_id
         match step:
             case Step.SEARCH:
                 lab_id = await worker.finder.find(claim, worker.claims.claims)
                 lablet.searched = True
-                if lab_id:
-                    self._set_lab(worker, lablet, lab_id)
-                    self._teller.emit(lablet, "Normal", "Adopted", f"found lab {claim.title} on worker {worker.name}")
-                return True
+                if not lab_id:
+                    return True
+                self._set_lab(worker, lablet, lab_id)
+                self._teller.emit(lablet, "Normal", "Adopted", f"found lab {claim.title} on worker {worker.name}")
+                # An observation that was asked for before may not know the lab yet.
             case Step.IMPORT:
                 lablet.searched = False  # until the answer is there, the lab may be too
                 nodes = await self._import(lablet, worker, claim)
@@ -321,7 +322,7 @@ class Steps:
                 raise AssertionError(step)
         lablet.acted_at, lablet.assumed = ctx.now(), None
         if labs.immediate and not lablet.absent:
-            lablet.assumed = await labs.get_nodes(claim.lab_id)
+            lablet.assumed = await labs.get_nodes(lab_id)
         return True
 
     async def _unless_gone(self, lablet: Lablet, call: Awaitable[None]) -> None:

@@ -5,16 +5,18 @@ What fails is said on the Pod and tried again later, at a growing distance.
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
 import structlog
 
-from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Unavailable
+from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Throttled, Unavailable
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.factfinder import FactFinder
 from vkprovider.controllers.memory import Lablet
 from vkprovider.controllers.portcheck import PortCheck
+from vkprovider.controllers.room import Room
 from vkprovider.controllers.sessions import Sessions
 from vkprovider.controllers.steps import Steps
 from vkprovider.controllers.telling import Teller
@@ -43,6 +45,11 @@ _SLOW: Final = frozenset(
     }
 )
 """Steps that ask the worker."""
+_DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE})
+"""Steps that ask the LDS or the grader."""
+_DELIVERIES_MAX: Final = 64
+_NO_ROOM_S: Final = 5.0
+"""How soon a lablet looks again for which there was no room, if nobody wakes it."""
 _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a worker for ever."""
 _BREATH_S: Final = 0.5
@@ -64,7 +71,8 @@ class Turns:
         teller: Teller,
         sessions: Sessions,
         ports: PortCheck,
-        observe_soon: Callable[[str], None],
+        observe_soon: Callable[[str, str], None],
+        wake: Callable[[str], None],
     ) -> None:
         """Take what does the work.
 
@@ -75,7 +83,8 @@ class Turns:
             teller: Tells what was done.
             sessions: Those of the LDS.
             ports: Looks whether the ports of a lablet open that has become ready.
-            observe_soon: Has a worker observed at the pace of transitions.
+            observe_soon: Has a worker observed at the pace of transitions, and a Pod looked at then.
+            wake: Has a Pod looked at.
         """
         self._ctx = ctx
         self._finder = finder
@@ -84,6 +93,8 @@ class Turns:
         self._sessions = sessions
         self._ports = ports
         self._observe_soon = observe_soon
+        self._wake = wake
+        self._deliveries = Room(_DELIVERIES_MAX)
         self.closing = False
 
     async def take(self, lablet: Lablet, worker: Worker) -> Result | None:
@@ -92,10 +103,21 @@ class Turns:
             lablet.hold_until = 0.0  # when it answers again, nothing should wait any longer
         elif lablet.fault is not None and (left := lablet.hold_until - self._ctx.now()) > 0:
             return await self._say_fault(lablet, worker, lablet.fault, left)
-        decision = Decision(Step.NONE)
+        try:
+            return await self._take(lablet, worker)
+        finally:
+            for room in (worker.room, self._deliveries):
+                if (waits := room.leave(lablet.uid)) is not None:
+                    self._wake(waits)
+
+    async def _take(self, lablet: Lablet, worker: Worker) -> Result | None:
+        decision, later_s = Decision(Step.NONE), None
         for _ in range(_STEPS_MAX):
             facts = self._finder.of(lablet, worker)
             decision = decide(facts, self._ctx.now(), self._ctx.limits)
+            if not self._has_room(decision.step, lablet, worker):
+                later_s = _NO_ROOM_S
+                break
             self._note(lablet, worker, facts, decision)
             if decision.step in {Step.NONE, Step.FORGET}:
                 break
@@ -106,8 +128,12 @@ class Turns:
             except (InputError, StepFailed) as fault:
                 return await self._failed(decision.step, lablet, worker, (fault.reason, fault.message))
             except OutsideError as error:
+                after_s = error.after_s if isinstance(error, Throttled) else 0.0
+                if error.status == HTTPStatus.ACCEPTED:  # a grader that is at it
+                    later_s = after_s
+                    break
                 self._after_failure(lablet, worker, decision.step, facts, error)
-                return await self._failed(decision.step, lablet, worker, fault_of(decision.step, error))
+                return await self._failed(decision.step, lablet, worker, fault_of(decision.step, error), after_s)
             if decision.step is not Step.SEARCH:  # it only leads up to an import, and that may be what fails
                 lablet.failures, lablet.fault = 0, None
             if not go_on or self.closing or worker.parked:
@@ -117,10 +143,16 @@ class Turns:
         if decision.step is Step.FORGET:
             return None
         if decision.observe:
-            self._observe_soon(worker.name)
+            self._observe_soon(worker.name, lablet.uid)
         wait_s = await self._teller.publish(lablet, worker, _with_fault(decision.report, worker.claims.fault))
-        waits = [w for w in (wait_s, decision.after_s) if w is not None]
+        waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
         return Result(min(waits) if waits else None)
+
+    def _has_room(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
+        """Tell whether a step may be taken now; if not, the lablet is woken when it may."""
+        if step in _DELIVERY:
+            return self._deliveries.enter(lablet.uid)
+        return step not in _SLOW or worker.labs.immediate or worker.room.enter(lablet.uid)
 
     def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
         """Take over what a decision says about the row and the times, and tell about it."""
@@ -177,6 +209,8 @@ class Turns:
         try:
             await asyncio.wait((task,), timeout=0.0)
             while not task.done():
+                if worker.silent and decision.step in {Step.EXTRACT, Step.COLLECT}:
+                    return False  # one device after the other would be waited for
                 if worker.silent:
                     facts = self._finder.of(lablet, worker)
                     decision = decide(facts, self._ctx.now(), self._ctx.limits)
@@ -206,14 +240,17 @@ class Turns:
             lablet.archive_failed = True
         if isinstance(error, NotFound) and step in _SLOW:
             lablet.acted_at, lablet.assumed = self._ctx.now(), None  # somebody deleted it: look again
-            self._observe_soon(lablet.worker)
+            self._observe_soon(lablet.worker, lablet.uid)
 
-    async def _failed(self, step: Step, lablet: Lablet, worker: Worker, fault: tuple[str, str]) -> Result:
-        """Say why a step failed, and try it again later."""
+    async def _failed(
+        self, step: Step, lablet: Lablet, worker: Worker, fault: tuple[str, str], after_s: float = 0.0
+    ) -> Result:
+        """Say why a step failed, and try it again later, not before `after_s`."""
         tuning, failures = self._ctx.tuning, self._ctx.counters.step_failures
         failures[step.name] = failures.get(step.name, 0) + 1
         lablet.failures += 1
         pause = delay_s(lablet.failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self._ctx.dice())
+        pause = max(pause, after_s)
         lablet.fault = fault
         lablet.hold_until = self._ctx.now() + pause
         reason, message = fault

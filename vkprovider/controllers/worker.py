@@ -1,6 +1,7 @@
 """What this replica knows of one worker whose node it owns."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.models import CMLWorkerSpec
@@ -8,10 +9,14 @@ from vkprovider.cml.spi import Labs
 from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claimstore import ClaimStore
 from vkprovider.controllers.labfinder import LabFinder
+from vkprovider.controllers.room import Room
 from vkprovider.domain.facts import Presence
 from vkprovider.domain.node import Health, Stats, down
 from vkprovider.domain.resources import Resources
 from vkprovider.kube.client import Guard
+
+_TURNS_MAX: Final = 8
+"""A few more than it is asked at once, so that nobody is late."""
 
 
 @dataclass(slots=True)
@@ -22,8 +27,9 @@ class Worker:
         asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
         labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
         silent: Why the worker does not answer; "" while it does.
-        awaited: Somebody waits for the next observation.
+        awaiting: UIDs of Pods that wait for the next observation, whatever it shows.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
+        room: For turns that ask the worker, by Pod UID.
         running: Pods on it that run, with or without a claim.
         ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
         parked: Nothing new is begun for it: it is being handed over.
@@ -47,7 +53,8 @@ class Worker:
     reached: bool = False
     silent: str = ""
     health: Health = field(default_factory=lambda: down("Starting", "the worker has not been asked yet"))
-    awaited: bool = False
+    awaiting: set[str] = field(default_factory=set)
+    room: Room = field(default_factory=lambda: Room(_TURNS_MAX))
     usage: Stats | None = None
     usage_at: float = -1e9
     capacity: Resources | None = None

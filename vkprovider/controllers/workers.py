@@ -26,6 +26,8 @@ from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
+_LAST_WRITES_MAX: Final = 4
+"""A conflict with our own last write, whose answer was cut off, takes two."""
 _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
 
@@ -40,7 +42,7 @@ class Workers:
     Attributes:
         items: Those whose node is ours and whose claims are read, by name.
         changed: Called with Pod UIDs about whose labs something is new.
-        met: Called with a worker once its claims are read, and when there is news of its capacity or its claims.
+        met: Called with a worker once its claims are read, and when there is news of its capacity, address or claims.
         gone: Called with the name of a worker that is ours no more.
         idle: Waits until nothing is in hand for a worker that is parked.
         running: Tells how many Pods run on a worker.
@@ -72,11 +74,14 @@ class Workers:
         ownership.changed = self.queue.add
         ownership.lost = self._lost
 
-    def observe_soon(self, name: str) -> None:
-        """Have a worker observed at the pace of transitions."""
+    def observe_soon(self, name: str, uid: str) -> None:
+        """Have a worker observed at the pace of transitions, and a Pod looked at then."""
         worker = self.items.get(name)
-        if worker is not None and not worker.awaited:
-            worker.awaited = True
+        if worker is None:
+            return
+        first = not worker.awaiting
+        worker.awaiting.add(uid)
+        if first:
             left = worker.nodes_at + self._ctx.tuning.transition_s - self._ctx.now()
             self.queue.add(name, after_s=max(0.0, left))
 
@@ -94,7 +99,7 @@ class Workers:
 
     def resume(self) -> None:
         """Go on with everything: this replica could not act for a while."""
-        for name in self.items:
+        for name in self.items.keys() | self._ownership.epochs.keys():  # one that is ours may not be open yet
             self.queue.add(name)
             self.flushes.add(name)
 
@@ -138,13 +143,13 @@ class Workers:
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
-        due = worker.awaited or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
+        due = worker.awaiting or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
         if due and (news := await self._observer.observe(worker)):
             self.changed(news)
         if not worker.silent and worker.reached:
             unfit = worker.claims.fault or check_version(worker.version)
             worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
-        room, worker.running = (worker.capacity, worker.pods), self.running(name)
+        seen, worker.running = (worker.capacity, worker.pods, worker.ip), self.running(name)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
         except Fenced:
@@ -153,7 +158,7 @@ class Workers:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
             return await self._refuse(resource, InputError("NodeRefused", error.message))
-        if room != (worker.capacity, worker.pods):
+        if seen != (worker.capacity, worker.pods, worker.ip):
             self.met(worker)
         if leaving:
             self._left[name] = resource.metadata.uid
@@ -176,10 +181,7 @@ class Workers:
         if worker is not None:
             worker.parked = True
             await self.idle(name, _PARK_S)
-            try:
-                await worker.claims.flush(hurry=True)
-            except (InputError, OutsideError, Fenced) as error:
-                _log.warning("claims not written before the handover", worker=name, error=str(error))
+            await self._write_rest(worker)
         await self._ownership.release(name)
         await self._forget(name)
         _log.info("node handed over", worker=name, to=self._ownership.planned.get(name))
@@ -233,7 +235,8 @@ class Workers:
         )
         try:
             await claims.load()
-        except (InputError, OutsideError):
+            guard()  # it may be somebody else's by now
+        except (InputError, OutsideError, Fenced):
             await labs.close()
             raise
         labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
@@ -259,8 +262,15 @@ class Workers:
     async def close(self) -> None:
         """Write what is left and close every connection."""
         for worker in list(self.items.values()):
-            try:
-                await worker.claims.flush(hurry=True)
-            except (OutsideError, InputError, Fenced) as error:
-                _log.warning("claims not written at the end", worker=worker.name, error=str(error))
+            await self._write_rest(worker)
             await self._close(worker)
+
+    async def _write_rest(self, worker: Worker) -> None:
+        """Write what is left of the claims, before somebody else goes on with them."""
+        try:
+            for _ in range(_LAST_WRITES_MAX):
+                if await worker.claims.flush(hurry=True) is None:
+                    return
+            _log.warning("claims not written: others write them too", worker=worker.name)
+        except (InputError, OutsideError, Fenced) as error:
+            _log.warning("claims not written", worker=worker.name, error=str(error))

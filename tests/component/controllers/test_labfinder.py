@@ -1,8 +1,14 @@
 """Whose a lab is, told from the worker's own answers, on a null worker."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 
+from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from vkprovider.api import names
+from vkprovider.api.errors import Unavailable
+from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.controllers.labfinder import LabFinder
 from vkprovider.domain.claims import Claim
@@ -86,3 +92,41 @@ async def test_only_a_duplicate_that_was_never_started_is_removed(worker: NullWo
     await scan(finder, worker, claim(named))
     assert set(worker.labs) == {named, started}
     assert fresh not in worker.labs
+
+
+def lab(mini: MiniCml, lab_id: str, title: str, installation: str = "another") -> None:
+    notes = names.mark(installation)
+    text = f'{{"id": "{lab_id}", "lab_title": "{title}", "lab_notes": "{notes}", "state": "STARTED", "node_count": 1}}'
+    mini.replies[f"/labs/{lab_id}"] = reply(200, text)
+
+
+async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() -> None:
+    async with serving(MiniCml()) as mini:
+        labs = open_labs(mini.url, Secret().read)
+        finder = LabFinder("ours", "w1", labs)
+        lab(mini, "good", "homework")
+        mini.replies["/labs/broken"] = reply(500, '{"code": 500, "description": "Internal Server Error"}')
+        for _ in range(2):
+            await finder.scan(frozenset({"good", "broken"}), {})
+            assert (finder.foreign, finder.unclaimed) == (2, {})
+        mini.replies["/labs"] = reply(200, '["good", "broken"]')
+        with pytest.raises(Unavailable):
+            await finder.find(claim(), {})  # it may be the one
+        lab(mini, "broken", claim().title, "ours")
+        assert await finder.find(claim(), {}) == "broken"
+        assert mini.count("GET /labs/good") == 1, "what was learned beside the broken one stays"
+        await labs.close()
+
+
+async def test_many_that_look_at_once_read_each_lab_once() -> None:
+    async with serving(MiniCml()) as mini:
+        labs = open_labs(mini.url, Secret().read)
+        finder = LabFinder("ours", "w1", labs)
+        ids = [f"lab-{number}" for number in range(20)]
+        for lab_id in ids:
+            lab(mini, lab_id, "homework")
+        mini.replies["/labs"] = reply(200, str(ids).replace("'", '"'))
+        assert await asyncio.gather(*(finder.find(claim(), {}) for _ in range(30))) == [""] * 30
+        reads = Counter(line for line in mini.seen if line.startswith("GET /labs/"))
+        assert set(reads.values()) == {1}
+        await labs.close()

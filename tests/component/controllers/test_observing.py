@@ -1,0 +1,113 @@
+"""Who is looked at after an observation: those about whose labs there is news, and those who wait for one."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.component.cml.conftest import MiniCml, Secret, reply, serving
+from tests.component.controllers.claimserver import ClaimServer, context
+from vkprovider.api import labs
+from vkprovider.api.models import parse_worker_spec
+from vkprovider.cml.factory import open_labs
+from vkprovider.controllers.claimstore import ClaimStore
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.labfinder import LabFinder
+from vkprovider.controllers.observing import Observer
+from vkprovider.controllers.worker import Worker
+from vkprovider.domain.claims import Claim
+from vkprovider.domain.facts import Presence
+from vkprovider.kube.client import KubeClient
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ClaimServer]:
+    server = await ClaimServer().start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def mini() -> AsyncIterator[MiniCml]:
+    async with serving(MiniCml()) as mini:
+        yield mini
+
+
+@pytest.fixture
+def ctx(kube: KubeClient) -> Context:
+    return context(kube)
+
+
+@pytest.fixture
+async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
+    """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
+    claims = ClaimStore(ctx, "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None)
+    await claims.load()
+    for uid in "ab":
+        claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started=1))
+    spec = {"url": mini.url, "credentialsSecretName": "s"}
+    labs_ = open_labs(mini.url, Secret().read)
+    finder = LabFinder(ctx.installation, "w1", labs_)
+    worker = Worker("w1", spec, parse_worker_spec(spec), claims, labs_, finder, lambda: None)
+    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
+    yield worker
+    await labs_.close()
+
+
+def show(mini: MiniCml, states: dict[str, str]) -> None:
+    """Have CML show labs with one device each."""
+    rows = [
+        {"id": f"n-{uid}", "lab_id": f"lab-{uid}", "label": "h0", "node_definition": "alpine", "state": state}
+        for uid, state in states.items()
+    ]
+    mini.replies["/nodes"] = reply(200, json.dumps(rows))
+    mini.replies["/labs"] = reply(200, json.dumps([f"lab-{uid}" for uid in states]))
+
+
+@pytest.fixture
+def observer(ctx: Context) -> Observer:
+    return Observer(ctx, lambda _: None)
+
+
+async def test_only_news_wake(mini: MiniCml, worker: Worker, observer: Observer) -> None:
+    assert sorted(await observer.observe(worker)) == ["a", "b"]
+    worker.nodes_at = -1e9
+    assert await observer.observe(worker) == []
+    show(mini, {"a": labs.STOPPED, "b": labs.BOOTED})
+    worker.nodes_at = -1e9
+    assert await observer.observe(worker) == ["a"]
+    show(mini, {"a": labs.STOPPED})
+    worker.nodes_at = -1e9
+    assert await observer.observe(worker) == ["b"]
+    assert worker.look("lab-b", -1e9)[0] is Presence.ABSENT
+
+
+async def test_who_waits_is_woken_even_if_nothing_has_changed(worker: Worker, observer: Observer) -> None:
+    """A stop that CML has accepted and not begun, or one without effect: all devices run, as before."""
+    await observer.observe(worker)
+    worker.awaiting.add("b")
+    assert await observer.observe(worker) == ["b"]
+    assert worker.awaiting == set()
+
+
+async def test_who_waits_goes_on_waiting_while_the_worker_does_not_answer(
+    mini: MiniCml, worker: Worker, observer: Observer
+) -> None:
+    await observer.observe(worker)
+    worker.awaiting.add("b")
+    mini.replies["/nodes"] = reply(500, '{"code": 500, "description": "no"}')
+    assert await observer.observe(worker) == []
+    assert worker.awaiting == {"b"}
+    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
+    assert await observer.observe(worker) == ["b"]
+
+
+async def test_lab_that_cannot_be_read_does_not_make_the_worker_silent(
+    mini: MiniCml, worker: Worker, observer: Observer
+) -> None:
+    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED, "foreign": labs.BOOTED})
+    mini.replies["/labs/lab-foreign"] = reply(403, '{"code": 403, "description": "Access denied"}')
+    for _ in range(4):
+        worker.nodes_at = -1e9
+        await observer.observe(worker)
+        assert (worker.silent, worker.failures, worker.finder.foreign) == ("", 0, 1)
