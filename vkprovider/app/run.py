@@ -53,6 +53,7 @@ _DEFINITIONS_S: Final = 10.0
 _FINISH_S: Final = 4.0
 """How long steps in hand may go on when we are asked to end; what is not done then is continued by the next replica."""
 _GOODBYE_S: Final = 8.0
+_LEAVE_S: Final = 2.0
 """Within the default grace of a Pod, with room to spare."""
 
 
@@ -296,7 +297,11 @@ class Replica:
                 await self.workers.close()
                 await self.ctx.events.flush(1.0)
                 await self.ownership.release_all()
-                await self.membership.leave()
+        except TimeoutError:
+            _log.warning("the API server did not let us hand over in time", replica=self.ctx.replica)
+        try:
+            async with asyncio.timeout(_LEAVE_S):
+                await self.membership.leave()  # who is no member holds nothing: others need not wait
         except TimeoutError:
             _log.warning("the API server did not let us leave in time", replica=self.ctx.replica)
 

@@ -182,7 +182,8 @@ class Membership:
             left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
             await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
 
-    async def _renew(self) -> None:
+    async def _renew(self, *, again: bool = True) -> None:
+        """Write the Lease; once more if it turns out that the answer to our last write was lost."""
         ctx, name = self._ctx, MEMBER_PREFIX + self._ctx.replica
         body = leases.body(
             name=name,
@@ -207,8 +208,11 @@ class Membership:
             self._lose()
             raise
         except Conflict:
-            await self._meet(_decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True)))
-            raise
+            found = _decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True))
+            if not await self._meet(found) or not again:
+                raise
+            await self._renew(again=False)  # the fence does not wait for another period
+            return
         self._lease, self._namesake = _decoder.decode(answer), ""
 
     def _lose(self) -> None:
@@ -216,8 +220,11 @@ class Membership:
         self._lease, self._renew_began_at = None, -1e9
         self.ended()
 
-    async def _meet(self, lease: Lease) -> None:
-        """Find out whose a Lease of our name is: ours, that of an earlier process, or of one that lives.
+    async def _meet(self, lease: Lease) -> bool:
+        """Find out whose a Lease of our name is: this process', that of an earlier one, or of one that lives.
+
+        Returns:
+            Whether it is this process'.
 
         Raises:
             OutsideError: The API server was no help.
@@ -225,7 +232,7 @@ class Membership:
         ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
         if theirs == ctx.process:  # the answer to our last write was lost, or somebody has edited it
             self._lease = lease
-            return
+            return True
         if self._lease is not None:
             self._lose()
         if leases.has_ended(theirs, ctx.process, runs=_runs):
@@ -238,6 +245,7 @@ class Membership:
                 replica=ctx.replica,
                 process=theirs,
             )
+        return False
 
     async def leave(self) -> None:
         """End this replica's own membership, so that nobody waits for its silence."""

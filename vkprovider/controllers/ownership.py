@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import Fenced, OutsideError
+from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.objects import KnownLease, Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.membership import Membership
@@ -31,6 +31,7 @@ _LOOK_S: Final = 0.5
 """How often silence is looked for; news are looked at within a tenth of that."""
 _RENEW_AGAIN_S: Final = 5.0
 _CLEAR_UP_S: Final = 5.0
+_RELEASES_AT_ONCE: Final = 8
 
 
 class Ownership:
@@ -217,6 +218,10 @@ class Ownership:
         """Write a Lease of ours; True if the node is ours by it."""
         began = self._ctx.now()
         lease = await self._leases.write(worker, old, uid, holder=self._ctx.replica, anew=anew)
+        if lease is None and not anew:
+            lease = await self._write_again(worker, old, holder=self._ctx.replica)
+        if not anew and self._held.get(worker) is not old:
+            return False  # it was released, or lost, meanwhile
         if lease is None:
             self._lose(worker, "its Lease was written by somebody else")
             return False
@@ -228,6 +233,15 @@ class Ownership:
         self._renewed_at[worker] = began
         self.epochs[worker] = epoch_of(lease)
         return True
+
+    async def _write_again(self, worker: str, old: Lease | None, *, holder: str) -> Lease | None:
+        """Write a Lease once more whose version was not the last, if it is still ours: an answer to us was lost."""
+        seen = await self._leases.read(worker)
+        if old is None or seen is None or seen.metadata.uid != old.metadata.uid:
+            return None
+        if seen.spec.holder_identity != self._ctx.replica or epoch_of(seen) != epoch_of(old):
+            return None
+        return await self._leases.write(worker, seen, owner_uid_of(seen), holder=holder)
 
     def _may_act(self) -> None:
         if self.is_fenced:
@@ -246,7 +260,7 @@ class Ownership:
                     continue
                 try:
                     await self._write(worker, lease, owner_uid_of(lease))
-                except (OutsideError, Fenced) as error:
+                except (OutsideError, InputError, Fenced) as error:
                     if worker in self._renewed_at:
                         self._renewed_at[worker] += _RENEW_AGAIN_S
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
@@ -290,11 +304,17 @@ class Ownership:
         if lease is None:
             return
         try:
-            await self._leases.write(worker, lease, owner_uid_of(lease), holder="")
-        except (OutsideError, Fenced) as error:
+            if await self._leases.write(worker, lease, owner_uid_of(lease), holder="") is None:
+                await self._write_again(worker, lease, holder="")  # a renewal was under way
+        except (OutsideError, InputError, Fenced) as error:
             _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
 
     async def release_all(self) -> None:
-        """Give all nodes back."""
-        for worker in list(self.epochs):
-            await self.release(worker)
+        """Give all nodes back, a few at a time."""
+        few = asyncio.Semaphore(_RELEASES_AT_ONCE)
+
+        async def release(worker: str) -> None:
+            async with few:
+                await self.release(worker)
+
+        await asyncio.gather(*map(release, list(self.epochs)))

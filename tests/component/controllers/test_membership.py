@@ -179,8 +179,13 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
     hear(membership, "me", "5")
     server.next(refuse(409, "the object has been modified"), when="PUT")
     server.next(answering(lease_of(membership._ctx.process if mine else "elsewhere-1-aaaa", "5")), when="GET")
-    with pytest.raises(Conflict):
+    if mine:
+        server.next(answering(lease_of(membership._ctx.process, "6")), when="PUT")
         await membership._renew()
+        assert server.seen[-1].json["metadata"]["resourceVersion"] == "5"
+    else:
+        with pytest.raises(Conflict):
+            await membership._renew()
     assert lost == ([] if mine else ["all"])
     assert (membership.lease_age_s is not None) is mine
     assert membership.is_fenced is not mine
@@ -207,3 +212,78 @@ async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
     server.next(meanwhile, when="POST")
     assert await ownership.acquire("w", "uid") is bool(ours)
     assert ownership.epochs == ours
+
+
+def ours(epoch: int = 1, version: str = "1", holder: str = "me") -> dict[str, Any]:
+    lease = node_lease(holder, epoch)
+    lease["metadata"] |= {"resourceVersion": version, "annotations": {"vkprovider.io/installation": "i"}}
+    return lease
+
+
+@pytest.fixture
+async def ownership(server: ApiServer, membership: Membership) -> Ownership:
+    """The replica has taken node `w`, in epoch 1."""
+    ownership = Ownership(membership._ctx, membership, lambda: ["w"])
+    server.next(refuse(404, "not found"), when="GET")
+    server.next(answering(ours()), when="POST")
+    assert await ownership.acquire("w", "uid")
+    server.seen.clear()
+    return ownership
+
+
+MODIFIED = refuse(409, "the object has been modified")
+
+
+async def renew(ownership: Ownership) -> None:
+    """What the heartbeat does when a Lease is due."""
+    lease = ownership._held["w"]
+    await ownership._write("w", lease, "uid")
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"), [(ours(1, "2"), True), (ours(2, "2"), False), (ours(1, "2", holder="other"), False)]
+)
+async def test_renewal_whose_answer_was_lost_does_not_cost_the_node(
+    server: ApiServer, ownership: Ownership, found: dict[str, Any], *, kept: bool
+) -> None:
+    server.next(MODIFIED, when="PUT")
+    server.next(answering(found), when="GET")
+    server.next(answering(ours(1, "3")), when="PUT")
+    await renew(ownership)
+    assert ownership.epochs == ({"w": 1} if kept else {})
+    assert [seen.method for seen in server.seen] == ["PUT", "GET"] + ["PUT"] * kept
+
+
+async def test_renewal_under_way_does_not_undo_a_release(server: ApiServer, ownership: Ownership) -> None:
+    async def meanwhile(_: web.Request) -> web.Response:
+        server.next(MODIFIED, when="PUT")
+        server.next(answering(ours(1, "2")), when="GET")
+        server.next(answering(ours(1, "3", holder="")), when="PUT")
+        await ownership.release("w")
+        return web.json_response(ours(1, "2"))
+
+    server.next(meanwhile, when="PUT")
+    await renew(ownership)
+    assert not ownership.epochs
+    assert not ownership._held
+    released = server.seen[-1].json
+    assert (released["metadata"]["resourceVersion"], released["spec"]["holderIdentity"]) == ("2", None)
+
+
+async def test_all_nodes_are_released(server: ApiServer, membership: Membership) -> None:
+    names = [f"w{number}" for number in range(30)]
+    ownership = Ownership(membership._ctx, membership, lambda: names)
+
+    async def created(request: web.Request) -> web.Response:
+        return web.json_response(ours() | {"metadata": json.loads(await request.read())["metadata"]})
+
+    for name in names:
+        server.next(refuse(404, "not found"), when="GET")
+        server.next(created, when="POST")
+        assert await ownership.acquire(name, "uid")
+    server.seen.clear()
+    await ownership.release_all()
+    assert ownership.epochs == {}
+    assert {seen.json["metadata"]["name"] for seen in server.seen if seen.method == "PUT"} == {
+        f"vnode.{name}" for name in names
+    }
