@@ -33,6 +33,7 @@ _REMEMBERED_MAX: Final = 512
 _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
 _TRIES_MAX: Final = 4
+_FENCED_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class _Event:
     written_s: float | None = None
     count: int = 1
     sent: int = 0  # the count as last sent
+    fenced: int = 0  # how often its guard did not let it through
     due: bool = True  # queued, or waiting for its minute
 
     @property
@@ -198,11 +200,11 @@ class EventRecorder:
     def _waiting(self, *, hurry: bool = False) -> bool:
         return bool(self.depth or (self._repeats and (hurry or self._repeats[0][0] <= self._now())))
 
-    def _repeat(self, event: _Event) -> None:
-        """Have a count written when the Event's minute is over; at once if the Event itself never was."""
+    def _repeat(self, event: _Event, *, after_s: float = 0.0) -> None:
+        """Have a count written when the Event's minute is over; after `after_s` if the Event itself never was."""
         event.due = True
         self._serial += 1
-        due_s = self._now() if event.written_s is None else event.written_s + _REPEAT_S
+        due_s = self._now() + after_s if event.written_s is None else event.written_s + _REPEAT_S
         heapq.heappush(self._repeats, (due_s, self._serial, event))
         self._work.set()
 
@@ -244,7 +246,7 @@ class EventRecorder:
                 for attempt in range(1, _TRIES_MAX + 1):
                     try:
                         await self._send(event)
-                    except (Unavailable, Fenced) as error:
+                    except Unavailable as error:
                         if attempt == _TRIES_MAX:
                             raise
                         after_s = error.after_s if isinstance(error, Throttled) else 0.0
@@ -254,16 +256,25 @@ class EventRecorder:
         except asyncio.CancelledError:
             self._repeat(event)  # `flush` still finds it
             raise
-        except (OutsideError, Fenced) as error:  # the namespace is going, rights are missing, another one tells now
-            self.dropped_total += 1
-            if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
-                _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
+        except Fenced as error:
+            event.fenced += 1
+            if event.fenced < _TRIES_MAX:  # this replica may act again soon; other Events need not wait for that
+                self._repeat(event, after_s=_FENCED_S)
+                return
+            self._drop(event, error)
+        except OutsideError as error:  # the namespace is going, rights are missing
+            self._drop(event, error)
         else:
             event.written_s = self._now()
             self.written_total += 1
         event.due = False
         if event.count > event.sent:
             self._repeat(event)  # said again while it was being written
+
+    def _drop(self, event: _Event, error: Exception) -> None:
+        self.dropped_total += 1
+        if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
+            _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
 
     async def _send(self, event: _Event) -> None:
         """Create the Event, or count it up if it has been written before.

@@ -7,6 +7,7 @@ import pytest
 
 from tests.component.kube.apiserver import ApiServer, refuse
 from tests.component.kube.conftest import until
+from vkprovider.api.errors import Fenced
 from vkprovider.kube import events as events_module
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
@@ -241,6 +242,42 @@ async def test_a_refused_event_is_not_insisted_on(
     await until(lambda: running.dropped_total == 1)
     assert len(server.seen) == 1
     assert [entry["error"] for entry in logs] == ["namespace is being terminated"]
+
+
+async def test_events_that_may_not_be_written_do_not_hold_up_the_others(
+    server: ApiServer, running: EventRecorder, clock: Clock
+) -> None:
+    def fenced() -> None:
+        raise Fenced("another replica acts for it")
+
+    for number in range(20):
+        running.emit(POD, "Warning", "BackOff", f"note {number}", guard=fenced)
+    running.emit(NODE, "Normal", "NodeReady", "note")
+    await until(lambda: running.written_total == 1, 1.0)
+    assert written(server) == [("POST", "NodeReady")]
+    for _ in range(10):
+        clock.now_s += 60
+        running.emit(NODE, "Normal", "Tick", f"at {clock.now_s}")
+        await until(lambda: running.depth == 0)
+    assert running.dropped_total == 20
+
+
+async def test_event_waits_for_a_fence_that_opens_again(
+    server: ApiServer, running: EventRecorder, clock: Clock
+) -> None:
+    closed = True
+
+    def fence() -> None:
+        if closed:
+            raise Fenced("this replica could not renew its membership")
+
+    running.emit(POD, "Warning", "BackOff", "note", guard=fence)
+    await until(lambda: running.depth == 0)
+    closed = False
+    clock.now_s += 60
+    running.emit(NODE, "Normal", "Tick", "now")
+    await until(lambda: running.written_total == 2)
+    assert ("POST", "BackOff") in written(server)
 
 
 async def test_writes_are_paced(server: ApiServer, client: KubeClient) -> None:
