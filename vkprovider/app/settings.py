@@ -6,7 +6,7 @@ from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from vkprovider.api.errors import InputError
 from vkprovider.content.objects import StorePlace, check_url
@@ -25,7 +25,7 @@ NEVER: Final = frozenset({"etcd_host", "etcd_port", "control_plane_api_url"})
 class Settings(BaseModel):
     """What one replica is told by its environment. Empty variables count as unset."""
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True, frozen=True)
+    model_config = ConfigDict(extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True)
 
     # ------------------------------------------------------------------------------ names of the lablet controller
     instance_id: str = Field(
@@ -289,6 +289,15 @@ class Settings(BaseModel):
         if self.port_range_end < self.port_range_start:
             raise ValueError(f"PORT_RANGE_END {self.port_range_end} is below PORT_RANGE_START {self.port_range_start}")
         return self
+
+    @field_validator("lds_api_token", "grader_token", "s3_access_key", "s3_secret_key")
+    @classmethod
+    def _one_line(cls, secret: SecretStr | None) -> SecretStr | None:
+        """Take off the line break that a Secret made with `echo` ends with."""
+        text = secret.get_secret_value().strip() if secret is not None else ""
+        if not text.isprintable():
+            raise ValueError("holds what no header may hold, such as a line break")
+        return SecretStr(text) if text else None
 
     @model_validator(mode="after")
     def _check_tls(self) -> "Settings":

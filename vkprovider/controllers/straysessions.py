@@ -73,12 +73,12 @@ class StraySessions:
         deployments = self._deployments
         mark = names.mark(self._ctx.installation)
         for deployment in deployments.deployments:
-            client = deployments.client(deployment.id)
             try:
+                client = deployments.client(deployment.id)
                 live = await client.list_sessions(owner=mark)
             except Lacking:
                 continue
-            except OutsideError as error:
+            except (InputError, OutsideError) as error:  # it is away, or was taken out of the file meanwhile
                 _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
                 continue
             mine = {name for session in self._mine() for name in (session.id, session.key)}

@@ -226,9 +226,12 @@ class Connection:
 
     def _read_token(self, what: str) -> str | None:
         try:
-            return self._token()
-        except OSError as error:
+            token = self._token()
+        except (OSError, UnicodeDecodeError) as error:
             raise Unauthorized(f"{what}: the token cannot be read: {error}") from error
+        if token is not None and not token.isprintable():
+            raise Unauthorized(f"{what}: the token holds what no header may hold, such as a line break")
+        return token
 
 
 def _passing(error: Unavailable) -> bool:

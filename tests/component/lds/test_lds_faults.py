@@ -209,6 +209,15 @@ async def test_token_that_cannot_be_read(lds: ScriptedLds, connect: Open, tmp_pa
     assert lds.asked == []
 
 
+@pytest.mark.parametrize("content", [b"to\nken", b"\xff\xfe"], ids=["line break", "no text"])
+async def test_token_that_no_header_may_hold(lds: ScriptedLds, connect: Open, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "token").write_bytes(content)
+    client = connect(token=lambda: (tmp_path / "token").read_text("utf-8"))
+    with pytest.raises(Unauthorized, match="LDS a: info: the token"):
+        await create(client)
+    assert lds.asked == []
+
+
 async def test_secrets_stay_out_of_errors(lds: ScriptedLds, client: LdsClient) -> None:
     """A server that repeats what was sent, as some do with 422."""
     device = DeviceAccessInfo("pc", "ssh", "10.0.1.50", 10012, "ssh://10.0.1.50:10012", "cisco", "geheim")

@@ -1,7 +1,10 @@
 """Sessions that no row names: archived by the replica that leads, never on doubt; against the simulated LDS."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
+from vkprovider.sim.faults import Fault
 from vkprovider.sim.lds.server import LdsSimulator
 from vkprovider.sim.lds.settings import LdsSettings
 
@@ -136,3 +140,27 @@ async def test_one_that_was_only_heard_of_is_archived_where_nobody_can_tell_whos
         await world.strays.sweep()
         assert world.live == {stranger}
         await world.deployments.close()
+
+
+async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_out(
+    kube: KubeClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "deployments.yaml"
+
+    def write(urls: dict[str, str]) -> None:
+        entries = [{"id": name, "base_url": url, "capacity": 1} for name, url in urls.items()]
+        path.write_text(json.dumps({"lds_deployments": entries}))
+
+    delay = Fault(kind="delay", delay_s=0.3)
+    async with LdsSimulator(LdsSettings(token=TOKEN), faults=(delay,)) as simulator:
+        write({"a": simulator.url, "b": f"{simulator.url}/b"})
+        deployments = Deployments(Source(str(path), token=TOKEN))
+        ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
+        strays = StraySessions(ctx, deployments, Inbox(ctx, lambda: False), mine=list, leads=lambda: False)
+        sweep = asyncio.create_task(strays.sweep())
+        await asyncio.sleep(0.1)
+        write({"a": simulator.url})
+        assert deployments.reload()
+        await sweep
+        assert set(strays.elsewhere) == {"a"}
+        await deployments.close()

@@ -93,6 +93,16 @@ def test_secrets_appear_nowhere() -> None:
         assert "top-" not in text
 
 
+@pytest.mark.parametrize("variable", ["LDS_API_TOKEN", "VKPROVIDER_GRADER_TOKEN", "S3_ACCESS_KEY", "S3_SECRET_KEY"])
+def test_a_token_loses_its_line_break_and_may_hold_no_other(variable: str) -> None:
+    settings = Settings.from_environment({variable: "a-token\n"})
+    tokens = (settings.lds_api_token, settings.grader_token, settings.s3_access_key, settings.s3_secret_key)
+    assert [token.get_secret_value() for token in tokens if token is not None] == ["a-token"]
+    with pytest.raises(ValidationError, match=variable) as caught:
+        Settings.from_environment({variable: "a-\ntoken"})
+    assert "token" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
