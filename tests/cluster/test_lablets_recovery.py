@@ -292,6 +292,17 @@ def test_deadline_passes_while_the_lab_boots(cluster: Cluster, namespace: str, n
     assert history.of(uid) == [*MADE, *TAKEN_DOWN]
 
 
+def test_deadline_may_be_lowered(cluster: Cluster, namespace: str, name: str) -> None:
+    """Kubernetes lets nobody raise it."""
+    cluster.define(definition(name))
+    cluster.apply(pod("cut-short", name, activeDeadlineSeconds=3600), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    lower = '{"spec": {"activeDeadlineSeconds": 1}}'
+    cluster.kubectl("patch", "pod", "cut-short", f"--namespace={namespace}", "-p", lower)
+    ended = wait_failed(cluster, namespace, "cut-short", "DeadlineExceeded")
+    assert "activeDeadlineSeconds of 1" in container(ended)["state"]["terminated"]["message"]
+
+
 @pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])
 def test_cleaning_up_comes_before_a_terminal_phase(cluster: Cluster, namespace: str, name: str, outcome: str) -> None:
     """A terminal phase frees the worker at once: it is not written while CML still refuses to take the lab down."""

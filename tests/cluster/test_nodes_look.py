@@ -1,6 +1,7 @@
 """What `kubectl` shows of workers and their Nodes (R004-006…015)."""
 
 from tests.support.cluster import Cluster, condition
+from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 
 
@@ -113,6 +114,28 @@ def test_address_that_is_a_name_is_resolved_and_kept(cluster: Cluster) -> None:
     finally:
         cluster.patch(path, {"spec": {"address": worker.worker.address}})
     until(lambda: addresses().get("ExternalIP") == worker.worker.address and "ExternalDNS" not in addresses())
+
+
+def test_address_that_changes_is_that_of_its_lablets_too(cluster: Cluster, namespace: str) -> None:
+    worker = cluster.workers[1]
+    path = f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}"
+    cluster.define(definition(f"moved-{namespace[-5:]}"))
+    lablet = pod("moved", f"moved-{namespace[-5:]}", nodeSelector={"kubernetes.io/hostname": worker.node})
+    cluster.apply(lablet, namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+
+    def address() -> tuple[str, str]:
+        found = cluster.pod(namespace, "moved")
+        assert found
+        return found["status"]["podIP"], found["status"]["hostIP"]
+
+    assert address() == (worker.worker.address,) * 2
+    cluster.patch(path, {"spec": {"address": "198.51.100.77"}})
+    try:
+        until(lambda: address() == ("198.51.100.77",) * 2)
+    finally:
+        cluster.patch(path, {"spec": {"address": worker.worker.address}})
+    until(lambda: address() == (worker.worker.address,) * 2)
 
 
 def test_calm_node_is_written_by_nobody(cluster: Cluster) -> None:

@@ -56,7 +56,7 @@ def test_nodes_are_shared_and_everybody_can_see_by_whom(cluster: Cluster, replic
     for worker in cluster.workers:
         lease = replicas.leases()[worker.node]
         status = cluster.cmlworker(worker)["status"]
-        until(lambda: cluster.cmlworker(worker)["status"]["owner"] == lease["holderIdentity"], 10)  # noqa: B023
+        until(lambda: cluster.cmlworker(worker)["status"]["owner"] == lease["holderIdentity"], 10)  # noqa: B023 (it ends before the next round)
         assert status["epoch"] <= lease["leaseTransitions"]
 
 
@@ -111,7 +111,7 @@ def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas
         leaver = replicas.identity(process)
         cluster.sandbox.stop(process, grace_s=20)
         assert leaver not in replicas.members(), "it left without a word"
-        until(lambda: "" not in replicas.owners().values() and leaver not in replicas.owners().values(), 10)  # noqa: B023
+        until(lambda: "" not in replicas.owners().values() and leaver not in replicas.owners().values(), 10)  # noqa: B023 (it ends before the next round)
         cluster.sandbox.start(process)
         until(replicas.is_balanced, 30)
     after = since_ready(cluster.wait_ready(namespace, LABLETS))

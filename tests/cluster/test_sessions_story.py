@@ -40,7 +40,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         workers=1,
         replicas=2,
         lds=True,
-        lds_args=["--grade=checks", f"--grade-checks={checks}"],
+        lds_args=["--grade=checks", f"--grade-checks={checks}", "--grade-seconds=1"],
         provider_env=SETTINGS,
         worker_args=[WORKER],
         tied=True,
@@ -198,6 +198,7 @@ def test_job_ends_as_its_learner_did(cluster: Cluster, lds: LdsSide, namespace: 
     story = ["Created", "Started", "SessionReady", "Ready", "SessionStarted", "SessionEnded", "Collected", "Graded"]
     story += [verdict, "SessionArchived"]
     until(lambda: set(story) <= told(cluster, namespace, name).keys(), 10, f"Events {told(cluster, namespace, name)}")
+    assert "GraderUnavailable" not in told(cluster, namespace, name), "it only took its time"
     described = cluster.kubectl("describe", "pod", name, f"--namespace={namespace}").stdout
     assert [word for word in story if word not in described] == []
     assert "kept the configurations of 2 devices" in described

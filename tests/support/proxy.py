@@ -126,7 +126,9 @@ class Proxy:
             above, to_server = await asyncio.open_connection(host, port, ssl=self._dial, server_hostname=name)
             pair = _Pair(writer, to_server)
             try:
-                await self._both(self._pump(pair, reader, to_server, True), self._pump(pair, above, writer, False))  # noqa: FBT003
+                await self._both(
+                    self._pump(pair, reader, to_server, upwards=True), self._pump(pair, above, writer, upwards=False)
+                )
             finally:
                 for end in pair.ends:
                     end.transport.abort()
@@ -146,7 +148,8 @@ class Proxy:
         pair: _Pair,
         source: asyncio.StreamReader,
         sink: asyncio.StreamWriter,
-        upwards: bool,  # noqa: FBT001
+        *,
+        upwards: bool,
     ) -> None:
         while data := await source.read(1 << 16):
             if upwards and self._dial is not None and data[:4] in {b"GET ", b"PUT ", b"POST", b"PATC", b"DELE"}:

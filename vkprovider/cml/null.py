@@ -180,7 +180,7 @@ class NullLabs:
     async def extract_configs(
         self,
         lab_id: str,  # noqa: ARG002 (its devices have no configurations)
-        nodes: tuple[NodeFact, ...],  # noqa: ARG002
+        nodes: tuple[NodeFact, ...],  # noqa: ARG002 (as above)
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Find nothing."""
         self._check()

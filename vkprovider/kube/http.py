@@ -186,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
             self._error = self._error or exc or ConnectionResetError("the server closed the connection")
         self._wake()
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (asyncio's signature)
         """Say where to read to."""
         return self._buffer
 

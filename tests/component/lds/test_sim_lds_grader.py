@@ -34,7 +34,7 @@ CHECKS = (
         (Grader("checks", (Check(item="task-2", matches="."),)), False, 0, "task-2: no ."),
     ],
 )
-async def test_verdicts_by_rule(grader: Grader, passed: bool, score: float, message: str) -> None:  # noqa: FBT001
+async def test_verdicts_by_rule(grader: Grader, score: float, message: str, *, passed: bool) -> None:
     async with LdsSimulator(LdsSettings(), grader=grader) as simulator, lds_client(simulator.url) as lds:
         for _ in range(2):
             verdict = (await lds.grade(REQUEST)).body

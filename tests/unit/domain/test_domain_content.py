@@ -184,7 +184,7 @@ def test_a_pod_is_charged_for_whatever_it_may_run() -> None:
     assert contents.charged(kept) == Resources(4000, 5, 2, 9)
 
 
-def runtime_class(charge: Resources = Resources(1500, 2**30, 2, 0), **fields: Any) -> dict[str, Any]:  # noqa: B008
+def runtime_class(charge: Resources = Resources(1500, 2**30, 2, 0), **fields: Any) -> dict[str, Any]:  # noqa: B008 (it is frozen)
     return contents.runtime_class("netlab", "uid", "inst", spec(**fields), charge)
 
 
