@@ -378,7 +378,14 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
     grader = settings.grader(agent)
     replica = Replica(ctx, deployments=deployments, grader=grader, events_retry_s=settings.events_retry_s)
     page.serve(replica)
-    _log.info("started", replica=ctx.replica, installation=ctx.installation, http_port=page.port)
+    _log.info(
+        "started",
+        replica=ctx.replica,
+        server=ctx.kube.server,
+        context=ctx.kube.context or "in-cluster",
+        installation=ctx.installation,
+        http_port=page.port,
+    )
     try:
         await replica.run(stop)
     finally:

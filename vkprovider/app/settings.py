@@ -166,7 +166,7 @@ class Settings(BaseModel):
     kubeconfig: str | None = Field(
         None,
         validation_alias=AliasChoices("KUBECONFIG"),
-        description="Path of a kubeconfig; the Pod's ServiceAccount if unset.",
+        description="Path of a kubeconfig; if unset the Pod's ServiceAccount, outside of a Pod `~/.kube/config`.",
     )
     http_host: str = Field(
         "0.0.0.0",  # noqa: S104 (probes come from the node)

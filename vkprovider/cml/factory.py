@@ -67,8 +67,11 @@ def open_session(
     allow: AllowList = LABS_API,
     guard: Guard | None = None,
     user_agent: str = "",
+    token: str | None = None,
 ) -> CmlSession:
     """Open a session with a CML controller over the direct transport; for the arguments see `open_labs`.
+
+    `token` is used until CML refuses it; without one the first request logs in.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
@@ -89,7 +92,7 @@ def open_session(
         )
     except CertificateInvalid as error:
         raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
-    return CmlSession(transport, credentials, address=address)
+    return CmlSession(transport, credentials, address=address, token=token)
 
 
 def parse_worker_url(url: str) -> SplitResult:

@@ -121,6 +121,8 @@ def find_kubectl() -> Path:
     named = os.environ.get(BIN_VARIABLE)
     cached = cache_home() / "controlplane" / cache_key(*module_files()) / "kubectl"
     found = shutil.which("kubectl", path=named) if named else shutil.which("kubectl") or shutil.which(cached)
+    if not found and named:
+        raise SandboxError(f"{BIN_VARIABLE}={named} has no kubectl: put it there, or unset it")
     if not found:
         raise SandboxError("there is no kubectl in PATH: install it, or run `vkprovider sandbox build`")
     return Path(found)

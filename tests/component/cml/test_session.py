@@ -66,6 +66,19 @@ async def test_a_lost_token_is_renewed_once(labs: CmlLabs, mini: MiniCml) -> Non
     assert mini.logins == 2
 
 
+async def test_a_token_that_is_given_is_used_until_it_is_refused(mini: MiniCml, secret: Secret) -> None:
+    """R000-043: a call is bound to an address and a token."""
+    mini.token = "from elsewhere"
+    session = open_session(mini.url, secret.read, token="from elsewhere")
+    labs = CmlLabs(session)
+    assert await labs.list_labs() == ["lab-1"]
+    assert (mini.logins, secret.reads) == (0, 0)
+    mini.token = "revoked"
+    assert await labs.list_labs() == ["lab-1"]
+    assert mini.logins == 1
+    await session.close()
+
+
 async def test_a_late_401_does_not_renew_again(labs: CmlLabs, mini: MiniCml) -> None:
     await labs.list_labs()
     held = asyncio.Event()

