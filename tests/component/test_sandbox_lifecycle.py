@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.listening import listening
 from vkprovider.sandbox import Sandbox, SandboxError
 from vkprovider.sandbox.process import MARK
 from vkprovider.sandbox.strays import marked
@@ -126,21 +127,9 @@ def test_second_up_is_refused(sandbox: Sandbox) -> None:
 
 
 def test_all_listen_on_loopback_only(sandbox: Sandbox) -> None:
-    pids = [str(status.pid) for status in sandbox.processes()]
-    inodes = {
-        link.readlink().name.partition("[")[2].rstrip("]")
-        for pid in pids
-        for link in Path(f"/proc/{pid}/fd").iterdir()
-        if link.is_symlink() and link.readlink().name.startswith("socket:")
-    }
-    listening = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
-                listening.append(fields[1].partition(":")[0])
-    assert len(listening) >= 5
-    assert set(listening) == {"0100007F"}
+    addresses = listening(status.pid for status in sandbox.processes())
+    assert len(addresses) >= 5
+    assert set(addresses) == {"127.0.0.1"}
 
 
 def test_nothing_survives_the_death_of_the_supervisor(tmp_path: Path) -> None:

@@ -112,10 +112,11 @@ def apply_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str, spe
     kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
-def delete_workers(kubectl: Kubectl, sandbox: str) -> None:
-    """Delete what `apply_workers` created; waits until the provider has let go of it."""
+def delete_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str) -> None:
+    """Delete what `apply_workers` created; waits until the provider has let go of it and removed the Nodes."""
     selector = f"--selector={LABEL}={sandbox}"
     kubectl("delete", "cmlworkers.vkprovider.io", selector, "--timeout=60s")
+    kubectl("wait", "--for=delete", *(f"node/{worker.node}" for worker in workers), "--timeout=60s")
     kubectl("delete", "secrets", f"--namespace={NAMESPACE}", selector, "--timeout=60s")
 
 

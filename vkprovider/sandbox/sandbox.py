@@ -232,7 +232,7 @@ class Sandbox:
         try:
             if self._record.foreign and self.workers and self.kubeconfig.exists():
                 on_progress(f"deleting the workers of sandbox {self.name} from the cluster of {self._record.context}")
-                content.delete_workers(self._kubectl, self.name)
+                content.delete_workers(self._kubectl, self.workers, self.name)
         except SandboxError as error:
             refused = error
         finally:
