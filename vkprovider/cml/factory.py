@@ -17,7 +17,7 @@ from vkprovider.cml.worker import CmlLabs
 Guard = Callable[[], None]
 """Called right before a request is written; raises to stop it."""
 
-CONNECTIONS_MAX: Final = 8
+CONNECTIONS_MAX: Final = 12
 """Per worker. A burst opens as many as it may, and a TLS handshake costs both sides more than a request."""
 
 _SCHEMES: Final = frozenset({"https", "http", "null"})

@@ -30,7 +30,7 @@ DEADLINE_S: Final[Mapping[str, float]] = {
     "extract": 120.0,  # CML logs in to the device
 }
 """Seconds per kind of request, login and waiting for a connection included."""
-ACTS_MAX: Final = 6
+ACTS_MAX: Final = 10
 """Slow requests at once, fewer than connections: they must not keep those from them that tell whether CML is alive.
 Further ones wait before their time begins."""
 _ACTS: Final = frozenset({"action", "import", "extract"})

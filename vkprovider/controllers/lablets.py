@@ -62,7 +62,7 @@ class Lablets:
         self._by_worker: dict[str, set[str]] = {}
         self._busy: Counter[str] = Counter()
         self._idle = asyncio.Event()
-        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=256)
+        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="lablets", workers=128)
         self.ports = PortCheck(ctx, self.items, workers.items, contents, self.queue.add)
         teller = Teller(ctx, contents, workers.items)
         finder = FactFinder(ctx, self.items, definitions, contents, sessions)

@@ -47,7 +47,10 @@ _SLOW: Final = frozenset(
 """Steps that ask the worker."""
 _DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE})
 """Steps that ask the LDS or the grader."""
-_DELIVERIES_MAX: Final = 64
+_SLOW_MAX: Final = 80
+_DELIVERIES_MAX: Final = 24
+"""Turns at once that ask workers, and that ask the LDS or the grader. Together they leave some of the queue's for those
+that ask nobody, and only have to say something."""
 _NO_ROOM_S: Final = 5.0
 """How soon a lablet looks again for which there was no room, if nobody wakes it."""
 _STEPS_MAX: Final = 16
@@ -94,6 +97,7 @@ class Turns:
         self._ports = ports
         self._observe_soon = observe_soon
         self._wake = wake
+        self._asking = Room(_SLOW_MAX)
         self._deliveries = Room(_DELIVERIES_MAX)
         self.closing = False
 
@@ -106,7 +110,7 @@ class Turns:
         try:
             return await self._take(lablet, worker)
         finally:
-            for room in (worker.room, self._deliveries):
+            for room in (worker.room, self._asking, self._deliveries):
                 if (waits := room.leave(lablet.uid)) is not None:
                     self._wake(waits)
 
@@ -152,7 +156,9 @@ class Turns:
         """Tell whether a step may be taken now; if not, the lablet is woken when it may."""
         if step in _DELIVERY:
             return self._deliveries.enter(lablet.uid)
-        return step not in _SLOW or worker.labs.immediate or worker.room.enter(lablet.uid)
+        if step not in _SLOW or worker.labs.immediate:
+            return True
+        return worker.room.enter(lablet.uid) and self._asking.enter(lablet.uid)
 
     def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
         """Take over what a decision says about the row and the times, and tell about it."""

@@ -15,7 +15,7 @@ from vkprovider.domain.node import Health, Stats, down
 from vkprovider.domain.resources import Resources
 from vkprovider.kube.client import Guard
 
-_TURNS_MAX: Final = 8
+_TURNS_MAX: Final = 12
 """A few more than it is asked at once, so that nobody is late."""
 
 

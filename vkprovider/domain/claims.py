@@ -262,7 +262,7 @@ def pause_s(rows: int) -> float:
     A few lablets hardly wait: they are people's. Hundreds share two writes a second, because what a write costs the
     API server is paid by everybody; and as it rewrites all rows, thousands of them wait longer still.
     """
-    return 0.12 if rows <= _FEW else 0.45 + rows / 10_000
+    return 0.12 if rows <= _FEW else 0.5 + rows / 10_000
 
 
 def _unpack(config_map: ConfigMap) -> bytes:
