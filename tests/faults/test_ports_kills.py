@@ -24,6 +24,9 @@ from vkprovider.sandbox.content import NAMESPACE
 FIRST, LAST = 10000, 10059
 LABLETS, FIT = 50, 30
 STEPS = ("claim", "import", "start", "delete")
+MOMENTS_S = {"claim": (0.0, 0.0), "import": (0.0, 0.15), "start": (0.0, 0.15), "delete": (0.2, 1.2)}
+"""How long after what leads up to a step its request may be under way; a lab is deleted when it was seen wiped."""
+DELETE_S = 0.5
 EACH, KILLS_MAX = 3, 40
 """How often each step must be hit, and after how many kills it is given up."""
 SIX = topology(
@@ -107,6 +110,8 @@ def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
     cluster.define(definition("ported", SIX, version="1.0"))
     cluster.apply(deployment("ported", "ported", LABLETS))
     until(lambda: sum(map(is_ready, cluster.pods(PODS))) == FIT, 90, "thirty lablets run")
+    for worker in cluster.workers:
+        worker.fault("delay", "^DELETE ", delay_s=DELETE_S)
     total, kills = Counter[str](), 0
     while min(total[step] for step in STEPS) < EACH:
         assert kills < KILLS_MAX, f"after {kills} kills: {dict(total)}"
@@ -118,8 +123,7 @@ def test_kills_leak_no_port_and_no_lab(cluster: Cluster) -> None:
         wanted = dice.choice(lacking)
         near = functools.partial(is_near, cluster, marks, before, wanted)
         until(near, 30, f"nothing leads up to {wanted}")
-        if wanted != "claim":
-            time.sleep(dice.uniform(0.0, 0.15))  # the moment within the step is what is random here
+        time.sleep(dice.uniform(*MOMENTS_S[wanted]))  # the moment within the step is what is random here
         placed = bound(cluster) - before
         killed_at = time.time()
         status = cluster.sandbox.kill("provider-1")
