@@ -221,7 +221,7 @@ def _trigger(replica: Source) -> Mapping[str, int]:
     for name, queue in {"workers": workers.queue, "lablets": lablets.queue, "definitions": definitions.queue}.items():
         for key in found[name]:
             queue.add(key)
-    for uid in found["lablets"]:
-        workers.observe_soon(lablets.items[uid].worker, uid)
+    for name in found["workers"]:
+        workers.observe_soon(name)
     _log.info("a pass was asked for", **{name: len(keys) for name, keys in found.items()})
     return {name: len(keys) for name, keys in found.items()}

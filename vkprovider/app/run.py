@@ -54,7 +54,7 @@ _FINISH_S: Final = 4.0
 """How long steps in hand may go on when we are asked to end; what is not done then is continued by the next replica."""
 _GOODBYE_S: Final = 8.0
 _LEAVE_S: Final = 2.0
-"""Within the default grace of a Pod, with room to spare."""
+"""All of them within the default grace of a Pod, with room to spare."""
 
 
 class Replica:

@@ -7,6 +7,7 @@ time for twice as long.
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Final, TypeVar
 
 import msgspec
@@ -95,22 +96,15 @@ class CmlSession:
         Raises:
             OutsideError: CML refused, failed or did not answer; `NotFound` only if CML itself said so.
         """
-        if kind in _ACTS:
-            async with self._acts:
-                return await self._request(kind, method, path, params, body)
-        return await self._request(kind, method, path, params, body)
-
-    async def _request(
-        self, kind: str, method: str, path: str, params: Mapping[str, str] | None, body: bytes | None
-    ) -> Response:
-        end = asyncio.get_running_loop().time() + DEADLINE_S[kind]
-        token = self._token or await self._renew(None, end)
-        response = await self._send(method, path, token, params, body, end)
-        if response.status == _HTTP_UNAUTHORIZED:
-            token = await self._renew(token, end)
+        async with self._acts if kind in _ACTS else nullcontext():
+            end = asyncio.get_running_loop().time() + DEADLINE_S[kind]
+            token = self._token or await self._renew(None, end)
             response = await self._send(method, path, token, params, body, end)
             if response.status == _HTTP_UNAUTHORIZED:
-                raise self._token_refused(token)
+                token = await self._renew(token, end)
+                response = await self._send(method, path, token, params, body, end)
+                if response.status == _HTTP_UNAUTHORIZED:
+                    raise self._token_refused(token)
         if (error := answers.error_of(self.address, method, path, response)) is not None:
             raise error
         return response

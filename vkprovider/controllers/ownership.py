@@ -218,10 +218,10 @@ class Ownership:
         """Write a Lease of ours; True if the node is ours by it."""
         began = self._ctx.now()
         lease = await self._leases.write(worker, old, uid, holder=self._ctx.replica, anew=anew)
-        if lease is None and not anew:
-            lease = await self._write_again(worker, old, holder=self._ctx.replica)
-        if not anew and self._held.get(worker) is not old:
-            return False  # it was released, or lost, meanwhile
+        if not anew:
+            lease = lease or await self._write_again(worker, old, holder=self._ctx.replica)
+            if self._held.get(worker) is not old:
+                return False  # it was released, or lost, meanwhile
         if lease is None:
             self._lose(worker, "its Lease was written by somebody else")
             return False

@@ -215,9 +215,9 @@ class Turns:
         try:
             await asyncio.wait((task,), timeout=0.0)
             while not task.done():
-                if worker.silent and decision.step in {Step.EXTRACT, Step.COLLECT}:
-                    return False  # one device after the other would be waited for
                 if worker.silent:
+                    if decision.step in {Step.EXTRACT, Step.COLLECT}:
+                        return False  # one device after the other would be waited for
                     facts = self._finder.of(lablet, worker)
                     decision = decide(facts, self._ctx.now(), self._ctx.limits)
                     self._note(lablet, worker, facts, decision)

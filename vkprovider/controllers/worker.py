@@ -27,7 +27,7 @@ class Worker:
         asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
         labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
         silent: Why the worker does not answer; "" while it does.
-        awaiting: UIDs of Pods that wait for the next observation, whatever it shows.
+        awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" if somebody else does.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
         room: For turns that ask the worker, by Pod UID.
         running: Pods on it that run, with or without a claim.

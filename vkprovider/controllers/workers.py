@@ -74,8 +74,8 @@ class Workers:
         ownership.changed = self.queue.add
         ownership.lost = self._lost
 
-    def observe_soon(self, name: str, uid: str) -> None:
-        """Have a worker observed at the pace of transitions, and a Pod looked at then."""
+    def observe_soon(self, name: str, uid: str = "") -> None:
+        """Have a worker observed at the pace of transitions, and a Pod looked at then, if one is named."""
         worker = self.items.get(name)
         if worker is None:
             return

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
-from tests.component.controllers.claimserver import ClaimServer, context
+from tests.component.controllers.claimserver import context
 from vkprovider.api import labs
 from vkprovider.api.models import parse_worker_spec
 from vkprovider.cml.factory import open_labs
@@ -18,13 +18,6 @@ from vkprovider.controllers.worker import Worker
 from vkprovider.domain.claims import Claim
 from vkprovider.domain.facts import Presence
 from vkprovider.kube.client import KubeClient
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ClaimServer]:
-    server = await ClaimServer().start()
-    yield server
-    await server.stop()
 
 
 @pytest.fixture
@@ -42,7 +35,6 @@ def ctx(kube: KubeClient) -> Context:
 async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
     claims = ClaimStore(ctx, "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None)
-    await claims.load()
     for uid in "ab":
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}

@@ -272,29 +272,25 @@ def test_pods_on_their_way_for_ever_are_a_fault() -> None:
     assert (finding.reason, finding.message) == ("Stuck", "StartingNodes for 60 min: m")
 
 
-def unready(since: str) -> list[dict[str, Any]]:
-    return [{"type": "Ready", "status": "False", "lastTransitionTime": since}]
+def unready(reason: str, since: str) -> Pod:
+    """A Pod that has run for hours, and is not Ready since a while."""
+    return pod(
+        phase="Running",
+        startTime="2026-01-31T09:00:00Z",
+        containerStatuses=waiting(reason),
+        conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": since}],
+    )
 
 
 @pytest.mark.parametrize("reason", ["Recovering", "Resetting", "CleaningUp", "StartingNodes"])
 def test_pods_that_ran_for_long_have_their_patience_anew(reason: str) -> None:
-    status: dict[str, Any] = {
-        "phase": "Running",
-        "startTime": "2026-01-31T09:00:00Z",
-        "containerStatuses": waiting(reason),
-    }
-    assert lablets.check_pods([pod(**status, conditions=unready("2026-01-31T11:59:55Z"))], NOW) == []
-    [finding] = lablets.check_pods([pod(**status, conditions=unready("2026-01-31T11:30:00Z"))], NOW)
+    assert lablets.check_pods([unready(reason, "2026-01-31T11:59:55Z")], NOW) == []
+    [finding] = lablets.check_pods([unready(reason, "2026-01-31T11:30:00Z")], NOW)
     assert (finding.reason, finding.message) == ("Stuck", f"{reason} for 30 min: m")
 
 
 def test_lablet_that_is_stopped_on_request_is_a_note() -> None:
-    status: dict[str, Any] = {
-        "phase": "Running",
-        "startTime": "2026-01-31T09:00:00Z",
-        "containerStatuses": waiting("LabStopped"),
-    }
-    [finding] = lablets.check_pods([pod(**status, conditions=unready("2026-01-31T09:30:00Z"))], NOW)
+    [finding] = lablets.check_pods([unready("LabStopped", "2026-01-31T09:30:00Z")], NOW)
     assert (finding.level, finding.reason, finding.message) == (Level.NOTE, "LabStopped", "m")
     assert "kubectl lablet start" in finding.remedy
 

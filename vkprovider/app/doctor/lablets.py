@@ -94,12 +94,12 @@ def _check_pod(pod: Pod, now: datetime) -> Finding | None:
     if reason == "LabStopped":
         return note("", reason, message, remedy_of(PROGRESS, reason))
     if reason in PROGRESS or reason in _NO_PATIENCE:
-        since = ready.last_transition_time if ready is not None and status.phase == "Running" else status.start_time
-        age_s = _age_s(pod.metadata.deletion_timestamp or since or pod.metadata.creation_timestamp, now)
         if ready is not None and ready.status == "True":
             return None
         if ready is not None and ready.reason in WORKERS:
             return _pod(ready.reason, ready.message)
+        since = ready.last_transition_time if ready is not None and status.phase == "Running" else status.start_time
+        age_s = _age_s(pod.metadata.deletion_timestamp or since or pod.metadata.creation_timestamp, now)
         if age_s < STUCK_S:
             return None
         text = f"{reason or 'no container status'} for {age_s / 60:.0f} min: {message or 'nobody reports anything'}"
