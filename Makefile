@@ -37,16 +37,16 @@ check: $(STAMP) ## Lint, format, types, import contracts, generated files
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
-	$(BIN)/python -m vkprovider.cli.generated --check
-	$(BIN)/python -m vkprovider.cli.rendered --check
+	$(BIN)/python -m tools.generate --check
+	$(BIN)/python -m tools.render --check
 
 fix: $(STAMP) ## Repair what ruff can, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 generate: $(STAMP) ## Write CRDs, reference pages and install.yaml anew from the code
-	$(BIN)/python -m vkprovider.cli.generated
-	$(BIN)/python -m vkprovider.cli.rendered
+	$(BIN)/python -m tools.generate
+	$(BIN)/python -m tools.render
 
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
@@ -64,4 +64,4 @@ image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker
 	$(CONTAINER) build --tag $(IMAGE) --file Containerfile .
 
 clean: ## Remove .venv and everything built; the cached control plane stays
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

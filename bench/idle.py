@@ -10,7 +10,7 @@ import json
 from bench.figures import Figures
 from bench.outside import audited, cpu_s, resident_now_mb
 from vkprovider.kube.client import MERGE_PATCH, KubeClient
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 NODES = 500
 FEWER_NODES = 100

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.figures import Figures, percentile
 from bench.updown import prepare, up_and_down
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 LABLETS = 200
 WORKERS = 10

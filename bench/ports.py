@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 
 from bench.figures import Figures
-from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim, Stored
-from vkprovider.domain.ports import PortRange, Wanted, allocate
-from vkprovider.domain.topology import parse
+from vkprovider.domain.claims import claim
+from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims.ports import PortRange, Wanted, allocate
+from vkprovider.domain.topology.topology import parse
 
 DEVICES = 100
 RUNS = 41
@@ -25,7 +25,7 @@ async def run() -> Figures:
 
 def _claims() -> Figures:
     """Choose 50 ports where 5,000 lablets have one each and none of the gaps holds two, then one row after another."""
-    usage = claims.usage_of(_stored(5000, 1, step=2).claims.values())
+    usage = claim.usage_of(_stored(5000, 1, step=2).claims.values())
     wanted = [Wanted(f"slot-{i}") for i in range(50)]
     apart, row = PortRange(10_000, 19_999), PortRange(10_000, 20_100)
     assert list(allocate(wanted, usage, apart, per_instance_max=50).values()) == list(range(10_001, 10_101, 2))
@@ -40,7 +40,7 @@ def _claims() -> Figures:
 
 
 def _write(stored: Stored) -> None:
-    claims.write(stored, worker="w1", installation="inst")
+    claim.write(stored, worker="w1", installation="inst")
 
 
 def _stored(lablets: int, ports: int, *, step: int = 1) -> Stored:

@@ -7,7 +7,7 @@ import asyncio
 
 from bench.figures import Figures, median_of, percentile
 from bench.updown import prepare, up_and_down
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 PODS = 1000
 WORKERS = 10

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from bench.outside import Life, Watcher, audited, cpu_s, resident_peak_mb
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 _WITHIN_S = 300.0
 _AFTERWARDS_S = 3.0

@@ -10,8 +10,8 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from vkprovider.kube.client import KubeClient
-from vkprovider.sandbox import Sandbox, SandboxError
-from vkprovider.sandbox.build import ensure_programs
+from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.controlplane.build import ensure_programs
 
 WORKERS = (
     ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),

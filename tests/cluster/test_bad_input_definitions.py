@@ -12,8 +12,8 @@ from tests.support.doctor import diagnosed, examine, healthy
 from tests.support.extra import SYSTEM
 from tests.support.topologies import definition, deployment, pod, topology
 from tests.support.waiting import until
-from vkprovider.app.doctor.findings import Finding
-from vkprovider.sandbox import Sandbox, SandboxError
+from vkprovider.doctor.findings import Finding
+from vkpsandbox import Sandbox, SandboxError
 
 DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"

@@ -11,8 +11,8 @@ from tests.support.doctor import examine
 from tests.support.extra import Extra, extra_worker
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.app.doctor.findings import Finding, Level
-from vkprovider.sandbox import Sandbox
+from vkprovider.doctor.findings import Finding, Level
+from vkpsandbox import Sandbox
 
 MINUTE_S = 60.0
 REPLICAS = 3

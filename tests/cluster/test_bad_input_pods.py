@@ -11,7 +11,7 @@ from tests.support.doctor import diagnosed, healthy
 from tests.support.extra import Extra, extra_worker
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 
 def message_of(pod: dict[str, Any] | None) -> str:

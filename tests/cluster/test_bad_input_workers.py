@@ -22,8 +22,8 @@ from tests.support.extra import (
 )
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
-from vkprovider.app.doctor.findings import Finding
-from vkprovider.sandbox import Sandbox, SandboxError
+from vkprovider.doctor.findings import Finding
+from vkpsandbox import Sandbox, SandboxError
 
 PASSWORD = "wr0ng-S3cret"
 SECRETS = f"/api/v1/namespaces/{SYSTEM}/secrets"

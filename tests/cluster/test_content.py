@@ -17,9 +17,9 @@ from tests.support.s3 import SECRET_KEY, package, s3_server
 from tests.support.topologies import pod, topology
 from tests.support.waiting import until
 from vkprovider.api import names
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.programs import provider_process
-from vkprovider.sandbox.start import add_process
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.programs import provider_process
+from vkpsandbox.start import add_process
 
 DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 CONFIG_MAPS = "/api/v1/namespaces/vkprovider-system/configmaps"

@@ -13,10 +13,10 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models import parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.versions import Versions
-from vkprovider.domain import claims as claim_rules
-from vkprovider.domain.claims import Stored
-from vkprovider.domain.package import Package
+from vkprovider.controllers.definition.versions import Versions
+from vkprovider.domain.claims import claim as claim_rules
+from vkprovider.domain.claims.claim import Stored
+from vkprovider.domain.definition.package import Package
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vkprovider.sandbox import Sandbox, SandboxError
-from vkprovider.sandbox.strays import marked
+from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.processes.strays import marked
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider")
 

@@ -10,7 +10,7 @@ from tests.support.cluster import Cluster, condition
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import until
 from vkprovider.api import stock_reasons
-from vkprovider.sandbox import SandboxError
+from vkpsandbox import SandboxError
 
 POLICIES = docs.ROOT / "manifests"
 QUOTA = {"requests.cpu": "100", "limits.cpu": "100"}

@@ -21,12 +21,12 @@ from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.inbox import Inbox
-from vkprovider.domain import inbox
-from vkprovider.domain.inbox import SessionEvents
+from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.domain.session import inbox
+from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 SECRET = "the-events-secret"
 RETRY_S = 3600

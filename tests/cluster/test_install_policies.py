@@ -15,7 +15,7 @@ from tests.support.installation import MANIFESTS, WORKER, Installation, installe
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkprovider.api import names
-from vkprovider.domain import refresh
+from vkprovider.domain.definition import refresh
 
 TOLERATION = {"key": names.TAINT_VIRTUAL_NODE, "operator": "Exists"}
 EVERYTHING = {"operator": "Exists"}

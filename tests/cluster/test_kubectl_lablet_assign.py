@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster, container, is_ready
 from tests.support.plugin import lablet, succeeded
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import throughout, until
-from vkprovider.sandbox.content import NAMESPACE
+from vkpsandbox.controlplane.content import NAMESPACE
 
 POOL = "vkprovider.io/pool"
 USER = "vkprovider.io/username"

@@ -9,7 +9,7 @@ from tests.support.cluster import Cluster
 from tests.support.plugin import lablet, succeeded
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 LOGIN_URL = "vkprovider.io/lds-login-url"
 

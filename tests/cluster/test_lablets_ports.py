@@ -16,8 +16,8 @@ from tests.support.cluster import Cluster, condition, is_ready
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.content import NAMESPACE
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.content import NAMESPACE
 
 FIRST, LAST = 10000, 10059
 SIX = topology(

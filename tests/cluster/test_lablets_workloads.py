@@ -10,7 +10,7 @@ import yaml
 
 from tests.support.cluster import Cluster, condition, container, is_ready
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.cluster import Cluster, waiting_reason
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 NAMESPACE = "vkprovider-system"
 SETTINGS = {

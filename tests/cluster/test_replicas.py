@@ -9,7 +9,7 @@ from tests.support.cluster import Cluster, is_ready
 from tests.support.replicas import MEMBERS, Replicas, since_ready
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import throughout, until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 REPLICAS, WORKERS, LABLETS = 3, 6, 12
 

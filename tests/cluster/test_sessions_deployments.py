@@ -18,8 +18,8 @@ from tests.support.cluster import Cluster, container, waiting_reason
 from tests.support.lds import LdsSide
 from tests.support.topologies import definition
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.record import Lds
+from vkpsandbox import Sandbox
+from vkpsandbox.processes.record import Lds
 
 TOKEN = "deployments-of-the-lds"
 

@@ -13,7 +13,7 @@ from tests.support.cluster import Cluster, waiting_reason
 from tests.support.lds import LdsSide
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 PAGE = docs.ROOT / "docs" / "learner-failures.md"
 WHERE = "default"

@@ -19,7 +19,7 @@ from tests.support.lds import LdsSide
 from tests.support.plugin import succeeded
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
 NOTE = "vkprovider.io/"

@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.listening import listening
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.strays import marked
+from vkpsandbox import Sandbox
+from vkpsandbox.processes.strays import marked
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 

@@ -7,8 +7,8 @@ import pytest
 from tests.component.sim.plain import eventually
 from tests.support.lds import LdsSide
 from tests.support.lds_simulator import LdsClient, lds_client, new_session, sink
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.strays import marked
+from vkpsandbox import Sandbox
+from vkpsandbox.processes.strays import marked
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 

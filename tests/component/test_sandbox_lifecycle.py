@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.listening import listening
-from vkprovider.sandbox import Sandbox, SandboxError
-from vkprovider.sandbox.process import MARK
-from vkprovider.sandbox.strays import marked
+from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.processes.process import MARK
+from vkpsandbox.processes.strays import marked
 
 # The first run on a machine builds the control plane.
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -168,7 +168,7 @@ def test_tied_sandbox_ends_with_its_owner(tmp_path: Path) -> None:
     directory = tmp_path / "tied"
     script = f"""
 import os, pathlib, signal
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 Sandbox.up("tied", directory=pathlib.Path({str(directory)!r}), workers=0, provider=False, tied=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

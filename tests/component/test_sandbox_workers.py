@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vkprovider.sandbox import Sandbox, Worker
-from vkprovider.sandbox.strays import marked
+from vkpsandbox import Sandbox, Worker
+from vkpsandbox.processes.strays import marked
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 

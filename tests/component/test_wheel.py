@@ -15,6 +15,7 @@ from vkprovider import __version__
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("vkprovider", "tunnels", "manifests", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+SANDBOX = ("vkpsandbox",)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -24,34 +25,51 @@ def run(*command: str | Path, cwd: Path) -> str:
     return result.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(names: tuple[str, ...], project: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the project in a folder, built from a copy of some files of the checkout."""
     source = tmp_path_factory.mktemp("source")
-    for name in SOURCES:
+    for name in names:
         origin = ROOT / name
         if origin.is_dir():
-            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
         else:
             shutil.copy(origin, source)
     target = tmp_path_factory.mktemp("dist")
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", f"--wheel-dir={target}")
-    run(sys.executable, "-m", "pip", "wheel", *options, source, cwd=target)
+    run(sys.executable, "-m", "pip", "wheel", *options, source / project, cwd=target)
     [built] = target.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with the wheel; what it depends on is borrowed from this one."""
-    home = tmp_path_factory.mktemp("environment")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(SOURCES, ".", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def sandbox_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(SANDBOX, "vkpsandbox", tmp_path_factory)
+
+
+def install(home: Path, *wheels: Path) -> Path:
+    """The `bin` of a new environment with wheels; what they depend on is borrowed from this one."""
     run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
     options = (f"--python={home}", "install", "--quiet", "--no-deps", "--no-index")
-    run(sys.executable, "-m", "pip", *options, wheel, cwd=home)
-    packages = Path(
-        run(home / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
-    )
-    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    run(sys.executable, "-m", "pip", *options, *wheels, cwd=home)
+    place = run(home / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home)
+    Path(place.strip(), "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     return home / "bin"
+
+
+@pytest.fixture(scope="module")
+def product(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the container image has: the product alone."""
+    return install(tmp_path_factory.mktemp("product"), wheel)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, sandbox_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("environment"), wheel, sandbox_wheel)
 
 
 def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
@@ -59,10 +77,26 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
         names = set(archive.namelist())
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
-    shipped |= {"vkprovider/sandbox/controlplane/go.mod", "vkprovider/sandbox/controlplane/go.sum"}
     shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/lds/openapi.yaml"}
     assert shipped <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkprovider", "tunnels"}
+
+
+def test_wheel_of_the_sandbox_holds_all_of_it_and_nothing_else(sandbox_wheel: Path) -> None:
+    with zipfile.ZipFile(sandbox_wheel) as archive:
+        names = set(archive.namelist())
+    home = ROOT / "vkpsandbox"
+    shipped = {path.relative_to(ROOT).as_posix() for path in home.rglob("*.py")}
+    shipped |= {path.relative_to(ROOT).as_posix() for path in (home / "controlplane" / "go").glob("go.*")}
+    shipped |= {"vkpsandbox/py.typed"}
+    assert shipped <= names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"vkpsandbox", "vkprovider_sandbox"}
+
+
+def test_the_product_alone_runs_without_the_sandbox(product: Path, tmp_path: Path) -> None:
+    script = "import sys; sys.modules['vkpsandbox'] = None; from vkprovider.cli.main import main; "
+    for command in ("run", "doctor", "crds"):
+        assert "Usage" in run(product / "python", "-c", script + f"main(['{command}', '--help'])", cwd=tmp_path)
 
 
 def test_commands_run_from_elsewhere(installed: Path, tmp_path: Path) -> None:
@@ -75,9 +109,9 @@ def test_commands_run_from_elsewhere(installed: Path, tmp_path: Path) -> None:
 def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
 import json, vkprovider
-from vkprovider.cli.demo_story import find_examples
-from vkprovider.sandbox.build import kubernetes_version, module_files
-from vkprovider.sandbox.content import find_manifests
+from vkpsandbox.demo.story import find_examples
+from vkpsandbox.controlplane.build import kubernetes_version, module_files
+from vkprovider.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
 print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples()), version]))
 """

@@ -8,7 +8,7 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.replicas import Replicas
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

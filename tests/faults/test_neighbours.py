@@ -16,7 +16,7 @@ from tests.support.history import History
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 NAME = "netlab"
 """Of the definition in both installations, so that their labs' titles look alike."""

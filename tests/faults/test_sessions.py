@@ -13,7 +13,7 @@ from tests.support.lds import LdsSide
 from tests.support.replicas import CLAIMS
 from tests.support.topologies import definition, pod
 from tests.support.waiting import throughout, until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 NOTE = "vkprovider.io/"
 STARTS = 30

@@ -15,7 +15,7 @@ from tests.support.cluster import Cluster, Refused, condition, is_ready
 from tests.support.replicas import Replicas, since_ready
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 WORKERS, LABLETS, ROUNDS, CALM_KILLS = 30, 150, 5, 15
 IN_FLIGHT_MIN = 60

@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster
 from tests.support.replicas import MEMBERS, Replicas, since_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 WORKERS, LABLETS = 6, 24
 WRONG_S, CLEARLY_S = 300, 240

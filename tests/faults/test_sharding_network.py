@@ -13,7 +13,7 @@ from tests.support.proxy import Proxy
 from tests.support.replicas import Replicas, since_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 WORKERS, LABLETS = 6, 24
 FENCE_S = 8.0

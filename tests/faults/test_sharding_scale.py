@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster
 from tests.support.replicas import LEASES, Replicas, since_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 WORKERS, REPLICAS, THEFTS = 100, 5, 100
 SPARE_MOVES = 2

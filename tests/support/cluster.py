@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.simulator import Simulator
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
+from vkpsandbox import Sandbox
 
 PODS = "/api/v1/namespaces/{}/pods"
 

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.support.cluster import Cluster
 from tests.support.docs import described
 from tests.support.waiting import until
-from vkprovider.app.doctor.findings import Finding, Level, Report
-from vkprovider.app.doctor.gather import Doctor
+from vkprovider.doctor.findings import Finding, Level, Report
+from vkprovider.doctor.gather import Doctor
 from vkprovider.kube.client import KubeClient
-from vkprovider.sandbox.content import NAMESPACE, find_manifests
+from vkprovider.shipped import find_manifests
+from vkpsandbox.controlplane.content import NAMESPACE
 
 
 def examine(cluster: Cluster, *, probe: bool = True) -> Report:

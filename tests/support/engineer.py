@@ -15,7 +15,7 @@ from tests.support.installation import Installation
 from tests.support.simulator import Simulator
 from tests.support.topologies import topology
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox, Worker
+from vkpsandbox import Sandbox, Worker
 
 INSTALL, CONNECT, FIRST = "docs/install.md", "docs/connect-cml.md", "docs/first-lablet.md"
 EXECUTED = {

@@ -12,8 +12,8 @@ import vkprovider
 from tests.support.cluster import Cluster, is_ready
 from tests.support.simulator import Simulator
 from tests.support.waiting import until
-from vkprovider.sandbox import Worker
-from vkprovider.sim.tls import self_signed
+from vkpsandbox import Worker
+from vkpsandbox.http.tls import self_signed
 
 SYSTEM = "vkprovider-system"
 ACCOUNT = {"username": "vkprovider", "password": "extra-Pa55"}

@@ -14,10 +14,10 @@ from typing import Any
 from tests.support.cluster import is_ready
 from tests.support.extra import ACCOUNT, SYSTEM, Program, cmlworker, secret
 from tests.support.waiting import until
-from vkprovider.sandbox import Sandbox
-from vkprovider.sandbox.content import find_manifests
-from vkprovider.sandbox.kubeconfig import read_cluster, write_kubeconfig
-from vkprovider.sandbox.ports import free_ports
+from vkprovider.shipped import find_manifests
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
+from vkpsandbox.processes.ports import free_ports
 
 MANIFESTS = find_manifests()
 WORKER = "cml-1"

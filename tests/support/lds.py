@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.asking import ask
-from vkprovider.sandbox import Lds
+from vkpsandbox import Lds
 
 
 class LdsSide:
@@ -45,11 +45,11 @@ class LdsSide:
         self.admin("POST", f"/sessions/{session}/{act}", body)
 
     def fault(self, kind: str, route: str = "", **how: object) -> None:
-        """Put a fault of requests in force; see `vkprovider.sim.faults`."""
+        """Put a fault of requests in force; see `vkpsandbox.http.faults`."""
         self.admin("POST", "/faults", {"kind": kind, "route": route, **how})
 
     def event_fault(self, kind: str, type: str = "", **how: object) -> None:  # noqa: A002 (as in the fault)
-        """Put a fault of events in force; see `vkprovider.sim.lds.eventfaults`."""
+        """Put a fault of events in force; see `vkpsandbox.lds.events.eventfaults`."""
         self.admin("POST", "/event-faults", {"kind": kind, "type": type, **how})
 
     def clear_faults(self) -> None:

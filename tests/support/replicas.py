@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.support.cluster import Cluster, condition, is_ready
-from vkprovider.sandbox import programs, start
+from vkpsandbox import start
+from vkpsandbox.controlplane import programs
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MEMBERS = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases?labelSelector=vkprovider.io/replica"

@@ -10,19 +10,19 @@ from vkprovider.api import labs as words
 from vkprovider.api.histogram import Histogram
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.definitions import Definitions
-from vkprovider.controllers.exports import Exports
-from vkprovider.controllers.inbox import Inbox
-from vkprovider.controllers.keeper import Keeper
-from vkprovider.controllers.lablets import Lablets
-from vkprovider.controllers.ldscontent import LdsContent
-from vkprovider.controllers.membership import Membership
-from vkprovider.controllers.ownership import Ownership
-from vkprovider.controllers.workers import Workers
-from vkprovider.domain.lifecycle import State
+from vkprovider.controllers.definition.ldscontent import LdsContent
+from vkprovider.controllers.definition.reconciler import Definitions
+from vkprovider.controllers.lablet.exports import Exports
+from vkprovider.controllers.lablet.keeper import Keeper
+from vkprovider.controllers.lablet.reconciler import Lablets
+from vkprovider.controllers.replica.membership import Membership
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.controllers.worker.reconciler import Workers
+from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import KeyedQueue
-from vkprovider.labs.logins import LoginUrl
+from vkprovider.web.logins import LoginUrl
 
 Sample = tuple[tuple[str, ...], float | Histogram]
 """Values of the labels, in their order, and what was counted."""

@@ -22,29 +22,29 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import ConfigMap, CustomResource, Metadata, Node, Pod, RuntimeClass, shared
 from vkprovider.api.podsharing import PodSharing
 from vkprovider.app import memory
-from vkprovider.app.health import Page
+from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
 from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.definitions import Definitions
-from vkprovider.controllers.exports import Exports
-from vkprovider.controllers.inbox import Inbox
-from vkprovider.controllers.keeper import Keeper
-from vkprovider.controllers.lablets import Lablets
-from vkprovider.controllers.ldscontent import LdsContent
-from vkprovider.controllers.membership import Membership
-from vkprovider.controllers.nodes import NodeWriter, slim
-from vkprovider.controllers.observing import Observer
-from vkprovider.controllers.ownership import Ownership
-from vkprovider.controllers.sessions import Sessions
-from vkprovider.controllers.workers import Workers
-from vkprovider.domain.content import ANNOTATION_DEFINITION
+from vkprovider.controllers.definition.ldscontent import LdsContent
+from vkprovider.controllers.definition.reconciler import Definitions
+from vkprovider.controllers.lablet.exports import Exports
+from vkprovider.controllers.lablet.keeper import Keeper
+from vkprovider.controllers.lablet.reconciler import Lablets
+from vkprovider.controllers.replica.membership import Membership
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.nodes import NodeWriter, slim
+from vkprovider.controllers.worker.observer import Observer
+from vkprovider.controllers.worker.reconciler import Workers
+from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.informer import Informer
-from vkprovider.labs.logins import LoginUrl
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.web.logins import LoginUrl
 
 _log: Final = structlog.get_logger(__name__)
 _GROUP: Final = f"/apis/{names.API_VERSION}"

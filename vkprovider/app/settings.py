@@ -11,10 +11,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, fiel
 from vkprovider.api.errors import InputError
 from vkprovider.content.objects import StorePlace, check_url
 from vkprovider.controllers.context import Tuning, default_replica
-from vkprovider.domain.deployments import Strategy
-from vkprovider.domain.facts import Limits
-from vkprovider.domain.package import MIB, PackageLimits
-from vkprovider.domain.resources import SHIPPED, NodeDefinition
+from vkprovider.domain.definition.package import MIB, PackageLimits
+from vkprovider.domain.lablet.facts import Limits
+from vkprovider.domain.session.deployments import Strategy
+from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.lds.config import Source
 from vkprovider.lds.grader import HttpGrader
 

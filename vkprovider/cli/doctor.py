@@ -7,14 +7,13 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.app.doctor.findings import Finding, Level, Report, unchecked
-from vkprovider.app.doctor.gather import Doctor
-from vkprovider.app.doctor.rights import SHIPPED_NAMESPACE
+from vkprovider.api.errors import InputError, OutsideError, VkproviderError
 from vkprovider.cli.cluster import cluster_options, context_of
+from vkprovider.doctor.findings import Finding, Level, Report, unchecked
+from vkprovider.doctor.gather import Doctor
+from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
-from vkprovider.sandbox import SandboxError
-from vkprovider.sandbox.content import find_manifests
+from vkprovider.shipped import find_manifests
 
 _TIMEOUT_S: Final = 10.0
 
@@ -51,7 +50,7 @@ def doctor(
     """
     try:
         manifest = (find_manifests() / "base" / "rbac.yaml").read_text(encoding="utf-8")
-    except (SandboxError, OSError) as error:
+    except (VkproviderError, OSError) as error:
         raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
     report = asyncio.run(_examine(kubeconfig, context, namespace, manifest, probe=not no_probe))
     click.echo(_json(report) if output == "json" else _text(report))

@@ -20,7 +20,7 @@ from vkprovider.cli.lablet_login import login
 from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
-from vkprovider.domain.intent import tag_of
+from vkprovider.domain.lablet.intent import tag_of
 from vkprovider.kube.client import KubeClient
 
 _PAGE: Final = 500

@@ -10,7 +10,7 @@ import click
 from vkprovider.api import names
 from vkprovider.cli.lablet_pods import LabletPod, Place, change, place_options, pod_name, read, wait_for
 from vkprovider.cli.lablet_times import duration
-from vkprovider.domain.lifecycle import State
+from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 
 

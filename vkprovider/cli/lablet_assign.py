@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
 from vkprovider.cli.lablet_pods import PODS, LabletPod, Place, change, place_options, pod_name, read
 from vkprovider.cli.lablet_times import moment, rfc3339
-from vkprovider.domain.inputs import inputs_of
+from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
 
 _DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"

@@ -14,8 +14,8 @@ from vkprovider.api.errors import NotFound
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.cli.lablet_pods import PODS, UID, Place, place_options, pod_name
 from vkprovider.cli.lablet_times import rfc3339
-from vkprovider.domain import kept
-from vkprovider.domain.kept import Left
+from vkprovider.domain.lablet import leftovers
+from vkprovider.domain.lablet.leftovers import Left
 from vkprovider.kube.client import KubeClient
 
 _CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
@@ -146,12 +146,12 @@ async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Left:
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
     if len(found) > 1:
-        others = ", ".join(other.removeprefix(kept.name_of("")) for other in list(found)[1:])
+        others = ", ".join(other.removeprefix(leftovers.name_of("")) for other in list(found)[1:])
         click.echo(
             f"{len(found)} pods of that name have left something; this is the newest; others: {others}", err=True
         )
     for other in found:
-        if (left := await _kept(kube, path, other.removeprefix(kept.name_of("")))) is not None:
+        if (left := await _kept(kube, path, other.removeprefix(leftovers.name_of("")))) is not None:
             return left
     raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped")
 
@@ -165,7 +165,7 @@ async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
 
 async def _kept(kube: KubeClient, path: str, uid: str) -> Left | None:
     try:
-        return kept.read(_config_map.decode(await kube.get(f"{path}/{kept.name_of(uid)}")))
+        return leftovers.read(_config_map.decode(await kube.get(f"{path}/{leftovers.name_of(uid)}")))
     except NotFound:
         return None
 
@@ -177,8 +177,8 @@ async def _predecessors(kube: KubeClient, path: str, pod: str) -> Mapping[str, i
     while True:
         page = _heads.decode(await kube.get(path, query))
         for item in page.items:
-            if item.metadata.annotations.get(kept.ANNOTATION_POD) == pod:
-                at = kept.kept_at(ConfigMap(item.metadata))
+            if item.metadata.annotations.get(leftovers.ANNOTATION_POD) == pod:
+                at = leftovers.kept_at(ConfigMap(item.metadata))
                 found[item.metadata.name] = at or 0
         if not (go_on := page.metadata.get("continue")):
             return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))

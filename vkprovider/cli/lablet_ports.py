@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, NotFound
 from vkprovider.cli.lablet_pods import NONE, LabletPod, Place, aligned, place_options, pod_name, read
-from vkprovider.domain.portmap import PortInfo
+from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.kube.client import KubeClient
 
 _HEADINGS: Final = ("DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER")

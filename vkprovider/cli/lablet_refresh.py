@@ -11,7 +11,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.api.objects import CustomResource
 from vkprovider.cli.cluster import cluster_options
-from vkprovider.domain import refresh
+from vkprovider.domain.definition import refresh
 from vkprovider.kube.client import KubeClient
 
 _DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"

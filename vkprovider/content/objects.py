@@ -17,7 +17,7 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.content.spi import PackageName, StoredPackage
-from vkprovider.domain.package import too_large
+from vkprovider.domain.definition.package import too_large
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore, MemoryStore, S3Store

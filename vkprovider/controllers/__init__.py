@@ -1,12 +1,12 @@
-"""Reconcilers, one per noun: they gather facts, ask the domain, and carry out one step at a time.
+"""Reconcilers, one package per noun, the same nouns as in `domain`: they gather facts, ask the domain, and act.
 
-* `ownership`: which nodes this replica may act for, and the proof of it at every side effect.
-* `definitions`: LabletDefinition → content, RuntimeClass. `refreshing` reads `sources` and `packages`, `versions`
-  stores what they hold, `runtimeclasses` charges for it.
-* `workers`: CMLWorker → Node: each `worker` has one bulk observation for all its lablets (`observing`) and a Node
-  (`nodes`).
-* `claimstore`: the claims of one worker, written in batches.
-* `lablets`: Pod → lab: `memory` of each, `turns` taken, `steps` carried out, `telling` of it (`statuses`, Events).
+* `lablet`: Pod → lab.
+* `session`: sessions of the LDS, and their events.
+* `worker`: CMLWorker → Node, and what all lablets of a worker share: its connection and one bulk observation.
+* `definition`: LabletDefinition → content, RuntimeClass.
+* `claims`: the claims of one worker, written in batches.
+* `replica`: which nodes this replica may act for, and the proof of it at every side effect.
+* `context`: what every controller is given: API client, Events, clock, identity.
 
-Nothing here decides what a state means; that is `domain`. Nothing here knows HTTP; that is `kube` and `cml`.
+Nothing here decides what a state means; that is `domain`. Nothing here knows HTTP; that is `kube`, `cml` and `lds`.
 """

@@ -13,9 +13,9 @@ from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.content.objects import StorePlace, open_store
 from vkprovider.content.spi import ContentStore
-from vkprovider.domain.facts import Limits
-from vkprovider.domain.package import PackageLimits
-from vkprovider.domain.resources import SHIPPED, NodeDefinition
+from vkprovider.domain.definition.package import PackageLimits
+from vkprovider.domain.lablet.facts import Limits
+from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
 

@@ -2,4 +2,15 @@
 
 No I/O, no clock, no randomness, no logging: `now` and jitter are arguments, effects are returned as values. Everything
 here can be tested without a loop, a cluster or a sleep, and most of vkprovider's tests do just that.
+
+One package per noun; each imports only what stands below it in this list:
+
+* `lablet`: the next step of one Pod's lab, and the Pod's status.
+* `definition`: LabletDefinitions: their content, packages and versions.
+* `worker`: the Node of a CML worker.
+* `topology`: what a lab consists of: devices, port tags, resources.
+* `claims`: which lablet has which lab, ports and session.
+* `session`: sessions of the Lab Delivery System.
+* `replica`: which replica acts for which node.
+* `backoff`, `conditions`: shared by all of them.
 """

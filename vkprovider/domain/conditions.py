@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vkprovider.domain.podstatus import iso
+from vkprovider.api.times import iso
 
 
 def conditions_of(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

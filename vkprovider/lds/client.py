@@ -9,7 +9,7 @@ import msgspec
 
 from tunnels.direct import Guard
 from vkprovider.api.errors import NotFound, Unavailable
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.connection import REFRESH_S, Connection
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import (

@@ -23,7 +23,7 @@ from yarl import URL
 from tunnels.direct import ssl_context
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
-from vkprovider.domain.deployments import Deployment, Strategy
+from vkprovider.domain.session.deployments import Deployment, Strategy
 
 DEFAULT: Final = "default"
 """The id of the deployment of LDS_API_URL."""

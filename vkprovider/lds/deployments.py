@@ -12,8 +12,8 @@ import msgspec
 import structlog
 
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.domain import deployments
-from vkprovider.domain.deployments import Choice, Deployment, Health
+from vkprovider.domain.session import deployments
+from vkprovider.domain.session.deployments import Choice, Deployment, Health
 from vkprovider.lds import config
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Configured, Source

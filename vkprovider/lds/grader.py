@@ -9,7 +9,7 @@ from tunnels.allowlist import AllowList
 from tunnels.direct import DirectTransport
 from tunnels.errors import TransportError
 from vkprovider.api.errors import Invalid, Throttled, Unavailable
-from vkprovider.domain.delivery import Verdict
+from vkprovider.domain.session.delivery import Verdict
 from vkprovider.lds import answers
 
 _ACCEPTED: Final = 202

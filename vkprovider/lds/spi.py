@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 
 CLIENT_KEY: Final = "client-key"
 """Extension: a create with the same client key gives the same live session."""

@@ -7,9 +7,9 @@ import pytest
 from tests.component.cml.conftest import MiniCml, reply
 from vkprovider.api.errors import InputError, Unauthorized
 from vkprovider.api.models import CMLWorkerSpec
-from vkprovider.app.doctor.asking import ask
-from vkprovider.app.doctor.workers import Licence
 from vkprovider.cml.spi import Credentials
+from vkprovider.doctor.asking import ask
+from vkprovider.doctor.workers import Licence
 
 ADMIN = Credentials("admin", "right")
 LICENSED = '{"registration": {"status": "COMPLETED"}, "authorization": {"status": "IN_COMPLIANCE"}, "features": []}'

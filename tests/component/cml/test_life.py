@@ -14,10 +14,10 @@ from vkprovider.cml.factory import open_labs, open_session
 from vkprovider.cml.spi import NodeFact
 from vkprovider.cml.stats import WorkerUsage, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.sim.faults import Fault
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
-from vkprovider.sim.tls import self_signed, server_context
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.http.tls import self_signed, server_context
 
 TOPOLOGY = """
 lab:

@@ -12,8 +12,8 @@ from tests.support.s3 import S3, package, s3_server
 from tests.support.topologies import topology
 from vkprovider.content.objects import StorePlace, open_store
 from vkprovider.content.spi import PackageName
-from vkprovider.controllers.packages import Fetched, Packages, Want
-from vkprovider.domain.package import PackageLimits
+from vkprovider.controllers.definition.packages import Fetched, Packages, Want
+from vkprovider.domain.definition.package import PackageLimits
 
 TEXT = topology({"h0": "alpine"})
 WANT = Want("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")

@@ -8,10 +8,10 @@ import pytest
 
 from tests.component.controllers.claimserver import ClaimServer, context
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.controllers.claimstore import ClaimStore
+from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.kube.client import KubeClient
 
 HERE = PortRange(100, 109)

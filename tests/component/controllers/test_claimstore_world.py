@@ -27,9 +27,9 @@ from hypothesis.stateful import (
 from tests.component.controllers.claimserver import ClaimServer, context
 from tests.component.kube.apiserver import kubeconfig_of
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.controllers.claimstore import ClaimStore
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.controllers.claims.store import ClaimStore
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.kube.client import KubeClient
 
 HERE = PortRange(100, 111)

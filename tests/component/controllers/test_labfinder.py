@@ -10,8 +10,8 @@ from vkprovider.api import names
 from vkprovider.api.errors import Unavailable
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.controllers.labfinder import LabFinder
-from vkprovider.domain.claims import Claim
+from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.domain.claims.claim import Claim
 
 UID = "0a1b2c3d-0000-4000-8000-000000000001"
 

@@ -12,8 +12,8 @@ from tests.component.kube.apiserver import ApiServer, refuse, status_body
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import KnownLease
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.membership import MEMBER_PREFIX, Membership
-from vkprovider.controllers.ownership import Ownership
+from vkprovider.controllers.replica.membership import MEMBER_PREFIX, Membership
+from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 

@@ -10,7 +10,7 @@ from tests.component.kube.apiserver import ApiServer, refuse
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.nodelease import NodeLeases, epoch_of, owner_uid_of
+from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 

@@ -10,13 +10,13 @@ from tests.component.controllers.claimserver import context
 from vkprovider.api import labs
 from vkprovider.api.models import parse_worker_spec
 from vkprovider.cml.factory import open_labs
-from vkprovider.controllers.claimstore import ClaimStore
+from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.labfinder import LabFinder
-from vkprovider.controllers.observing import Observer
-from vkprovider.controllers.worker import Worker
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.facts import Presence
+from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.controllers.worker.observer import Observer
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.facts import Presence
 from vkprovider.kube.client import KubeClient
 
 

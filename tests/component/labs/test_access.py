@@ -11,10 +11,10 @@ from aiohttp.test_utils import make_mocked_request
 from tests.component.kube.apiserver import ApiServer, refuse
 from tests.component.labs.reviews import RIGHTS, TOKENS, says
 from vkprovider.kube.client import KubeClient
-from vkprovider.labs import access
-from vkprovider.labs.access import Access, Resource, User
-from vkprovider.labs.access import Path as Url
-from vkprovider.labs.answers import Refused
+from vkprovider.web import access
+from vkprovider.web.access import Access, Resource, User
+from vkprovider.web.access import Path as Url
+from vkprovider.web.answers import Refused
 
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
 STATS = Url("/admin/stats", "get")

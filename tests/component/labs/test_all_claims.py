@@ -8,11 +8,11 @@ from aiohttp import web
 from tests.component.kube.apiserver import ApiServer, refuse
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.controllers import allclaims
+from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
-from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Session
+from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 
@@ -53,22 +53,22 @@ def sessions(found: list[Claim]) -> list[str]:
 
 async def test_of_every_worker(server: ApiServer, ctx: Context) -> None:
     stored(server, store("w1", "s-0"), store("w2", "s-1", "s-9"))
-    assert sessions(await allclaims.of_all(ctx)) == ["s-0", "s-1", "s-9"]
+    assert sessions(await reader.of_all(ctx)) == ["s-0", "s-1", "s-9"]
 
 
 async def test_one_store_that_cannot_be_read_is_an_error(server: ApiServer, ctx: Context) -> None:
     """It may name any session: none may be taken for a stray then."""
     stored(server, store("w1", "s-0"), store("w2", "s-1", installation="other"))
     with pytest.raises(InputError, match="ClaimStoreInvalid"):
-        await allclaims.of_all(ctx)
+        await reader.of_all(ctx)
 
 
 async def test_an_api_server_that_is_no_help_is_an_error(server: ApiServer, ctx: Context) -> None:
     server.next(refuse(503, "not now"), when="GET", times=2)
     with pytest.raises(Unavailable):
-        await allclaims.of_all(ctx)
+        await reader.of_all(ctx)
     with pytest.raises(Unavailable):
-        await allclaims.of_worker(ctx, "w1")
+        await reader.of_worker(ctx, "w1")
 
 
 async def test_of_one_worker(server: ApiServer, ctx: Context) -> None:
@@ -77,6 +77,6 @@ async def test_of_one_worker(server: ApiServer, ctx: Context) -> None:
         return web.json_response(store("w2", "s-1"))
 
     server.next(answer, when="GET")
-    assert sessions(list((await allclaims.of_worker(ctx, "w2")).values())) == ["s-1"]
+    assert sessions(list((await reader.of_worker(ctx, "w2")).values())) == ["s-1"]
     server.next(refuse(404, "not found"), when="GET")
-    assert await allclaims.of_worker(ctx, "w3") == {}
+    assert await reader.of_worker(ctx, "w3") == {}

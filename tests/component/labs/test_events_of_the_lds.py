@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from vkprovider.domain import inbox
-from vkprovider.domain.inbox import Outcome, SessionEvent, SessionEvents
-from vkprovider.labs.events import Receiver
-from vkprovider.sim.lds.cloudevents import Mode
-from vkprovider.sim.lds.eventfaults import EventFault, EventFaults
-from vkprovider.sim.lds.model import Event
-from vkprovider.sim.lds.sender import EventSettings, Sender
+from vkprovider.domain.session import inbox
+from vkprovider.domain.session.inbox import Outcome, SessionEvent, SessionEvents
+from vkprovider.web.events import Receiver
+from vkpsandbox.lds.events.cloudevents import Mode
+from vkpsandbox.lds.events.eventfaults import EventFault, EventFaults
+from vkpsandbox.lds.events.sender import EventSettings, Sender
+from vkpsandbox.lds.model import Event
 
 SOURCE = "https://lds.example.com"
 NOW = time.time()

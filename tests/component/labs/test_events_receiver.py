@@ -15,9 +15,9 @@ from aiohttp import web
 from cloudevents.core.bindings import http
 from cloudevents.core.v1.event import CloudEvent
 
-from vkprovider.domain.inbox import Outcome, SessionEvent
-from vkprovider.labs import events
-from vkprovider.labs.events import Receiver
+from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkprovider.web import events
+from vkprovider.web.events import Receiver
 
 SECRETS = ("old-secret", "new-secret")
 BEARER = {"Authorization": "Bearer new-secret"}

@@ -5,9 +5,9 @@ import pytest
 
 from tests.component.kube.apiserver import ApiServer, refuse
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.inbox import Inbox
-from vkprovider.domain import inbox as rules
-from vkprovider.domain.inbox import Outcome, SessionEvent, SessionEvents
+from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.domain.session import inbox as rules
+from vkprovider.domain.session.inbox import Outcome, SessionEvent, SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 

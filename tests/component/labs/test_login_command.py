@@ -15,8 +15,8 @@ from tests.component.kube.apiserver import ApiServer
 from tests.component.labs.reviews import RIGHTS, TOKENS, says
 from tests.component.labs.test_logins import CLAIM, SECRET_URL, Lablets
 from vkprovider.kube.client import KubeClient
-from vkprovider.labs.access import Access
-from vkprovider.labs.logins import Logins
+from vkprovider.web.access import Access
+from vkprovider.web.logins import Logins
 
 UID = "11111111-2222-3333-4444-555555555555"
 

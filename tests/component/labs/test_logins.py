@@ -12,13 +12,13 @@ from aiohttp.test_utils import make_mocked_request
 from tests.component.kube.apiserver import ApiServer
 from tests.component.labs.reviews import RIGHTS, TOKENS, says
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
-from vkprovider.controllers.exports import Found
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Session
+from vkprovider.controllers.lablet.exports import Found
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
-from vkprovider.labs.access import Access
-from vkprovider.labs.answers import Refused
-from vkprovider.labs.logins import Logins, LoginUrl
+from vkprovider.web.access import Access
+from vkprovider.web.answers import Refused
+from vkprovider.web.logins import Logins, LoginUrl
 
 SECRET_URL = "https://lds.example.com/login/s-1?token=0123"
 SESSION = Session("lds-1", "key", "ann", id="s-1", ready=5)

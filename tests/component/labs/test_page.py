@@ -10,9 +10,9 @@ import pytest
 import trustme
 
 from vkprovider.api.errors import InputError
-from vkprovider.app.health import Page
+from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
-from vkprovider.labs import tls
+from vkprovider.web import tls
 
 ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_ID": "replica-a"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds
 from vkprovider.api.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds import connection
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Lacking

@@ -7,7 +7,7 @@ import yaml
 from structlog.testing import capture_logs
 
 from tests.component.lds.conftest import Say, ScriptedLds
-from vkprovider.controllers.ldscontent import LdsContent
+from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
 

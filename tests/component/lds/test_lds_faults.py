@@ -23,7 +23,7 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds import connection
 from vkprovider.lds.calls import CALLS
 from vkprovider.lds.client import LdsClient

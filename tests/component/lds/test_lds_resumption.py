@@ -14,16 +14,16 @@ import yaml
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, lds_client
 from vkprovider.api.errors import Conflict, DeadlineExceeded, InputError, NotFound, OutsideError, Throttled, Unavailable
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Source
 from vkprovider.lds.connection import Connection
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Full, Lacking, may_have_happened
 from vkprovider.lds.spi import LabDelivery, LabSessionInfo
-from vkprovider.sim.faults import Fault
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 START = datetime.now(UTC)
 END = START + timedelta(hours=1)

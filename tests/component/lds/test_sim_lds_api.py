@@ -9,8 +9,8 @@ import pytest
 
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, LdsClient, lds_client, new_session
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 DEVICE = {
     "name": "workstation",

@@ -8,9 +8,9 @@ from selenium.webdriver.support.select import Select
 
 from tests.support.browser import browser, press
 from tests.support.lds_simulator import TOKEN, lds_client, sink
-from vkprovider.sim.lds.sender import EventSettings
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.lds.events.sender import EventSettings
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 DEVICES = [
     {"name": "workstation", "protocol": "vnc", "host": "10.0.1.50", "port": 10012, "uri": "vnc://10.0.1.50:10012"},

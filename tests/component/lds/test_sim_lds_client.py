@@ -9,17 +9,17 @@ import pytest
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
 from vkprovider.api.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
-from vkprovider.domain.delivery import Verdict
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.session.delivery import Verdict
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.connection import Connection
 from vkprovider.lds.errors import Full, Lacking, may_have_happened
 from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.lds.spi import LabSessionInfo
-from vkprovider.sim.faults import Fault, Kind
-from vkprovider.sim.lds.grading import Check, Grader
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.http.faults import Fault, Kind
+from vkpsandbox.lds.grading import Check, Grader
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 WORKSTATION = DeviceAccessInfo("workstation", "vnc", "10.0.1.50", 10012, "vnc://10.0.1.50:10012", "cisco", "cisco")
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import EVENT_TOKEN, Arrived, LdsClient, Sink, lds_client, sink
-from vkprovider.sim.lds.cloudevents import Mode
-from vkprovider.sim.lds.sender import EventSettings
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.lds.events.cloudevents import Mode
+from vkpsandbox.lds.events.sender import EventSettings
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 
 @asynccontextmanager

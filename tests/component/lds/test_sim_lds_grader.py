@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.lds_simulator import lds_client
-from vkprovider.sim.lds.grading import Check, Grader
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.lds.grading import Check, Grader
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 REQUEST = {
     "grading_id": "grading-1",

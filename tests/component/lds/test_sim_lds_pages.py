@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from tests.support.lds_simulator import LdsClient, lds_client
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 
 @pytest.fixture

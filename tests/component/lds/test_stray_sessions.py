@@ -14,19 +14,19 @@ from tests.component.kube.apiserver import ApiServer, refuse
 from tests.support.lds_simulator import FORM, TOKEN
 from vkprovider.api import names
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.inbox import Inbox
-from vkprovider.controllers.straysessions import StraySessions
-from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Session
-from vkprovider.domain.inbox import SessionEvents
+from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.controllers.session.strays import StraySessions
+from vkprovider.domain.claims import claim
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.session.delivery import Session
+from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
-from vkprovider.sim.faults import Fault
-from vkprovider.sim.lds.server import LdsSimulator
-from vkprovider.sim.lds.settings import LdsSettings
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 HOUR_S = 3600
 
@@ -56,7 +56,7 @@ class World:
     def rows(self, *sessions: Session, installation: str = "i") -> None:
         """Have the next question after all claims answered."""
         named = {s.key: Claim(s.key, "a", "p", "d", "u", "1", "x", session=s) for s in sessions}
-        data, _ = claims.write(claims.Stored(named), worker="w1", installation="i")
+        data, _ = claim.write(claim.Stored(named), worker="w1", installation="i")
         annotations = {names.ANNOTATION_INSTALLATION: installation}
         item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
 

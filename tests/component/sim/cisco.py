@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from virl2_client import ClientLibrary
 
-from vkprovider.sim.server import CmlSimulator
+from vkpsandbox.cml.server import CmlSimulator
 
 T = TypeVar("T")
 PASSWORD = "a-secret"

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.sim.cisco import PASSWORD
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from tests.component.sim.cisco import PASSWORD, TOPOLOGY
-from vkprovider.sim.server import CmlSimulator
+from vkpsandbox.cml.server import CmlSimulator
 
 
 class Plain:

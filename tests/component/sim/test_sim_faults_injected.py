@@ -8,9 +8,9 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD
 from tests.component.sim.plain import eventually, plain
-from vkprovider.sim.faults import Fault
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
+from vkpsandbox.http.faults import Fault
 
 
 async def test_a_status_is_injected_as_often_as_ordered(simulator: CmlSimulator) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD, TOPOLOGY
 from tests.component.sim.plain import eventually, plain
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
 
 
 @pytest.mark.parametrize(

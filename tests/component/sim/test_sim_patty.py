@@ -8,9 +8,9 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD
 from tests.component.sim.plain import Plain, eventually, plain
-from vkprovider.sim.patty import Patty, PattySettings
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
+from vkpsandbox.cml.consoles.patty import Patty, PattySettings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from virl2_client.exceptions import APIError, InitializationError
 
 from tests.component.sim.cisco import PASSWORD, connect, drive
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
-from vkprovider.sim.tls import self_signed, server_context
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
+from vkpsandbox.http.tls import self_signed, server_context
 
 
 def logins(simulator: CmlSimulator) -> int:

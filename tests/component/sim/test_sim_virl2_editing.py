@@ -6,8 +6,8 @@ import pytest
 from virl2_client.exceptions import APIError, NodeNotFound
 
 from tests.component.sim.cisco import drive, import_lab
-from vkprovider.sim.server import CmlSimulator
-from vkprovider.sim.simulation import Settings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
 
 
 def create_lab(client: Any) -> Any:

@@ -10,7 +10,7 @@ from virl2_client.models.lab_repository import LabRepositoryManagement
 from virl2_client.models.system import OptInStatus
 
 from tests.component.sim.cisco import drive, import_lab
-from vkprovider.sim.server import CmlSimulator
+from vkpsandbox.cml.server import CmlSimulator
 
 
 async def test_system_statistics_follow_what_runs(simulator: CmlSimulator) -> None:

@@ -13,10 +13,10 @@ from tests.unit.domain.builders import claim, pod
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.models import parse_worker_spec
 from vkprovider.api.reasons import Reason
-from vkprovider.domain import podstatus
-from vkprovider.domain.facts import Report
-from vkprovider.domain.lifecycle import State
-from vkprovider.domain.node import View, down
+from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.facts import Report
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.worker.node import View, down
 
 TABLES: Mapping[str, Mapping[str, Reason]] = {**stock_reasons.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")

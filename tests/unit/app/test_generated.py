@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import vkprovider
+from tools import generate
 from vkprovider.api import names
 from vkprovider.api.reasons import TABLES
 from vkprovider.app.settings import Settings
-from vkprovider.cli import generated
 
 PACKAGE = Path(vkprovider.__file__).parent
 
 REASON = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 TABLES_OF = {"reasons.py", "stock_reasons.py"}
 """Modules that describe reasons and give none."""
-PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "cli")
+PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "doctor", "cli")
 CALLS = {"InputError", "down", "up", "Health", "finish", "_waiting", "_not_ready", "_again"}
 """Functions that take a reason among their first arguments."""
 
@@ -102,25 +102,25 @@ return {Step.IMPORT: "OoPp"}.get(step, "QqRr"), message
 
 
 def test_every_setting_is_described() -> None:
-    page = generated.settings_page()
+    page = generate.settings_page()
     for name, field in Settings.model_fields.items():
         assert field.description, name
     assert page.count("\n| `") == len(Settings.model_fields)
 
 
-@pytest.mark.parametrize("path", [str(path) for path in generated.files()])
+@pytest.mark.parametrize("path", [str(path) for path in generate.files()])
 def test_file_is_up_to_date(path: str) -> None:
-    found = (generated.ROOT / path).read_text(encoding="utf-8")
-    assert found == generated.files()[Path(path)], "run `make generate`"
+    found = (generate.ROOT / path).read_text(encoding="utf-8")
+    assert found == generate.files()[Path(path)], "run `make generate`"
 
 
 def test_check_finds_a_stale_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(generated, "ROOT", tmp_path)
-    assert generated.main(["--check"]) == 1
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    assert generate.main(["--check"]) == 1
     assert "docs/reference/settings.md is not as generated: run `make generate`" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
-    assert generated.main([]) == 0
-    assert generated.main(["--check"]) == 0
-    assert generated.main(["--wrong"]) == 2
+    assert generate.main([]) == 0
+    assert generate.main(["--check"]) == 0
+    assert generate.main(["--wrong"]) == 2

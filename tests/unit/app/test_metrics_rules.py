@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import vkprovider
+from tools.markdown import anchor
 from vkprovider.app.measures import MEASURES
-from vkprovider.cli.markdown import anchor
 
 HOME = Path(vkprovider.__file__).parents[1]
 MONITORING = HOME / "manifests" / "monitoring"

@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 from vkprovider.api.errors import InputError
 from vkprovider.app.settings import NEVER, Settings
 from vkprovider.cli.main import main
-from vkprovider.domain.resources import SHIPPED
+from vkprovider.domain.topology.resources import SHIPPED
 
 Effect = Callable[[Settings], object]
 

@@ -11,9 +11,9 @@ import vkprovider
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
 from vkprovider.api.objects import CustomResource, Lease, Node, Pod, RuntimeClass
-from vkprovider.app.doctor import lablets, setup, workers
-from vkprovider.app.doctor.findings import Level, Report, fault, note, once, unchecked
-from vkprovider.app.doctor.rights import Right, rights_of
+from vkprovider.doctor import lablets, setup, workers
+from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked
+from vkprovider.doctor.rights import Right, rights_of
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

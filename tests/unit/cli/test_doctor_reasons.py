@@ -9,8 +9,8 @@ from tests.support import docs
 from tests.unit.cli.test_doctor_checks import NOW, pod, seen, waiting
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DEFINITIONS, TROUBLE, WORKERS
-from vkprovider.app.doctor import lablets, workers
-from vkprovider.app.doctor.findings import Finding
+from vkprovider.doctor import lablets, workers
+from vkprovider.doctor.findings import Finding
 
 FINE = {"WorkerReady", "ContentReady", "ContentStored"}
 """What is said when nothing is wrong."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.controllers.room import Room
+from vkprovider.controllers.worker.room import Room
 
 
 def test_those_who_wait_come_in_order() -> None:

@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.api import labs
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
-from vkprovider.domain.claims import Claim
+from vkprovider.domain.claims.claim import Claim
 
 POD_UID = "11111111-2222-3333-4444-555555555555"
 DEFINITION_UID = "0a1b2c3d-0000-0000-0000-000000000000"

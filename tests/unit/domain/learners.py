@@ -12,12 +12,12 @@ from tests.unit.domain.world import CallFailed, ModelLab, World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Pod
-from vkprovider.domain import podstatus
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Delivery, Verdict
-from vkprovider.domain.facts import Decision, Facts, Report, Step
-from vkprovider.domain.inputs import inputs_of
-from vkprovider.domain.lifecycle import State
+from vkprovider.api.times import iso
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, Step
+from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.session.delivery import Delivery, Verdict
 
 POOL = "evening"
 _LEARNERS = (
@@ -126,7 +126,7 @@ class LearnerWorld(World):
             return
         if not any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
             return
-        end = podstatus.iso(self.wall + slot_s) if slot_s else None
+        end = iso(self.wall + slot_s) if slot_s else None
         pool = pod.metadata.labels.get(names.LABEL_POOL)
         self._note(username=username, timeslot_end=end, lent_by=pool)
         labels = {key: value for key, value in pod.metadata.labels.items() if key != names.LABEL_POOL}

@@ -17,10 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api.objects import Lease
-from vkprovider.domain import lease as leases
-from vkprovider.domain import shard
-from vkprovider.domain.lease import Seen, Verdict
-from vkprovider.domain.shard import Duty
+from vkprovider.domain.replica import lease as leases
+from vkprovider.domain.replica import plan
+from vkprovider.domain.replica.lease import Seen, Verdict
+from vkprovider.domain.replica.plan import Duty
 
 TIMES: Final = leases.times(15.0)
 LOOK_S, ACT_S = 0.5, 0.7
@@ -310,8 +310,8 @@ class Replica:
         while True:
             living = self.living()
             holders = {w: (self.nodes[w].spec.holder_identity if w in self.nodes else None) for w in self.world.workers}
-            view = shard.view(self.name, mine=self.epochs, holders=holders, living=living)
-            self.planned = shard.plan(living, view.owners)
+            view = plan.view(self.name, mine=self.epochs, holders=holders, living=living)
+            self.planned = plan.plan(living, view.owners)
             self.free_since = {worker: self.free_since.get(worker, self.clock) for worker in view.free}
             if not self.fenced:
                 for worker in self.world.workers:
@@ -326,12 +326,12 @@ class Replica:
 
     def _duty(self, worker: str) -> Work | None:
         since, total = self.free_since.get(worker), len(self.world.workers)
-        duty = shard.duty(
+        duty = plan.duty(
             self.name,
             mine=worker in self.epochs,
             planned=self.planned.get(worker),
             free_for_s=None if since is None else self.clock - since,
-            patience_s=shard.patience_s(len(self.epochs), total, 10, self.dice),
+            patience_s=plan.patience_s(len(self.epochs), total, 10, self.dice),
         )
         return {Duty.TAKE: self._take, Duty.HAND_OVER: self._release}[duty](worker) if duty in _WORK else None
 

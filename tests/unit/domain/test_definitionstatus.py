@@ -8,12 +8,13 @@ from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import CustomResource
-from vkprovider.domain import definitionstatus, refresh
-from vkprovider.domain.content import Content
-from vkprovider.domain.definitionstatus import Turn
-from vkprovider.domain.refresh import Outcome
-from vkprovider.domain.resources import Resources
-from vkprovider.domain.topology import parse
+from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition import status as definitionstatus
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.definition.refresh import Outcome
+from vkprovider.domain.definition.status import Turn
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.topology.topology import parse
 
 TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))
 AT = "2026-01-01T00:00:01Z"

@@ -19,8 +19,8 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain import deployments
-from vkprovider.domain.deployments import WELL, Deployment, Health, Strategy, after, choose
+from vkprovider.domain.session import deployments
+from vkprovider.domain.session.deployments import WELL, Deployment, Health, Strategy, after, choose
 
 A = Deployment("a", "http://a", 10, priority=1)
 B = Deployment("b", "http://b", 10, priority=2)

@@ -15,8 +15,8 @@ from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim, Stored
+from vkprovider.domain.claims import claim
+from vkprovider.domain.claims.claim import Claim, Stored
 
 texts = st.text(max_size=20)
 counts = st.integers(0, 2**40)
@@ -70,11 +70,11 @@ def config_map(
 
 
 def read(found: ConfigMap) -> dict[str, Claim]:
-    return claims.read(found, worker="w1", installation="inst").claims
+    return claim.read(found, worker="w1", installation="inst").claims
 
 
 def write(found: dict[str, Claim]) -> tuple[dict[str, str], dict[str, str]]:
-    return claims.write(Stored(found), worker="w1", installation="inst")
+    return claim.write(Stored(found), worker="w1", installation="inst")
 
 
 def written(found: dict[str, Claim]) -> ConfigMap:
@@ -100,15 +100,15 @@ def test_many_rows_are_packed_and_come_back() -> None:
     many = {f"uid-{i}": builders.claim(pod_uid=f"uid-{i}", lab_id=f"lab-{i}") for i in range(3000)}
     data, binary = write(many)
     assert not data
-    assert len(base64.b64decode(binary[claims.GZIP_KEY])) < 2**20
+    assert len(base64.b64decode(binary[claim.GZIP_KEY])) < 2**20
     assert read(config_map(data, binary)) == many
 
 
 def test_packed_and_plain_say_the_same() -> None:
     few = {"u": builders.claim(pod_uid="u")}
     data, _ = write(few)
-    packed = base64.b64encode(gzip.compress(data[claims.DATA_KEY].encode())).decode()
-    assert read(config_map({}, {claims.GZIP_KEY: packed})) == read(config_map(data)) == few
+    packed = base64.b64encode(gzip.compress(data[claim.DATA_KEY].encode())).decode()
+    assert read(config_map({}, {claim.GZIP_KEY: packed})) == read(config_map(data)) == few
 
 
 def test_more_rows_than_an_object_holds_are_refused() -> None:
@@ -129,9 +129,9 @@ def test_more_rows_than_an_object_holds_are_refused() -> None:
 def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool) -> None:
     """C26: on an invalid store nothing goes on, and nothing crashes."""
     data, _ = write({"u": builders.claim(pod_uid="u")})
-    raw = gzip.compress(data[claims.DATA_KEY].encode(), mtime=0)
+    raw = gzip.compress(data[claim.DATA_KEY].encode(), mtime=0)
     broken = raw[:at] + damage + (b"" if cut else raw[at + len(damage) :])
-    found = config_map({}, {claims.GZIP_KEY: base64.b64encode(broken).decode()})
+    found = config_map({}, {claim.GZIP_KEY: base64.b64encode(broken).decode()})
     try:
         assert read(found) == {"u": builders.claim(pod_uid="u")}
     except InputError:
@@ -140,8 +140,8 @@ def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool)
 
 @given(st.text(max_size=60))
 def test_no_text_in_the_store_ends_in_anything_but_a_refusal(text: str) -> None:
-    refused(config_map({claims.DATA_KEY: text}))
-    refused(config_map({}, {claims.GZIP_KEY: text}))
+    refused(config_map({claim.DATA_KEY: text}))
+    refused(config_map({}, {claim.GZIP_KEY: text}))
 
 
 def document(**changes: Any) -> str:
@@ -169,11 +169,11 @@ def document(**changes: Any) -> str:
     ],
 )
 def test_a_tampered_store_is_refused(text: str, told: str) -> None:
-    assert told in refused(config_map({claims.DATA_KEY: text}))
+    assert told in refused(config_map({claim.DATA_KEY: text}))
 
 
 def test_a_well_formed_document_is_read() -> None:
-    assert read(config_map({claims.DATA_KEY: document()})) == {builders.POD_UID: builders.claim()}
+    assert read(config_map({claim.DATA_KEY: document()})) == {builders.POD_UID: builders.claim()}
 
 
 def test_a_store_of_another_installation_is_refused() -> None:
@@ -183,12 +183,12 @@ def test_a_store_of_another_installation_is_refused() -> None:
 
 
 def test_a_store_without_content_is_refused() -> None:
-    assert claims.DATA_KEY in refused(config_map())
+    assert claim.DATA_KEY in refused(config_map())
 
 
 def test_a_bomb_is_not_unpacked_whole() -> None:
-    bomb = gzip.compress(b" " * (claims.DECODED_BYTES_MAX + 10), mtime=0)
-    assert "cannot be read" in refused(config_map({}, {claims.GZIP_KEY: base64.b64encode(bomb).decode()}))
+    bomb = gzip.compress(b" " * (claim.DECODED_BYTES_MAX + 10), mtime=0)
+    assert "cannot be read" in refused(config_map({}, {claim.GZIP_KEY: base64.b64encode(bomb).decode()}))
 
 
 def test_the_title_is_made_from_the_row() -> None:
@@ -197,7 +197,7 @@ def test_the_title_is_made_from_the_row() -> None:
 
 
 def test_the_pause_grows_with_the_rows() -> None:
-    pauses = [claims.pause_s(rows) for rows in range(0, 10_001, 10)]
+    pauses = [claim.pause_s(rows) for rows in range(0, 10_001, 10)]
     assert pauses == sorted(pauses)
     assert 0 < pauses[0] < 0.2
     assert pauses[-1] < 2.0

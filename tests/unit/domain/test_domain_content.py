@@ -17,12 +17,12 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
-from vkprovider.domain import content as contents
-from vkprovider.domain import refresh
-from vkprovider.domain.content import Content
-from vkprovider.domain.package import Package
-from vkprovider.domain.resources import SHIPPED, Resources
-from vkprovider.domain.topology import parse
+from vkprovider.domain.definition import content as contents
+from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology.resources import SHIPPED, Resources
+from vkprovider.domain.topology.topology import parse
 
 TEXT = yaml.safe_dump(
     {

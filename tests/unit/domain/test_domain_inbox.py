@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
-from vkprovider.domain import inbox
-from vkprovider.domain.inbox import Outcome, Seen, SessionEvent, SessionEvents
+from vkprovider.domain.session import inbox
+from vkprovider.domain.session.inbox import Outcome, Seen, SessionEvent, SessionEvents
 
 NOW = 1_800_000_000
 EVENTS = st.builds(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.unit.domain.builders import pod
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.domain import intent
-from vkprovider.domain.content import Content
-from vkprovider.domain.intent import Definition
-from vkprovider.domain.resources import Resources
-from vkprovider.domain.topology import parse
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import intent
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.topology.topology import parse
 
 TOPOLOGY = parse(
     yaml.safe_dump(

@@ -9,10 +9,10 @@ from tests.unit.domain.builders import BOOTED, claim, nodes, pod
 from tests.unit.domain.world import World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
-from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step
-from vkprovider.domain.inputs import inputs_of
-from vkprovider.domain.lablet import decide
-from vkprovider.domain.lifecycle import State
+from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.lifecycle import State
 
 NOW = 5000.0
 UNIX = 1_800_000_000

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vkprovider.api.objects import Lease
-from vkprovider.domain import lease
-from vkprovider.domain.lease import Seen, Verdict
+from vkprovider.domain.replica import lease
+from vkprovider.domain.replica.lease import Seen, Verdict
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

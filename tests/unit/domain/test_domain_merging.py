@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.domain.test_domain_portrows import ALIKE, OTHER, UID, claim, document, foreign, read, stored, with_rows
 from vkprovider.api.errors import InputError
-from vkprovider.domain import merging
-from vkprovider.domain.claims import Stored
+from vkprovider.domain.claims import merge as merging
+from vkprovider.domain.claims.claim import Stored
 
 
 def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:

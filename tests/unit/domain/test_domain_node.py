@@ -12,10 +12,10 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import Node
-from vkprovider.domain import node as nodes
-from vkprovider.domain.node import Stats, View
-from vkprovider.domain.podstatus import iso
-from vkprovider.domain.resources import Resources
+from vkprovider.api.times import iso
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.worker import node as nodes
+from vkprovider.domain.worker.node import Stats, View
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)

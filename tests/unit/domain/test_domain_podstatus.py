@@ -11,10 +11,11 @@ from tests.unit.domain.builders import claim, nodes, patched, pod
 from vkprovider.api import labs, names
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
-from vkprovider.domain import podstatus
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.facts import Report
-from vkprovider.domain.lifecycle import State
+from vkprovider.api.times import iso
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.facts import Report
+from vkprovider.domain.lablet.lifecycle import State
 
 UNIX = 1_800_000_000
 READY = Report(State.READY, phase="Running")
@@ -114,8 +115,8 @@ def test_a_ready_lablet() -> None:
         ("r1", True, ["running"]),
         ("r2", True, ["running"]),
     ]
-    assert found.status.container_statuses[0].state["running"] == {"startedAt": podstatus.iso(ROW.ready_at)}
-    assert found.status.start_time == podstatus.iso(UNIX)
+    assert found.status.container_statuses[0].state["running"] == {"startedAt": iso(ROW.ready_at)}
+    assert found.status.start_time == iso(UNIX)
     annotations = found.metadata.annotations
     assert annotations[names.ANNOTATION_STATE] == "READY"
     assert annotations[names.ANNOTATION_LAB_ID] == "lab-1"
@@ -191,11 +192,11 @@ def test_a_silent_worker_turns_ready_false_and_leaves_the_containers() -> None:
     """Issue 3 §4: coming back makes it Ready again."""
     before = show(lablet(), READY)
     found = show(before, SILENT, at=UNIX + 60)
-    assert condition(found, "Ready") == ("False", "WorkerUnreachable", podstatus.iso(UNIX + 60))
+    assert condition(found, "Ready") == ("False", "WorkerUnreachable", iso(UNIX + 60))
     assert found.status.container_statuses == before.status.container_statuses
     assert found.status.phase == "Running"
     again = show(found, READY, at=UNIX + 90)
-    assert condition(again, "Ready") == ("True", "", podstatus.iso(UNIX + 90))
+    assert condition(again, "Ready") == ("True", "", iso(UNIX + 90))
 
 
 def test_a_ready_that_somebody_else_wrote_is_written_again() -> None:
@@ -214,11 +215,11 @@ def test_a_ready_that_somebody_else_wrote_is_written_again() -> None:
 def test_the_transition_time_moves_with_the_status_only() -> None:
     before = show(lablet(), WAITING, at=UNIX)
     later = show(before, msgspec.structs.replace(WAITING, waiting=("StartingNodes", "m")), at=UNIX + 5)
-    assert condition(later, "Ready") == ("False", "StartingNodes", podstatus.iso(UNIX))
+    assert condition(later, "Ready") == ("False", "StartingNodes", iso(UNIX))
     ready = show(later, READY, at=UNIX + 9)
-    assert condition(ready, "Ready")[2] == podstatus.iso(UNIX + 9)
-    assert condition(ready, "Initialized")[2] == podstatus.iso(UNIX)
-    assert ready.status.start_time == podstatus.iso(UNIX)
+    assert condition(ready, "Ready")[2] == iso(UNIX + 9)
+    assert condition(ready, "Initialized")[2] == iso(UNIX)
+    assert ready.status.start_time == iso(UNIX)
 
 
 def test_an_address_is_written_once_and_replaced_when_it_changes() -> None:
@@ -272,8 +273,8 @@ def test_a_restart_is_told_as_by_a_kubelet() -> None:
         "exitCode": 1,
         "reason": "DeviceStopped",
         "message": "m",
-        "startedAt": podstatus.iso(UNIX - 60),
-        "finishedAt": podstatus.iso(UNIX - 10),
+        "startedAt": iso(UNIX - 60),
+        "finishedAt": iso(UNIX - 10),
     }
     assert lab["containerID"] == "cml://lab-1"
     assert lab["image"] == "netlab:1.0"
@@ -300,4 +301,4 @@ def test_a_label_of_another_device_is_not_mistaken() -> None:
 
 
 def test_times_are_written_as_kubernetes_does() -> None:
-    assert podstatus.iso(0) == "1970-01-01T00:00:00Z"
+    assert iso(0) == "1970-01-01T00:00:00Z"

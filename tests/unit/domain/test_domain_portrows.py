@@ -11,9 +11,9 @@ from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain import claims
-from vkprovider.domain.claims import Claim, Stored
-from vkprovider.domain.ports import TCP, UDP
+from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims.ports import TCP, UDP
 
 UID = builders.POD_UID
 OTHER = "22222222-2222-3333-4444-555555555555"

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import PortRange as SpecRange
-from vkprovider.domain import ports
-from vkprovider.domain.ports import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
+from vkprovider.domain.claims import ports
+from vkprovider.domain.claims.ports import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
 
 HERE = PortRange(10000, 20000)
 few = st.integers(1, 40)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import ResourcesSpec
-from vkprovider.domain.resources import SHIPPED, NodeDefinition, Resources, need_of
-from vkprovider.domain.topology import Topology, parse
+from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
+from vkprovider.domain.topology.topology import Topology, parse
 
 GIB = 2**30
 MIB = 2**20

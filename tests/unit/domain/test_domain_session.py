@@ -11,12 +11,12 @@ import pytest
 from tests.unit.domain.builders import BOOTED, POD_UID, claim, nodes, pod
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.delivery import Delivery, Session, Verdict
-from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step
-from vkprovider.domain.inputs import inputs_of
-from vkprovider.domain.lablet import decide
-from vkprovider.domain.session import closing_of, worked
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.delivering import closing_of, worked
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.session.delivery import Delivery, Session, Verdict
 
 NOW = 5000.0
 UNIX = 1_800_000_000

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.lifecycle import ALLOWED, State, allowed
+from vkprovider.domain.lablet.lifecycle import ALLOWED, State, allowed
 
 
 @given(st.integers(-5, 10_000), st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(0, 1))

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain import topology
-from vkprovider.domain.topology import parse
-from vkprovider.sim.topology import parse as parse_as_cml
+from vkprovider.domain.topology import topology
+from vkprovider.domain.topology.topology import parse
+from vkpsandbox.cml.world.topology import parse as parse_as_cml
 
 SMALL: dict[str, Any] = {
     "lab": {"version": "0.3.0", "title": "theirs", "notes": "by the author", "description": "d"},

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.support.s3 import package
 from tests.support.topologies import topology
 from vkprovider.api.errors import InputError
-from vkprovider.domain import package as packages
-from vkprovider.domain.package import Package, PackageLimits
+from vkprovider.domain.definition import package as packages
+from vkprovider.domain.definition.package import Package, PackageLimits
 
 TEXT = topology({"workstation": "ubuntu", "R1": "iosv"}, tags={"workstation": ["vnc:5066"], "R1": ["serial:5065"]})
 GOOD: dict[str, str | bytes] = {

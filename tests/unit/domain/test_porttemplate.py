@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.porttemplate import PortDefinition, PortTemplate
+from vkprovider.domain.topology.template import PortDefinition, PortTemplate
 
 PC: dict[str, Any] = {"label": "PC", "node_definition": "ubuntu", "tags": ["serial:4567", "vnc:4568"]}
 IOSV: dict[str, Any] = {"label": "iosv-0", "node_definition": "iosv", "tags": ["serial:4566"]}

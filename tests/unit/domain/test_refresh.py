@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from vkprovider.api import names
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import CustomResource
-from vkprovider.domain import refresh
-from vkprovider.domain.refresh import Request
+from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition.refresh import Request
 
 AT = "2026-01-01T00:00:00Z"
 SPEC = {"source": {"objectStore": {"key": "netlab.zip"}}}

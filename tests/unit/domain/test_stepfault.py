@@ -11,8 +11,8 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain.facts import Step
-from vkprovider.domain.stepfault import fault_of, may_pass
+from vkprovider.domain.lablet.facts import Step
+from vkprovider.domain.lablet.stepfault import fault_of, may_pass
 
 
 @pytest.mark.parametrize(

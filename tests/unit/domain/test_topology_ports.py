@@ -12,10 +12,10 @@ from tests.support.topologies import TEST_LAB
 from tests.unit.domain.test_domain_topology import FLAT, SMALL, device, refused, structures
 from tests.unit.domain.test_tags import port_tags
 from vkprovider.api.errors import InputError
-from vkprovider.domain.tags import parse_tag
-from vkprovider.domain.topology import Topology, parse
-from vkprovider.sim.topology import VERSIONS_2_10
-from vkprovider.sim.topology import parse as parse_as_cml
+from vkprovider.domain.topology.tags import parse_tag
+from vkprovider.domain.topology.topology import Topology, parse
+from vkpsandbox.cml.world.topology import VERSIONS_2_10
+from vkpsandbox.cml.world.topology import parse as parse_as_cml
 
 WORKSTATION = ["serial:5065", "vnc:5066", "pat:5067:22"]
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from vkprovider.domain.porttemplate import PortTemplate
-from vkprovider.domain.topology import parse
-from vkprovider.domain.visibility import Access, accesses, why_hidden
+from vkprovider.domain.topology.template import PortTemplate
+from vkprovider.domain.topology.topology import parse
+from vkprovider.domain.topology.visibility import Access, accesses, why_hidden
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.test_domain_topology import structures
 from vkprovider.api.errors import InputError
-from vkprovider.domain import yamltext
+from vkprovider.domain.topology import yamltext
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 plain = st.text(alphabet="0123456789abefnotyx.:+-_~<=TZ ", max_size=12)

@@ -13,12 +13,13 @@ from tests.unit.domain import builders
 from vkprovider.api import labs, names
 from vkprovider.api.labs import NodeFact
 from vkprovider.api.objects import Pod
-from vkprovider.domain import lifecycle, podstatus
-from vkprovider.domain.claims import Claim
-from vkprovider.domain.facts import Decision, Facts, Limits, Presence, Report, Step
-from vkprovider.domain.inputs import NOTHING, inputs_of
-from vkprovider.domain.lablet import decide
-from vkprovider.domain.lifecycle import State
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import lifecycle
+from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
+from vkprovider.domain.lablet.lifecycle import State
 
 LIMITS = Limits()
 WALL = 1_800_000_000

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain.inbox import SessionEvent
-from vkprovider.labs import cloudevents
-from vkprovider.labs.cloudevents import CloudEvent
+from vkprovider.domain.session.inbox import SessionEvent
+from vkprovider.web import cloudevents
+from vkprovider.web.cloudevents import CloudEvent
 
 AT = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 NOW = int(AT.timestamp()) + 5

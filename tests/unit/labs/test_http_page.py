@@ -5,10 +5,10 @@ from pathlib import Path
 
 import vkprovider
 from tests.support.docs import ROOT
-from vkprovider.domain.inbox import Outcome
+from vkprovider.domain.session.inbox import Outcome
 
 PACKAGE = Path(vkprovider.__file__).parent
-SOURCES = [*(PACKAGE / "labs").glob("*.py"), PACKAGE / "app" / "health.py"]
+SOURCES = [*(PACKAGE / "web").glob("*.py"), PACKAGE / "app" / "page.py"]
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 PAGE = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 

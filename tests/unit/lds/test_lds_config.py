@@ -8,7 +8,7 @@ import yaml
 
 from vkprovider.api.errors import InputError
 from vkprovider.app.settings import Settings
-from vkprovider.domain.deployments import Deployment
+from vkprovider.domain.session.deployments import Deployment
 from vkprovider.lds import config
 from vkprovider.lds.config import UNLIMITED, Configured, Source
 

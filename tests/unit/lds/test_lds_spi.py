@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.domain.devicelist import DeviceAccessInfo
+from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.spi import LabSessionInfo, without_secrets
 
 

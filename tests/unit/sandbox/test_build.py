@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from vkprovider.sandbox import SandboxError, build
+from vkpsandbox import SandboxError
+from vkpsandbox.controlplane import build
 
 
 def test_cache_key_changes_with_either_file() -> None:
@@ -148,7 +149,7 @@ def test_wheel_is_taken_when_go_in_path_is_too_old(tmp_path: Path, monkeypatch: 
 
 ENSURE = """
 import sys
-from vkprovider.sandbox.build import ensure_programs
+from vkpsandbox.controlplane.build import ensure_programs
 print(ensure_programs(lambda line: print(line, file=sys.stderr, flush=True)))
 """
 

@@ -4,12 +4,13 @@ import pytest
 import yaml
 from cryptography import x509
 
-from vkprovider.sandbox import components, content, programs
-from vkprovider.sandbox.errors import SandboxError
-from vkprovider.sandbox.kubeconfig import read_cluster
-from vkprovider.sandbox.paths import Layout
-from vkprovider.sandbox.pki import CLIENTS, SERVER_NAMES, write_pki
-from vkprovider.sandbox.process import Restart
+from vkprovider.api.errors import VkproviderError
+from vkprovider.shipped import find_manifests
+from vkpsandbox.controlplane import components, content, programs
+from vkpsandbox.controlplane.kubeconfig import read_cluster
+from vkpsandbox.controlplane.pki import CLIENTS, SERVER_NAMES, write_pki
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.process import Restart
 
 PORTS = components.Ports(api=1, etcd=2, etcd_peer=3, scheduler=4, controller_manager=5)
 BIN = Path("/bin")
@@ -123,5 +124,5 @@ def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> Non
 
 def test_missing_manifests_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vkprovider.__file__", str(tmp_path / "vkprovider" / "__init__.py"))
-    with pytest.raises(SandboxError, match=r"no manifests .*--workers 0 --no-provider"):
-        content.find_manifests()
+    with pytest.raises(VkproviderError, match=r"no manifests .*--workers 0 --no-provider"):
+        find_manifests()

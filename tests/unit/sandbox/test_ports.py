@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
-from vkprovider.sandbox import SandboxError
-from vkprovider.sandbox.ports import (
+from vkpsandbox import SandboxError
+from vkpsandbox.processes.ports import (
     candidate_ports,
     free_ports,
     worker_listen_address,

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from vkprovider.sandbox.errors import SandboxError, log_tail
-from vkprovider.sandbox.paths import Layout
-from vkprovider.sandbox.process import (
+from vkpsandbox.errors import SandboxError, log_tail
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.process import (
     FIRST_BACKOFF_S,
     LAST_BACKOFF_S,
     MARK,
@@ -18,7 +18,7 @@ from vkprovider.sandbox.process import (
     environment,
     write_atomically,
 )
-from vkprovider.sandbox.record import Record, claimed
+from vkpsandbox.processes.record import Record, claimed
 
 
 def test_backoff_doubles_up_to_its_cap_and_starts_over_after_a_steady_run() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vkprovider.sandbox import build
-from vkprovider.sandbox.paths import cache_home
+from vkpsandbox.controlplane import build
+from vkpsandbox.paths import cache_home
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ("sh", "id", "dirname", "env", "awk", "cat")

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.sim.accounts import User
-from vkprovider.sim.calls import Binary, Call, Created, Text
-from vkprovider.sim.errors import CmlError
-from vkprovider.sim.server import ROUTES
-from vkprovider.sim.simulation import Settings, Simulation
+from vkpsandbox.cml.accounts import User
+from vkpsandbox.cml.calls import Binary, Call, Created, Text
+from vkpsandbox.cml.errors import CmlError
+from vkpsandbox.cml.server import ROUTES
+from vkpsandbox.cml.simulation import Settings, Simulation
 
 TWO_HOSTS = """
 lab: {version: 0.1.0, title: two-hosts, description: smallest useful lab, notes: ''}

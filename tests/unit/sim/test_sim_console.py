@@ -1,8 +1,8 @@
 """What a simulated device says, and what becomes of what one types."""
 
 from tests.unit.sim.bench import Bench
-from vkprovider.sim import console
-from vkprovider.sim.model import Node
+from vkpsandbox.cml.consoles import console
+from vkpsandbox.cml.world.model import Node
 
 
 def booted() -> tuple[Bench, str, Node]:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from vkprovider.sim.lds.errors import LdsError
-from vkprovider.sim.lds.model import Event, Session
-from vkprovider.sim.lds.settings import LdsSettings
-from vkprovider.sim.lds.states import Op
-from vkprovider.sim.lds.world import World
+from vkpsandbox.lds.errors import LdsError
+from vkpsandbox.lds.model import Event, Session
+from vkpsandbox.lds.settings import LdsSettings
+from vkpsandbox.lds.states import Op
+from vkpsandbox.lds.world import World
 
 BEGINS, NOW, ENDS = 1000.0, 1500.0, 2000.0
 STATES = ("EMPTY", "PENDING", "PRELAUNCH", "RUNNING", "PAUSED", "USER_FINISHED", "ARCHIVED")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.sim.bench import Bench
-from vkprovider.sim.errors import E
-from vkprovider.sim.rules import LAB_RULES, NODE_RULES, LabOp, NodeOp
-from vkprovider.sim.states import LabState, NodeState
+from vkpsandbox.cml.errors import E
+from vkpsandbox.cml.world.rules import LAB_RULES, NODE_RULES, LabOp, NodeOp
+from vkpsandbox.cml.world.states import LabState, NodeState
 
 STATES = ("DEFINED_ON_CORE", "QUEUED", "STARTED", "BOOTED", "STOPPED", "DISCONNECTED")
 Outcome = tuple[int, str]

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.unit.sim.bench import Bench
-from vkprovider.sim.boots import parse_range
-from vkprovider.sim.errors import CmlError, E
-from vkprovider.sim.faults import Fault, Faults
-from vkprovider.sim.patty import PortTag, asked_ports, parse_tag
+from vkpsandbox.cml.consoles.patty import PortTag, asked_ports, parse_tag
+from vkpsandbox.cml.errors import CmlError, E
+from vkpsandbox.cml.world.boots import parse_range
+from vkpsandbox.http.faults import Fault, Faults
 
 # faults
 

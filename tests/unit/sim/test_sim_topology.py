@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from tests.unit.sim.bench import TWO_HOSTS, Bench
-from vkprovider.sim.errors import CmlError
-from vkprovider.sim.topology import VERSIONS, VERSIONS_2_10, parse
+from vkpsandbox.cml.errors import CmlError
+from vkpsandbox.cml.world.topology import VERSIONS, VERSIONS_2_10, parse
 
 
 def topology(**changes: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.sim.bench import TWO_HOSTS, Bench
-from vkprovider.sim.simulation import Snapshot
+from vkpsandbox.cml.simulation import Snapshot
 
 
 def start(bench: Bench, lab: str) -> None:

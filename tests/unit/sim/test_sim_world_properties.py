@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from tests.unit.sim.bench import Bench
-from vkprovider.sim.model import Lab, Node, Resources
-from vkprovider.sim.states import RUNNING, NodeState, WireState
+from vkpsandbox.cml.world.model import Lab, Node, Resources
+from vkpsandbox.cml.world.states import RUNNING, NodeState, WireState
 
 
 class Controller(RuleBasedStateMachine):

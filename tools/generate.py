@@ -1,0 +1,172 @@
+"""Files made from the code: `python -m tools.generate` writes them, `--check` compares them.
+
+They stand in the repository so that a reader finds them and a reviewer sees how they change.
+"""
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+
+import annotated_types
+from pydantic import AliasChoices, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from tools import crdpage, monitoring
+from tools.markdown import NOTE, anchor, table
+from vkprovider.api import reasons, stock_reasons
+from vkprovider.api.reasons import Reason
+from vkprovider.app.settings import Settings
+from vkprovider.cli import crds
+
+ROOT: Final = Path(__file__).parents[1]
+"""Of the checkout."""
+
+UNITS: Final = {"_s": "seconds", "_qps": "requests per second", "_bytes_max": "bytes"}
+"""Suffix of a field's name: its unit."""
+
+WHY: Final = """\
+# Why is my pod Pending, or not Ready?
+
+Ask the Pod. The last lines of `kubectl describe pod POD` are its Events; above them stand its conditions and, per
+container, the reason why it waits. `kubectl get pods` shows that reason as STATUS.
+
+    kubectl describe pod POD
+    kubectl get cmlw,ldef            # workers and definitions: READY, and the reason
+    vkprovider doctor                # everything that is wrong, one line each, with its remedy
+
+| what you see | where to look |
+|---|---|
+| no Pod at all | `kubectl describe` of the ReplicaSet, Job or StatefulSet; [no Pod is made](#{admission}) |
+| Pending, NODE is `<none>` | Event FailedScheduling; [the Pod has no Node](#{scheduler}) |
+| Pending with a NODE | the waiting reason: [on its way](#{progress}) or [in trouble](#{trouble}) |
+| Running, but READY 0/1, or condition Ready is False | the same two, and [the worker](#{workers}) |
+| Terminating for long | the worker must answer before its lab can be removed: [the worker](#{workers}) |
+| NotReady of a Node, READY False of a CMLWorker | [the worker](#{workers}) |
+| READY False of a LabletDefinition | [the definition](#{definitions}) |
+
+Below is every reason, Event and condition: what it means and what to do about it. The message beside it has the
+particulars. `vkprovider` goes on by itself as soon as the cause is gone; nothing has to be restarted.
+"""
+
+
+def files() -> dict[Path, str]:
+    """Render every generated file: path below the checkout to text."""
+    pages = {Path("manifests/crds", name): text for name, text in crds.files().items()}
+    pages[Path("docs/reference/settings.md")] = settings_page()
+    pages[Path("docs/reference/crds.md")] = crdpage.crds_page()
+    pages[Path("docs/why.md")] = why_page()
+    pages |= monitoring.files()
+    return pages
+
+
+def settings_page() -> str:
+    """Describe the environment variables."""
+    rows = [("Variable", "Default", "Unit", "Allowed", "What it is")]
+    for name, field in Settings.model_fields.items():
+        unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
+        allowed = ", ".join(_limits(field))
+        rows.append((_variables(field), _default(field), unit, allowed, str(field.description)))
+    return (
+        NOTE.format(source="vkprovider/app/settings.py") + "# Settings\n\n"
+        "`vkprovider run` takes all its settings from the environment. An empty variable counts as unset, a wrong one\n"
+        "ends the program with a message that names it. Values of keys are never logged.\n\n" + table(rows)
+    )
+
+
+def why_page() -> str:
+    """Describe what conditions, waiting reasons and Events say, those of stock Kubernetes first."""
+    tables = {**stock_reasons.TABLES, **reasons.TABLES}
+    anchors = {
+        "admission": stock_reasons.ADMISSION,
+        "scheduler": stock_reasons.SCHEDULER,
+        "progress": reasons.PROGRESS,
+        "trouble": reasons.TROUBLE,
+        "workers": reasons.WORKERS,
+        "definitions": reasons.DEFINITIONS,
+    }
+    headings = {
+        name: anchor(heading)
+        for name, wanted in anchors.items()
+        for heading, found in tables.items()
+        if found is wanted
+    }
+    parts = [NOTE.format(source="vkprovider/api/reasons.py or stock_reasons.py"), WHY.format(**headings)]
+    for heading, described in tables.items():
+        rows = [("Reason", "What it means", "What to do"), *_reason_rows(described)]
+        parts.append(f"\n## {heading}\n\n{table(rows)}")
+    return "".join(parts)
+
+
+def _reason_rows(described: Mapping[str, Reason]) -> Iterator[tuple[str, str, str]]:
+    for name, reason in described.items():
+        yield f"`{name}`", reason.means, reason.remedy or "Nothing."
+
+
+def _variables(field: FieldInfo) -> str:
+    alias = field.validation_alias
+    names = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None:
+        return "generated"
+    value = field.default
+    if value is PydanticUndefined or value is None:
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _limits(field: FieldInfo) -> Iterator[str]:
+    """Say in words what a field accepts."""
+    if get_origin(field.annotation) is Literal:
+        yield ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
+    elif field.annotation is bool:
+        yield "`true`, `false`"
+    elif SecretStr in get_args(field.annotation):
+        yield "secret"
+    bounds: dict[type, tuple[str, str]] = {
+        annotated_types.Ge: ("ge", "≥"),
+        annotated_types.Gt: ("gt", ">"),
+        annotated_types.Le: ("le", "≤"),
+        annotated_types.Lt: ("lt", "<"),
+    }
+    for limit in field.metadata:
+        if type(limit) in bounds:
+            attribute, sign = bounds[type(limit)]
+            value: Any = getattr(limit, attribute)
+            yield f"{sign} {value}"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or with `--check` compare them; give the exit code."""
+    check = arguments == ["--check"]
+    if arguments and not check:
+        sys.stderr.write("usage: python -m tools.generate [--check]\n")
+        return 2
+    stale = 0
+    for path, text in files().items():
+        target = ROOT / path
+        found = target.read_text(encoding="utf-8") if target.exists() else ""
+        if found == text:
+            continue
+        stale += 1
+        if not check:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
+            continue
+        difference = difflib.unified_diff(found.splitlines(), text.splitlines(), str(path), "as generated", lineterm="")
+        print("\n".join([*list(difference)[:20], f"{path} is not as generated: run `make generate`"]))
+    if check and not stale:
+        print(f"{len(files())} generated files are up to date")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,287 @@
+"""The claims of one worker: a dictionary in memory, a ConfigMap behind it, written in batches.
+
+`put` takes effect in memory at once; `saved` tells when the API server has it. All lablets that wait for a write share
+it, so a burst of a hundred lablets costs a handful of writes. A change that nobody waits for (a lab's id, a dropped
+row) rides along with the next write, or gets one of its own a few seconds later.
+
+Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `drop` frees them. Nothing may be built
+on them before `saved` says that the API server has them: until then they give way to what others have saved.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
+from vkprovider.api.objects import ConfigMap
+from vkprovider.controllers.context import Context, version_of
+from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims.merge import merge
+from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike, allocate
+from vkprovider.kube.client import Guard
+
+_log: Final = structlog.get_logger(__name__)
+
+LAZY_S: Final = 10.0
+"""How long a change that nobody waits for may wait for company."""
+
+_decoder: Final = msgspec.json.Decoder(ConfigMap)
+
+
+class ClaimStore:
+    """The claims of one worker.
+
+    Attributes:
+        claims: By Pod UID; read only, change it with `put` and `drop`.
+        digests: How many of them run which content.
+        ports: Who holds which outside ports: the rows here, saved or not, and what others noted in the ConfigMap.
+        loaded: Whether they have been read; nothing may be imported before.
+        fault: Why they cannot be written, in a way that will not heal by itself; no lablet may begin then.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        worker: str,
+        uid: str,
+        *,
+        guard: Guard,
+        flush_in: Callable[[float], None],
+        saved: Callable[[Collection[str]], None],
+    ) -> None:
+        """Describe the store; nothing is read before `load`.
+
+        Args:
+            ctx: The replica.
+            worker: The CMLWorker's name.
+            uid: Its UID; the ConfigMap goes away with it.
+            guard: Called right before every write.
+            flush_in: Asks for `flush` to be called after so many seconds.
+            saved: Called with the Pod UIDs whose rows were written and that did not put them lazily, and with those
+                whose unsaved rows had to give way and are gone, or are not what they were.
+        """
+        self._ctx = ctx
+        self._worker = worker
+        self._uid = uid
+        self._guard = guard
+        self._flush_in = flush_in
+        self._on_saved = saved
+        self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
+        self._version: str | None = None
+        self._dirty: dict[str, int] = {}
+        self._generation = 0
+        self._next_write_at = 0.0
+        self._failures = 0
+        self._awaited: set[str] = set()
+        self._unsaved: set[str] = set()
+        self._stored = Stored()
+        self.claims: dict[str, Claim] = {}
+        self.ports = PortUsage()
+        self.digests: Counter[str] = Counter()
+        self.loaded = False
+        self.fault: InputError | None = None
+
+    async def load(self) -> None:
+        """Read the claims.
+
+        Raises:
+            InputError: `ClaimStoreInvalid`.
+        """
+        stored, self._version = await self._read()
+        self._dirty.clear()
+        self._unsaved.clear()
+        self._know(stored)
+        self.loaded = True
+
+    async def _read(self) -> tuple[Stored, str | None]:
+        try:
+            raw = await self._ctx.kube.get(f"{self._path}/{names.claims_name(self._worker)}")
+        except NotFound:
+            return Stored({}, self._stored.kept, self._stored.fields), None
+        config_map = _decoder.decode(raw)
+        stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
+        return stored, config_map.metadata.resource_version
+
+    def _know(self, stored: Stored) -> None:
+        self._stored = stored
+        self.claims = stored.claims
+        self.ports = claims.usage_of(stored.claims.values(), stored.kept)
+        self.digests = Counter(claim.digest for claim in stored.claims.values())
+
+    def allocate(
+        self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str = ""
+    ) -> dict[str, int]:
+        """Choose outside ports that nobody holds; they are held when they are `put` as part of a row.
+
+        Args:
+            wanted: The slots.
+            *ranges: Where to look, in this order.
+            per_instance_max: How many ports a lablet may have.
+            pod_uid: The Pod; if it has ports already, even without a row, it keeps them as far as they fit.
+
+        Raises:
+            InputError: `TooManyPorts`, `PortRangeFull`.
+        """
+        row = self.claims.get(pod_uid)
+        mine = [(pod_uid, row.held)] if row is not None else []
+        mine += [(kept.owner, [kept.held]) for kept in self._stored.kept if kept.uid and kept.is_of(pod_uid)]
+        for owner, ports in mine:
+            self.ports.free(owner, ports)
+        try:
+            keep = {slot.purpose: slot.port for _, ports in mine for slot in ports}
+            return allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
+        except InputError as error:
+            raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
+        finally:
+            for owner, ports in mine:
+                self.ports.take(owner, ports)
+
+    def put(self, claim: Claim, *, lazy: bool = False) -> None:
+        """Write a row, soon, or with the next one if nobody waits for it.
+
+        Raises:
+            InputError: `PortConflict`: one of its ports is somebody else's; nothing has changed.
+        """
+        old = self.claims.get(claim.pod_uid)
+        if old == claim:
+            return
+        if old is None or not old.same_ports(claim):
+            self._hold(old, claim)
+        if old is None:
+            self.digests[claim.digest] += 1
+        if not lazy:
+            self._awaited.add(claim.pod_uid)
+        self.claims[claim.pod_uid] = claim
+        self._touch(claim.pod_uid, lazy=lazy)
+
+    def _hold(self, old: Claim | None, claim: Claim) -> None:
+        """Hold the ports of a new row, in place of those that its Pod had."""
+        uid = claim.pod_uid
+        kept = self._stored.kept_without(uid)
+        before = [(row.owner, [row.held]) for row in self._stored.kept if row not in kept] if self._stored.kept else []
+        before += [(uid, old.held)] if old is not None else []
+        for owner, ports in before:
+            self.ports.free(owner, ports)
+        try:
+            self.ports.take(uid, claim.held)
+        except InputError:
+            for owner, ports in before:
+                self.ports.take(owner, ports)
+            raise
+        self._stored = Stored(self.claims, kept, self._stored.fields)
+        self._unsaved.add(uid)
+
+    def drop(self, pod_uid: str) -> None:
+        """Drop a row, lazily: a row that stays a little longer holds ports, but never a lab."""
+        old = self.claims.pop(pod_uid, None)
+        if old is not None:
+            self.digests[old.digest] -= 1
+            self.ports.free(pod_uid, old.held)
+            self._unsaved.discard(pod_uid)
+            self._touch(pod_uid, lazy=True)
+
+    def now(self, claim: Claim) -> Claim:
+        """Give a row as it is now: it may have been changed while somebody was being asked about it."""
+        return self.claims.get(claim.pod_uid, claim)
+
+    def saved(self, pod_uid: str) -> bool:
+        """Tell whether the API server has this row as it is here."""
+        return pod_uid not in self._dirty
+
+    def _touch(self, pod_uid: str, *, lazy: bool) -> None:
+        self._generation += 1
+        self._dirty[pod_uid] = self._generation
+        self._flush_in(LAZY_S if lazy else max(0.0, self._next_write_at - self._ctx.now()))
+
+    async def flush(self, *, hurry: bool = False) -> float | None:
+        """Write what has changed; returns after how many seconds to come back, None if all is written.
+
+        Args:
+            hurry: Do not wait for company: there will be none.
+
+        Raises:
+            InputError: `ClaimStoreFull`.
+            Fenced: The node is not ours any more.
+            OutsideError: The write failed; the changes wait for the next flush.
+        """
+        if not self._dirty or not self.loaded:
+            return None
+        left = self._next_write_at - self._ctx.now()
+        if left > 0 and not hurry:
+            return left
+        try:
+            return await self._write_all()
+        except (InputError, Forbidden, Invalid) as error:
+            refused = f"the API server refuses the claims: {error.message}"
+            self.fault = error if isinstance(error, InputError) else InputError("ClaimsRefused", refused)
+            self._failures += 1
+            tuning = self._ctx.tuning
+            pause_s = delay_s(self._failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s)
+            self._next_write_at = self._ctx.now() + pause_s
+            raise
+
+    async def _write_all(self) -> float | None:
+        generation = self._generation
+        data, binary = claims.write(self._stored, worker=self._worker, installation=self._ctx.installation)
+        self._next_write_at = self._ctx.now() + claims.pause_s(len(self.claims))
+        try:
+            self._version = await self._write(data, binary)
+        except NotFound:  # somebody deleted it: what is known here is written anew
+            self._version = None
+            return 0.0
+        except Conflict:
+            await self._merge()
+            return 0.0
+        self._ctx.counters.claim_writes += 1
+        self._failures, self.fault = 0, None
+        done = [uid for uid, changed in self._dirty.items() if changed <= generation]
+        for uid in done:
+            del self._dirty[uid]
+        self._unsaved.difference_update(done)
+        if awaited := self._awaited.intersection(done):
+            self._awaited -= awaited
+            self._on_saved(awaited)
+        return LAZY_S if self._dirty else None
+
+    async def _write(self, data: dict[str, str], binary: dict[str, str]) -> str:
+        name = names.claims_name(self._worker)
+        metadata: dict[str, object] = {
+            "name": name,
+            "namespace": self._ctx.namespace,
+            "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
+            "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
+            "ownerReferences": [
+                {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": self._worker, "uid": self._uid}
+            ],
+        }
+        body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        body |= {"data": data} if data else {"binaryData": binary}
+        if self._version is None:
+            send, path = self._ctx.kube.create, self._path
+        else:
+            metadata["resourceVersion"] = self._version
+            send, path = self._ctx.kube.replace, f"{self._path}/{name}"
+        answer = await send(path, msgspec.json.encode(body), guard=self._guard, urgent=True, brief=True)
+        return version_of(answer)
+
+    async def _merge(self) -> None:
+        """Take over what somebody else wrote, and do not write over it."""
+        _log.warning("claims were written by somebody else", worker=self._worker)
+        theirs, version = await self._read()
+        dropped = self._dirty.keys() - self.claims.keys()
+        merged, lost = merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        self._version = version
+        self._know(merged)
+        self._unsaved -= lost
+        self._awaited -= lost
+        for uid in lost:
+            del self._dirty[uid]
+        if lost:
+            _log.warning("unsaved claims gave way", worker=self._worker, pods=sorted(lost))
+            self._on_saved(lost)

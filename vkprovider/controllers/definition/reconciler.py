@@ -1,0 +1,234 @@
+"""LabletDefinition → content ConfigMaps and RuntimeClass.
+
+`refreshing` reads what a definition names, `versions` stores it, `runtimeclasses` charges for it.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
+from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
+from vkprovider.controllers.claims import reader
+from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.definition.packages import Packages
+from vkprovider.controllers.definition.refresh import Refreshing, refusal
+from vkprovider.controllers.definition.runtimeclasses import RuntimeClasses
+from vkprovider.controllers.definition.versions import Versions
+from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition import status as definitionstatus
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.definition.status import Turn
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.session.delivery import terms_of
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.kube.queue import KeyedQueue, Result
+
+_encode: Final = msgspec.json.encode
+_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"
+_LEAVE_AGAIN_S: Final = 2.0
+_SILENT: Final = frozenset({"Deleting", "Refreshing", "NoContent"})
+"""Reasons that are no trouble."""
+
+
+class Definitions:
+    """The LabletDefinitions.
+
+    Attributes:
+        items: By name, as pods need them.
+        contents: By digest, every version that exists.
+        packages: Content packages on their way.
+        changed: Called when pods should be looked at again.
+        form_stored: Called with the form's qualified name when a version of its content was stored.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        resource: Callable[[str], CustomResource | None],
+        runtime_class: Callable[[str], RuntimeClass | None],
+        stored: Callable[[], list[ConfigMap]],
+        leads: Callable[[], bool],
+    ) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            resource: The LabletDefinition of a name.
+            runtime_class: The RuntimeClass of a name.
+            stored: The content ConfigMaps.
+            leads: Whether this replica writes; the others only take in what it has written.
+        """
+        self._ctx = ctx
+        self._leads = leads
+        self._resource = resource
+        self._versions = Versions(ctx, stored)
+        self._runtime_classes = RuntimeClasses(ctx, runtime_class)
+        self._warned: dict[str, set[tuple[str, str]]] = {}  # by UID, reasons and messages
+        self.items: dict[str, Definition] = {}
+        self.contents: dict[str, Content] = self._versions.contents
+        self.changed: Callable[[], None] = lambda: None
+        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="definitions", workers=4)
+        self.packages = Packages(ctx.content, ctx.package_limits, self.queue.add)
+        self.form_stored: Callable[[str], None] = lambda _: None
+        self._refreshing = Refreshing(
+            ctx,
+            self._versions,
+            self.packages,
+            lambda form: self.form_stored(form),  # noqa: PLW0108 (whoever wires it sets it later)
+        )
+
+    def need(self, digest: str) -> Resources | None:
+        """Tell what a lablet of a content takes."""
+        content = self.contents.get(digest)
+        return content.need if content is not None else None
+
+    async def reconcile(self, name: str) -> Result:
+        """Bring content and RuntimeClass of one definition up to date."""
+        resource = self._resource(name)
+        self._forget_others(name, resource.metadata.uid if resource is not None else "")
+        if resource is None or not self._leads():
+            self._refreshing.forget(name)
+        if resource is None:
+            return Result()
+        try:
+            spec = parse_definition_spec(resource.spec)
+        except InputError as error:
+            return await self._refuse(resource, error) if self._leads() else Result()
+        if not self._leads():
+            await self._follow(resource, spec)
+            return Result()
+        fault: InputError | None = None
+        turn = Turn()
+        try:
+            if resource.metadata.deletion_timestamp is not None:
+                fault = await self._leave(resource)
+            else:
+                await self._hold(resource)
+                turn = await self._refreshing.take_in(resource, spec)
+        except (InputError, Invalid, Forbidden) as error:
+            fault = _fault(error)
+            if spec.source.object_store is None:
+                turn = Turn(refresh.fingerprint(spec), refusal(fault) if refresh.waiting(resource).raw else None)
+        kept, dropped = await self._versions.sort(resource, spec)
+        if fault is None and not kept:
+            fault = definitionstatus.refused_by(turn) or definitionstatus.refused(resource)
+        try:
+            if kept and resource.metadata.deletion_timestamp is None:
+                await self._runtime_classes.write(resource, spec, kept)
+        except (InputError, Invalid, Forbidden) as error:
+            fault, kept = fault or _fault(error), []
+        await self._publish(resource, kept, fault, turn, spec.environment)
+        waits = [await self._versions.drop(dropped)] if dropped else []
+        if fault is not None:
+            waits.append(_LEAVE_AGAIN_S if fault.reason == "InUse" else self._ctx.tuning.reconcile_s)
+        return Result(min(waits) if waits else None)
+
+    async def _follow(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
+        """Take in what the replica that leads has written."""
+        kept, _ = await self._versions.sort(resource, spec)
+        said = definitionstatus.condition(resource, definitionstatus.READY)
+        ready = kept and said.get("status") != "False" and resource.metadata.deletion_timestamp is None
+        fault = None if ready else InputError(said.get("reason", "NoContent"), said.get("message", "no content yet"))
+        self._show(resource, kept, fault, spec.environment)
+
+    async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
+        """Say that a spec is wrong; what was kept of an earlier one stays, and a deletion goes on."""
+        after_s = None
+        if resource.metadata.deletion_timestamp is not None:
+            fault, after_s = await self._leave(resource), _LEAVE_AGAIN_S
+        before = self.items.get(resource.metadata.name)
+        kept, environment = (before.kept, before.environment) if before is not None else ((), "default")
+        await self._publish(resource, list(kept), fault, Turn(), environment)
+        return Result(after_s)
+
+    def _forget_others(self, name: str, uid: str) -> None:
+        """Forget what is known of an earlier definition of that name: its objects go away with it."""
+        known = self.items.get(name)
+        if known is None or known.uid == uid:
+            return
+        del self.items[name]
+        self._warned.pop(known.uid, None)
+        self._versions.forget(name)
+        self.changed()
+
+    # --------------------------------------------------------------------------------------------- removal
+
+    async def _hold(self, resource: CustomResource) -> None:
+        """Hold a definition by a finalizer: its content is what its lablets run."""
+        if names.FINALIZER in resource.metadata.finalizers:
+            return
+        body = {"metadata": {"finalizers": [*resource.metadata.finalizers, names.FINALIZER]}}
+        await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{resource.metadata.name}", _encode(body))
+
+    async def _leave(self, resource: CustomResource) -> InputError:
+        """Let a deleted definition go when no lablet runs it any more; new pods are refused meanwhile."""
+        name = resource.metadata.name
+        used = sum(claim.definition == name for claim in await reader.of_all(self._ctx))
+        abandoned = resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
+        if used and not abandoned:
+            return InputError(
+                "InUse", f"{used} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true"
+            )
+        await self._runtime_classes.remove(resource)
+        finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
+        if finalizers != resource.metadata.finalizers:
+            with contextlib.suppress(NotFound):
+                body = _encode({"metadata": {"finalizers": finalizers}})
+                await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}", body)
+        return InputError("Deleting", "the definition is being deleted")
+
+    # --------------------------------------------------------------------------------------------- status
+
+    async def _publish(
+        self, resource: CustomResource, kept: list[Content], fault: InputError | None, turn: Turn, environment: str
+    ) -> None:
+        name = resource.metadata.name
+        before = self.items.get(name)
+        if before is not None and before.fault is not None and str(before.fault) == str(fault):
+            fault = before.fault
+        self._show(resource, kept, fault, environment)
+        wanted = definitionstatus.render(resource, kept, fault, turn, self._ctx.now_unix)
+        self._warn(resource, wanted["conditions"])
+        status = resource.status
+        if all(status.get(key) == value for key, value in wanted.items()):
+            return
+        stale = {key: None for key in status.get("resources", {}) if key not in wanted["resources"]}
+        wanted["resources"] = stale | wanted["resources"]
+        try:
+            await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}/status", _encode({"status": wanted}))
+        except NotFound:
+            return
+
+    def _warn(self, resource: CustomResource, conditions: list[dict[str, Any]]) -> None:
+        """Tell of each fault once, by an Event."""
+        told = self._warned.get(resource.metadata.uid, set())
+        faults = {(c["reason"], c["message"]): c for c in conditions if c["status"] == "False"}
+        self._warned[resource.metadata.uid] = set(faults)
+        for (reason, message), item in faults.items():
+            said = definitionstatus.condition(resource, item["type"])
+            if (said.get("reason"), said.get("message")) == (reason, message) or (reason, message) in told:
+                continue
+            if reason not in _SILENT:
+                self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", reason, message)
+
+    def _show(self, resource: CustomResource, kept: list[Content], fault: InputError | None, environment: str) -> None:
+        """Let pods see a definition."""
+        name = resource.metadata.name
+        usable = kept if fault is None or fault.reason not in {"InUse", "Deleting"} else []
+        terms = terms_of(name, resource.spec)
+        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms)
+        if self.items.get(name) != view:
+            self.items[name] = view
+            self.changed()
+
+
+def _fault(error: InputError | Invalid | Forbidden) -> InputError:
+    """Give what the API server will refuse again as a fault of the definition."""
+    if isinstance(error, InputError):
+        return error
+    return InputError("ApiRefused", f"the API server refused an object of this definition: {error.message}")

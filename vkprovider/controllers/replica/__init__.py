@@ -1,0 +1,5 @@
+"""Which nodes this replica may act for.
+
+* `membership`: this replica's own Lease, those of the others, and the fence.
+* `ownership`: take, renew and release nodes, and prove ownership at every side effect; `leases`: the Leases of Nodes.
+"""

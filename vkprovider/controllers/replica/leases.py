@@ -1,0 +1,147 @@
+"""The Leases of nodes on the API server: read, taken, renewed, released, each time with the version that was read."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.objects import (
+    KnownLease,
+    KnownLeaseMetadata,
+    KnownLeaseSpec,
+    Lease,
+    Metadata,
+    share_nothings,
+    shared,
+)
+from vkprovider.controllers.context import Context
+from vkprovider.domain.replica import lease as leases
+from vkprovider.kube.client import Guard
+from vkprovider.kube.informer import Informer
+
+_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
+
+_decoder: Final = msgspec.json.Decoder(Lease)
+
+
+class NodeLeases:
+    """The Leases of all nodes.
+
+    Attributes:
+        seen: What the watch told of them last: who has which node, in which epoch.
+    """
+
+    def __init__(self, ctx: Context, may_act: Guard) -> None:
+        """Take the replica, and what is called right before every write."""
+        self._ctx = ctx
+        self._may_act = may_act
+        self.seen: Informer[KnownLease] = Informer(
+            ctx.kube,
+            _PATH,
+            KnownLease,
+            name="node-leases",
+            label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
+            slim=_sharing,
+        )
+
+    def known(self, worker: str) -> KnownLease | None:
+        """Give a worker's Lease as the watch told of it last."""
+        return self.seen.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
+
+    async def read(self, worker: str) -> Lease | None:
+        """Read a worker's Lease as it is now; None if there is none.
+
+        Raises:
+            InputError: `NodeConflict`: a Lease of that name is not ours.
+            OutsideError: The API server was no help.
+        """
+        name = names.node_name(worker)
+        try:
+            lease = _decoder.decode(await self._ctx.kube.get(f"{_PATH}/{name}"))
+        except NotFound:
+            return None
+        if lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self._ctx.installation:
+            raise InputError(
+                "NodeConflict",
+                f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
+                "CMLWorker, or delete that node",
+            )
+        return shared(lease)
+
+    async def write(self, worker: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
+        """Write a worker's Lease; None if somebody else has written it since.
+
+        Args:
+            worker: The CMLWorker's name.
+            old: What is replaced; None creates.
+            uid: The CMLWorker's UID; the Lease belongs to it, so that the epoch outlives a deleted Node.
+            holder: Who holds it; "" releases it.
+            anew: The holder takes it: the epoch grows.
+
+        Raises:
+            Fenced: This replica may not act.
+            OutsideError: The API server was no help.
+        """
+        name = names.node_name(worker)
+        owner = {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": worker, "uid": uid}
+        body: dict[str, Any] = leases.body(
+            name=name,
+            namespace=names.NODE_LEASE_NAMESPACE,
+            holder=holder,
+            old=old,
+            now=datetime.now(UTC),
+            seconds=leases.NODE_LEASE_SECONDS,
+            anew=anew,
+            metadata={
+                "labels": {names.LABEL_MANAGED_BY: names.MANAGER},
+                "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
+                "ownerReferences": [owner],
+            },
+        )
+        kube, raw = self._ctx.kube, msgspec.json.encode(body)
+        try:
+            if old is None:
+                answer = await kube.create(_PATH, raw, urgent=True, guard=self._may_act)
+            else:
+                answer = await kube.replace(f"{_PATH}/{name}", raw, urgent=True, guard=self._may_act)
+        except (Conflict, NotFound):
+            return None
+        return _slim(_decoder.decode(answer), old)
+
+
+def epoch_of(lease: Lease | KnownLease) -> int:
+    """Give the epoch that a Lease names."""
+    return lease.spec.lease_transitions or 0
+
+
+def owner_uid_of(lease: Lease) -> str:
+    """Give the UID of the CMLWorker that a Lease belongs to."""
+    return next((owner.uid for owner in lease.metadata.owner_references), "")
+
+
+def _sharing(lease: KnownLease) -> KnownLease:
+    """Have Leases share their words: hundreds of them name the same few replicas. Spelled out, for it runs often."""
+    meta, spec, word = lease.metadata, lease.spec, sys.intern
+    return KnownLease(
+        KnownLeaseMetadata(word(meta.name), word(meta.namespace), word(meta.uid), meta.resource_version),
+        KnownLeaseSpec(word(spec.holder_identity) if spec.holder_identity else None, spec.lease_transitions),
+    )
+
+
+def _slim(lease: Lease, old: Lease | None) -> Lease:
+    """Keep of our own Lease what its next renewal needs, in the words of the one that it replaces."""
+    meta, known = lease.metadata, old.metadata if old is not None else None
+    if known is None or known.owner_references != meta.owner_references:
+        known = shared(meta)
+    metadata = Metadata(
+        known.name,
+        uid=known.uid,
+        resource_version=meta.resource_version,
+        owner_references=known.owner_references,
+    )
+    share_nothings(metadata)
+    holder = sys.intern(lease.spec.holder_identity) if lease.spec.holder_identity else None
+    return Lease(metadata, msgspec.structs.replace(lease.spec, holder_identity=holder))

@@ -1,0 +1,271 @@
+"""Which replicas live, and whether this one may still act.
+
+Each replica renews a Lease of its own every few seconds. Another one counts as gone when its Lease has been *observed*
+not to change for two thirds of LEADER_LEASE_TTL, on the observer's own clock; wall clocks are never compared. Silence
+counts only while the observer's own renewals went through: who was away itself has not been listening.
+
+Before anything is taken from a silent replica its membership is *ended*, with the resourceVersion whose silence was
+observed: a conflict there means that it lives. A replica that cannot renew fences itself before anybody may think it
+dead: all three times derive from one setting.
+
+A Lease belongs to a process, not only to its replica's name. One that finds its name taken, by a container of its Pod
+that has crashed or by a replica that was given the same name, joins when that process has ended or has been silent for
+long enough; of two that live the first one stays.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, NotFound, OutsideError
+from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.controllers.context import Context
+from vkprovider.domain.replica import lease as leases
+from vkprovider.domain.replica.lease import Seen
+from vkprovider.kube.informer import Informer
+
+_log: Final = structlog.get_logger(__name__)
+
+MEMBER_PREFIX: Final = "vkprovider-replica-"
+LABEL_MEMBER: Final = f"{names.GROUP}/replica"
+_FENCED_LOOK_S: Final = 0.2
+
+_decoder: Final = msgspec.json.Decoder(Lease)
+_known_decoder: Final = msgspec.json.Decoder(KnownLease)
+
+
+class Membership:
+    """The replicas of this installation, seen from one of them.
+
+    Attributes:
+        members: The Leases of all.
+        ready: Set when this replica knows enough to be given nodes; it is no member before.
+        changed: Called when a replica comes or goes.
+        ended: Called when others have ended this replica's membership: its nodes may be theirs by now.
+        fenced: Called when this replica must stop acting, so that what is in flight is cancelled.
+        resumed: Called when it may act again.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        ttl_s = ctx.tuning.lease_ttl_s
+        self._ctx = ctx
+        self._times = leases.times(ttl_s)
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
+        self._lease: Lease | None = None
+        self._namesake = ""
+        self._renew_began_at = -1e9
+        self._listening_since = -1e9
+        self._seen: dict[str, Seen] = {}
+        self.ready = asyncio.Event()
+        self.changed: Callable[[], None] = lambda: None
+        self.ended: Callable[[], None] = lambda: None
+        self.fenced: Callable[[], None] = lambda: None
+        self.resumed: Callable[[], None] = lambda: None
+        self.members: Informer[KnownLease] = Informer(
+            ctx.kube, self._path, KnownLease, name="replicas", label_selector=LABEL_MEMBER
+        )
+        self.members.add_handler(self._member_changed)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether this replica must not act: it could not say that it lives for too long."""
+        return leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
+
+    # --------------------------------------------------------------------------------------------- the others
+
+    def _member_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
+        lease = new or old
+        if lease is None:
+            return
+        replica = lease.metadata.name.removeprefix(MEMBER_PREFIX)
+        known = replica in self._seen
+        if new is not None:
+            self._seen[replica] = leases.observe(self._seen.get(replica), new, self._ctx.now())
+        else:
+            self._seen.pop(replica, None)
+        if known is (new is None):
+            self.changed()
+
+    def living(self) -> set[str]:
+        """Name the replicas that live, this one among them unless it is fenced."""
+        others = {replica for replica in self._seen if not self.is_gone(replica)} - {self._ctx.replica}
+        return others if self.is_fenced else others | {self._ctx.replica}
+
+    def is_gone(self, replica: str) -> bool:
+        """Tell whether a replica has ended, or has been silent for so long that it counts as gone."""
+        since, gone_s = self._listening_since, self._times.gone_s
+        return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
+
+    async def end(self, replica: str) -> bool:
+        """End the membership of a replica that counts as gone; False if it turns out to live.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        if not self.is_gone(replica):
+            return False
+        seen = self._seen.get(replica)
+        if seen is None:
+            return not await self._turned_up(replica)
+        try:
+            await self._ctx.kube.delete(
+                f"{self._path}/{MEMBER_PREFIX}{replica}", resource_version=seen.resource_version, urgent=True
+            )
+        except NotFound:
+            return True
+        except Conflict:  # it lives, and our watch is late: listen anew
+            self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
+            return False
+        _log.info("ended the membership of a silent replica", replica=replica)
+        return True
+
+    async def end_all_gone(self) -> None:
+        """End the memberships of all who are gone; of one who had no node nobody else does.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        for replica in [replica for replica in self._seen if self.is_gone(replica)]:
+            if replica != self._ctx.replica:
+                await self.end(replica)
+
+    async def _turned_up(self, replica: str) -> bool:
+        """Ask for a replica whose membership we do not know: it may have come, and our watch be late."""
+        try:
+            answer = await self._ctx.kube.get(f"{self._path}/{MEMBER_PREFIX}{replica}", urgent=True)
+        except NotFound:
+            return False
+        self._member_changed(None, _known_decoder.decode(answer))
+        return True
+
+    @property
+    def lease_age_s(self) -> float | None:
+        """How long ago the last renewal that went through began; None if this replica is no member."""
+        return None if self._lease is None else self._ctx.now() - self._renew_began_at
+
+    # --------------------------------------------------------------------------------------------- this one
+
+    async def run(self) -> None:
+        """Say that this replica lives, for ever."""
+        await self.ready.wait()
+        while True:
+            began = self._ctx.now()
+            try:
+                await self._renew()
+            except OutsideError as error:
+                _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
+            else:
+                if began - self._renew_began_at >= self._times.fence_s:  # we were not listening to the others either
+                    self._listening_since = self._ctx.now()
+                    self.changed()
+                self._renew_began_at = began
+            await asyncio.sleep(
+                max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
+            )
+
+    async def run_fence(self) -> None:
+        """Tell when this replica must stop acting, and when it may (go on)."""
+        acting = False
+        while True:
+            if acting and self.is_fenced:
+                _log.warning("fenced: cannot say that this replica lives", replica=self._ctx.replica)
+                self.fenced()
+            elif not acting and not self.is_fenced:
+                self.resumed()
+            acting = not self.is_fenced
+            left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
+            await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
+
+    async def _renew(self, *, again: bool = True) -> None:
+        """Write the Lease; once more if it turns out that the answer to our last write was lost."""
+        ctx, name = self._ctx, MEMBER_PREFIX + self._ctx.replica
+        body = leases.body(
+            name=name,
+            namespace=ctx.namespace,
+            holder=ctx.replica,
+            old=self._lease,
+            now=datetime.now(UTC),
+            seconds=int(ctx.tuning.lease_ttl_s),
+            metadata={
+                "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
+                "annotations": {names.ANNOTATION_PROCESS: ctx.process},
+            },
+        )
+        raw = msgspec.json.encode(body)
+        path = f"{self._path}/{name}"
+        try:
+            if self._lease is None:
+                answer = await ctx.kube.create(self._path, raw, timeout_s=self._times.renew_s, urgent=True)
+            else:
+                answer = await ctx.kube.replace(path, raw, timeout_s=self._times.renew_s, urgent=True)
+        except NotFound:  # somebody thought us gone
+            self._lose()
+            raise
+        except Conflict:
+            found = _decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True))
+            if not await self._meet(found) or not again:
+                raise
+            await self._renew(again=False)  # the fence does not wait for another period
+            return
+        self._lease, self._namesake = _decoder.decode(answer), ""
+
+    def _lose(self) -> None:
+        """Note that our nodes may be somebody else's, and that we are nobody until we are back."""
+        self._lease, self._renew_began_at = None, -1e9
+        self.ended()
+
+    async def _meet(self, lease: Lease) -> bool:
+        """Find out whose a Lease of our name is: this process', that of an earlier one, or of one that lives.
+
+        Returns:
+            Whether it is this process'.
+
+        Raises:
+            OutsideError: The API server was no help.
+        """
+        ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
+        if theirs == ctx.process:  # the answer to our last write was lost, or somebody has edited it
+            self._lease = lease
+            return True
+        if self._lease is not None:
+            self._lose()
+        if leases.has_ended(theirs, ctx.process, runs=_runs):
+            self._lease = lease
+        elif not await self.end(ctx.replica) and self._namesake != theirs:
+            self._namesake = theirs
+            _log.error(
+                "another process has the name of this replica; joins when it has ended. Give each one its own "
+                "LABLET_CONTROLLER_INSTANCE_ID",
+                replica=ctx.replica,
+                process=theirs,
+            )
+        return False
+
+    async def leave(self) -> None:
+        """End this replica's own membership, so that nobody waits for its silence."""
+        if self._lease is None:
+            return
+        try:
+            await self._ctx.kube.delete(
+                f"{self._path}/{MEMBER_PREFIX}{self._ctx.replica}",
+                resource_version=self._lease.metadata.resource_version,
+                urgent=True,
+            )
+        except OutsideError as error:
+            _log.warning("cannot delete the replica's Lease", error=str(error))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's, or no process could have this id
+        return True
+    return True

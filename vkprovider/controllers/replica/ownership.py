@@ -1,0 +1,320 @@
+"""Which nodes this replica acts for.
+
+The *node* Lease says which replica acts for the node; its `leaseTransitions` is the epoch. Every replica computes the
+same plan from who lives and who has what (`domain.shard`). A replica takes a node that is planned for it as soon as
+nobody who lives has it, and hands over one that is planned for another. Every side effect passes `guard` in the same
+step of the event loop: it asks whether this replica may act at all, and whether the epoch is still the one it began in.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Final
+
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Fenced, InputError, OutsideError
+from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
+from vkprovider.controllers.replica.membership import Membership
+from vkprovider.domain.replica import lease as leases
+from vkprovider.domain.replica import plan
+from vkprovider.domain.replica.lease import Verdict
+from vkprovider.domain.replica.plan import Duty, View
+from vkprovider.kube.client import Guard
+from vkprovider.kube.events import ObjectRef
+
+_log: Final = structlog.get_logger(__name__)
+
+_LOOK_S: Final = 0.5
+"""How often silence is looked for; news are looked at within a tenth of that."""
+_RENEW_AGAIN_S: Final = 5.0
+_CLEAR_UP_S: Final = 5.0
+_RELEASES_AT_ONCE: Final = 8
+
+
+class Ownership:
+    """The nodes of this replica.
+
+    Attributes:
+        epochs: Epoch by worker, of the nodes that are ours.
+        planned: Who should act for which worker.
+        leads: Whether this replica does what only one should do.
+        settled: Set when it is known for the first time who does what.
+        changed: Called with a worker's name when there is something to do about its node.
+        lost: Called with a worker's name when its node is ours no more.
+        led: Called when this replica has begun to lead.
+        dropped: Called with a worker's name whenever it is ours no more, also if we let it go ourselves.
+    """
+
+    def __init__(self, ctx: Context, membership: Membership, workers: Callable[[], Collection[str]]) -> None:
+        """Take the replica, its membership, and what names all workers."""
+        self._ctx = ctx
+        self._membership = membership
+        self._workers = workers
+        self._node_renew_s = leases.NODE_LEASE_SECONDS / 2.35
+        self._held: dict[str, Lease] = {}
+        self._renewed_at: dict[str, float] = {}
+        self._free_since: dict[str, float] = {}
+        self._duties: dict[str, Duty] = {}
+        self._news = asyncio.Event()
+        self._dice = ctx.dice()
+        self.epochs: dict[str, int] = {}
+        self.planned: dict[str, str] = {}
+        self.leads = False
+        self.settled = asyncio.Event()
+        self.changed: Callable[[str], None] = lambda _: None
+        self.lost: Callable[[str], None] = lambda _: None
+        self.led: Callable[[], None] = lambda: None
+        self.dropped: Callable[[str], None] = lambda _: None
+        self._leases = NodeLeases(ctx, self._may_act)
+        self.leases = self._leases.seen
+        self.leases.add_handler(self._lease_changed)
+        membership.changed = self._news.set
+        membership.ended = lambda: self._lose_all("its membership was ended by another replica")
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether this replica must not act."""
+        return self._membership.is_fenced
+
+    def guard(self, worker: str) -> Guard:
+        """Make the check that runs right before every side effect for a worker, for as long as it is ours now."""
+        epoch = self.epochs.get(worker)
+
+        def check() -> None:
+            if epoch is None or self.epochs.get(worker) != epoch or self.is_fenced:
+                self._ctx.counters.fenced += 1
+                raise Fenced(f"worker {worker} is not ours (any more)")
+
+        return check
+
+    # --------------------------------------------------------------------------------------------- the plan
+
+    def _lease_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
+        lease = new or old
+        worker = names.worker_of(lease.metadata.name) if lease is not None else None
+        if worker is None:
+            return
+        holder = new.spec.holder_identity if new is not None else None
+        if worker in self.epochs and holder != self._ctx.replica and self._is_later(worker, old, new):
+            self._lose(worker, f"its Lease shows {holder or 'nobody'}")
+        if (old.spec.holder_identity if old is not None else None) != holder:
+            self._news.set()
+
+    def _is_later(self, worker: str, old: KnownLease | None, new: KnownLease | None) -> bool:
+        """Tell whether our watch, which may be late, shows something that happened after our own last write."""
+        ours = self._held.get(worker)
+        if ours is None:
+            return True
+        if new is None:
+            return old is not None and old.metadata.uid == ours.metadata.uid
+        return epoch_of(new) > epoch_of(ours)
+
+    def renew_plan(self) -> None:
+        """Have the plan looked at soon: a worker came or went."""
+        self._news.set()
+
+    async def run_plan(self) -> None:
+        """Follow who lives, who has what and what silence means, for ever."""
+        for informer in (self.leases, self._membership.members):
+            await informer.synced.wait()
+        while True:
+            self._plan()
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
+            self._news.clear()
+
+    def _plan(self) -> None:
+        now, me = self._ctx.now(), self._ctx.replica
+        living = self._membership.living()
+        view = self.view(living)
+        self.planned = plan.plan(living, view.owners)
+        leads, before = min(living, default="") == me, self.leads
+        self.leads = leads
+        self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
+        duties = {worker: self.duty(worker) for worker in view.owners}
+        old, self._duties = self._duties, duties
+        for worker, duty in duties.items():
+            if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
+                self.changed(worker)
+        if leads and not before:
+            self.led()
+        if me in living:
+            self.settled.set()
+
+    def view(self, living: Collection[str]) -> View:
+        """Tell who has what, as far as is known here."""
+        found = {worker: self._leases.known(worker) for worker in self._workers()}
+        holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
+        return plan.view(self._ctx.replica, mine=self.epochs, holders=holders, living=living)
+
+    @property
+    def imbalance(self) -> int:
+        """How many nodes the replica with most has more than the one with least."""
+        living = self._membership.living()
+        return plan.imbalance(living, self.view(living).owners)
+
+    @property
+    def oldest_renewal_s(self) -> float:
+        """How long ago the Lease of a node of ours was renewed, of the one that has waited longest."""
+        return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
+
+    def duty(self, worker: str) -> Duty:
+        """Tell what this replica has to do about a node now."""
+        if self.is_fenced:
+            return Duty.STAND_BY
+        since = self._free_since.get(worker)
+        total, tuning = len(self.planned), self._ctx.tuning
+        return plan.duty(
+            self._ctx.replica,
+            mine=worker in self.epochs,
+            planned=self.planned.get(worker),
+            free_for_s=None if since is None else self._ctx.now() - since,
+            patience_s=plan.patience_s(len(self.epochs), total, tuning.workload_levels, self._dice),
+        )
+
+    # --------------------------------------------------------------------------------------------- taking
+
+    async def acquire(self, worker: str, uid: str) -> bool:
+        """Take a worker's node if it is free or its holder is gone; True if it is ours.
+
+        Args:
+            worker: The CMLWorker's name.
+            uid: Its UID; the Lease belongs to it, so that the epoch outlives a deleted Node.
+
+        Raises:
+            InputError: `NodeConflict`: a Lease of that name is not ours.
+            OutsideError: The API server was no help.
+        """
+        if self.is_fenced:
+            return False
+        if worker in self.epochs:
+            return True
+        lease = await self._leases.read(worker)
+        holder = lease.spec.holder_identity if lease is not None else None
+        gone = not holder or self._membership.is_gone(holder)
+        verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
+        if verdict is Verdict.WAIT:
+            return False
+        if verdict is Verdict.TAKE and holder and not await self._membership.end(holder):
+            return False
+        if not await self._write(worker, lease, uid, anew=True):
+            return False
+        if verdict is Verdict.TAKE and holder:
+            self._ctx.counters.takeovers += 1
+            _log.info("node taken over", worker=worker, holder=holder)
+            ref = ObjectRef(names.API_VERSION, "CMLWorker", "", worker, uid)
+            note = f"replica {self._ctx.replica} acts for it; replica {holder} had been silent"
+            self._ctx.events.emit(ref, "Warning", "TakenOver", note, guard=self.guard(worker))
+        return True
+
+    async def _write(self, worker: str, old: Lease | None, uid: str, *, anew: bool = False) -> bool:
+        """Write a Lease of ours; True if the node is ours by it."""
+        began = self._ctx.now()
+        lease = await self._leases.write(worker, old, uid, holder=self._ctx.replica, anew=anew)
+        if not anew:
+            lease = lease or await self._write_again(worker, old, holder=self._ctx.replica)
+            if self._held.get(worker) is not old:
+                return False  # it was released, or lost, meanwhile
+        if lease is None:
+            self._lose(worker, "its Lease was written by somebody else")
+            return False
+        known = self._leases.known(worker)
+        overtaken = known is not None and epoch_of(known) > epoch_of(lease)  # the news of it was quicker
+        if overtaken or self.is_fenced:
+            return False
+        self._held[worker] = lease
+        self._renewed_at[worker] = began
+        self.epochs[worker] = epoch_of(lease)
+        return True
+
+    async def _write_again(self, worker: str, old: Lease | None, *, holder: str) -> Lease | None:
+        """Write a Lease once more whose version was not the last, if it is still ours: an answer to us was lost."""
+        seen = await self._leases.read(worker)
+        if old is None or seen is None or seen.metadata.uid != old.metadata.uid:
+            return None
+        if seen.spec.holder_identity != self._ctx.replica or epoch_of(seen) != epoch_of(old):
+            return None
+        return await self._leases.write(worker, seen, owner_uid_of(seen), holder=holder)
+
+    def _may_act(self) -> None:
+        if self.is_fenced:
+            self._ctx.counters.fenced += 1
+            raise Fenced("this replica could not renew its membership")
+
+    # --------------------------------------------------------------------------------------------- keeping
+
+    async def run_heartbeat(self) -> None:
+        """Renew the Leases of our nodes, slowly: the stock node controller only wants to see them change."""
+        while True:
+            await asyncio.sleep(1.0)
+            due = self._ctx.now() - self._node_renew_s
+            for worker, lease in list(self._held.items()):
+                if self._held.get(worker) is not lease or self._renewed_at[worker] > due or self.is_fenced:
+                    continue
+                try:
+                    await self._write(worker, lease, owner_uid_of(lease))
+                except (OutsideError, InputError, Fenced) as error:
+                    if worker in self._renewed_at:
+                        self._renewed_at[worker] += _RENEW_AGAIN_S
+                    _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
+
+    async def run_clear_up(self) -> None:
+        """End what is left of replicas that are gone, whenever this one leads, for ever."""
+        while True:
+            await asyncio.sleep(_CLEAR_UP_S)
+            if not self.leads or self.is_fenced:
+                continue
+            try:
+                await self._membership.end_all_gone()
+            except OutsideError as error:
+                _log.warning("cannot end the membership of a replica that is gone", error=str(error))
+
+    # --------------------------------------------------------------------------------------------- letting go
+
+    def _lose_all(self, why: str) -> None:
+        for worker in list(self.epochs):
+            self._lose(worker, why)
+
+    def _lose(self, worker: str, why: str) -> None:
+        was_ours = worker in self.epochs
+        self.forget(worker)
+        if was_ours:
+            _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
+            self.lost(worker)
+            self._news.set()
+
+    def forget(self, worker: str) -> None:
+        """Stop acting for a worker, without a word to anybody else."""
+        self.epochs.pop(worker, None)
+        self._held.pop(worker, None)
+        self._renewed_at.pop(worker, None)
+        self.dropped(worker)
+
+    async def release(self, worker: str) -> None:
+        """Give a node back, so that the next one need not wait; nothing may be in hand for it any more."""
+        lease = self._held.get(worker)
+        self.forget(worker)
+        if lease is None:
+            return
+        try:
+            if await self._leases.write(worker, lease, owner_uid_of(lease), holder="") is None:
+                await self._write_again(worker, lease, holder="")  # a renewal was under way
+        except (OutsideError, InputError, Fenced) as error:
+            _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
+
+    async def release_all(self) -> None:
+        """Give all nodes back, a few at a time."""
+        few = asyncio.Semaphore(_RELEASES_AT_ONCE)
+
+        async def release(worker: str) -> None:
+            async with few:
+                await self.release(worker)
+
+        await asyncio.gather(*map(release, list(self.epochs)))

@@ -1,0 +1,138 @@
+"""Whose lab is it? By mark and title, for labs that no claim names.
+
+A lab without exactly our mark is foreign: counted, never touched. A marked lab that no claim names is reported and left
+alone, unless it is a lost answer's duplicate: never started, and its Pod's claim names another lab.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from vkprovider.api import labs as words
+from vkprovider.api import names
+from vkprovider.api.errors import NotFound, OutsideError
+from vkprovider.cml.spi import Labs
+from vkprovider.domain.claims.claim import Claim
+
+_log: Final = structlog.get_logger(__name__)
+_READS_MAX: Final = 32
+"""Unknown labs that are looked at in one pass."""
+_READS_AT_ONCE: Final = 2
+"""Labs that are read at once; the worker's probe must find a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    title: str
+    marked: bool
+    created: str
+
+
+class LabFinder:
+    """The labs of one worker that no claim names.
+
+    Attributes:
+        foreign: How many labs are others'.
+        unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
+            that is gone with its claim by now; so a lab must be in two lists in a row.
+    """
+
+    def __init__(self, installation: str, worker: str, labs: Labs) -> None:
+        self._mark = names.mark(installation)
+        self._worker = worker
+        self._labs = labs
+        self._known: dict[str, _Known] = {}
+        self._suspects: frozenset[str] = frozenset()
+        self._unreadable: set[str] = set()
+        self._finding = asyncio.Lock()
+        self.foreign = 0
+        self.unclaimed: dict[str, str] = {}
+
+    async def find(self, claim: Claim, claims: Mapping[str, Claim]) -> str:
+        """Find the lab of a claim that names none: ours, of its title, the oldest; "" if there is none.
+
+        Raises:
+            OutsideError: The worker could not be asked; that is no "none".
+        """
+        async with self._finding:  # after a takeover many look at once, and what one has learned serves all
+            lab_ids = await self._labs.list_labs()
+            taken = {other.lab_id for other in claims.values() if other.lab_id}
+            unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
+            await self._learn(unknown)
+        matches = [
+            (known.created, lab_id)
+            for lab_id in lab_ids
+            if lab_id not in taken
+            and (known := self._known.get(lab_id))
+            and known.marked
+            and known.title == claim.title
+        ]
+        return min(matches)[1] if matches else ""
+
+    async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
+        """Sort the labs of a fresh list into ours, foreign and unclaimed; remove duplicates of lost answers.
+
+        A lab that cannot be read counts as foreign: one that is broken must not look like a worker that is.
+        """
+        taken = {claim.lab_id for claim in claims.values() if claim.lab_id}
+        others = lab_ids - taken
+        for lab_id in list(self._known):
+            if lab_id not in lab_ids:
+                del self._known[lab_id]
+        self._unreadable &= lab_ids
+        if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
+            await self._learn(unknown, strict=False)
+        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable
+        by_title = {claim.title: claim for claim in claims.values()}
+        foreign, found = 0, {}
+        for lab_id in others - gone:
+            known = self._known.get(lab_id)
+            if known is None or not known.marked:
+                foreign += 1
+            elif (claim := by_title.get(known.title)) is None:
+                found[lab_id] = known.title
+            elif claim.lab_id and claim.lab_id != lab_id:
+                await self._remove_duplicate(lab_id)
+        unclaimed = {lab_id: title for lab_id, title in found.items() if lab_id in self._suspects}
+        for lab_id in unclaimed.keys() - self.unclaimed.keys():
+            _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
+        self.foreign, self.unclaimed, self._suspects = foreign, unclaimed, frozenset(found)
+
+    async def _learn(self, lab_ids: list[str], *, strict: bool = True) -> None:
+        """Read labs, a few at a time; what was learned before a fault stays.
+
+        Raises:
+            OutsideError: One could not be read, and that matters.
+        """
+        few = asyncio.Semaphore(_READS_AT_ONCE)
+
+        async def look(lab_id: str) -> None:
+            async with few:
+                try:
+                    lab = await self._labs.get_lab(lab_id)
+                except NotFound:
+                    return
+                except OutsideError as error:
+                    if strict:
+                        raise
+                    if lab_id not in self._unreadable:
+                        self._unreadable.add(lab_id)
+                        _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
+                    return
+            first_line = lab.lab_notes.split("\n", 1)[0].strip()
+            self._known[lab_id] = _Known(lab.lab_title, first_line == self._mark, lab.created or "")
+            self._unreadable.discard(lab_id)
+
+        await asyncio.gather(*map(look, lab_ids))
+
+    async def _remove_duplicate(self, lab_id: str) -> None:
+        try:
+            lab = await self._labs.get_lab(lab_id)
+            if lab.state == words.DEFINED:
+                await self._labs.delete_lab(lab_id)
+                _log.info("removed a lost answer's duplicate", worker=self._worker, lab=lab_id)
+        except OutsideError as error:
+            _log.warning("cannot remove a duplicate", worker=self._worker, lab=lab_id, error=str(error))

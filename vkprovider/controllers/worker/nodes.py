@@ -1,0 +1,315 @@
+"""The Node and the status of a CMLWorker: written when they differ from what they should say, and only then."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.objects import CustomResource, Metadata, Node, share_nothings, shared
+from vkprovider.api.times import iso
+from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.worker.status import WorkerStatusWriter
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.worker import node as nodes
+from vkprovider.domain.worker.node import Health, View, down
+from vkprovider.kube.client import Guard
+from vkprovider.kube.events import ObjectRef
+
+_log: Final = structlog.get_logger(__name__)
+_NODES: Final = "/api/v1/nodes"
+_WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
+_RESOLVE_EVERY_S: Final = 60.0
+
+_decoder: Final = msgspec.json.Decoder(Node)
+_encode: Final = msgspec.json.encode
+
+
+def slim(node: Node) -> Node:
+    """Give as much of a Node as whoever does not act for it needs: that it is there."""
+    seen = node.metadata
+    metadata = Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version)
+    share_nothings(metadata)
+    return Node(metadata)
+
+
+class NodeWriter:
+    """Writes Nodes, and has the statuses of their CMLWorkers written."""
+
+    def __init__(self, ctx: Context, known: Callable[[str], Node | None]) -> None:
+        """Take what is known elsewhere.
+
+        Args:
+            ctx: The replica.
+            known: The Node of a name, as last seen; without labels as long as it was not ours, see `slim`.
+        """
+        self._ctx = ctx
+        self._known = known
+        self._read_nodes: dict[str, Node] = {}
+        self._addresses: dict[str, tuple[str, float]] = {}
+        self._status = WorkerStatusWriter(ctx)
+
+    # --------------------------------------------------------------------------------------------- writing
+
+    async def write(self, resource: CustomResource, worker: Worker, epoch: int) -> bool:
+        """Make Node and status say what is true; True when the worker has left for good.
+
+        Raises:
+            InputError: `CapacityUnknown` or `NodeConflict`.
+        """
+        if await self._leave(resource, worker):
+            return True
+        view = await self._view(resource, worker)
+        await self._write_node(view, worker.guard)
+        await self._mark_in_use(resource, worker)
+        if view.health.ready:
+            self._status.recovered(resource.metadata.uid)
+        if not view.ip:
+            note = f"address {nodes.address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
+            self._status.warn(resource, "AddressUnresolved", note)
+        await self._status.write(
+            resource,
+            view.health if resource.metadata.deletion_timestamp is None else _in_use(worker),
+            {
+                "node": names.node_name(worker.name),
+                "cmlVersion": worker.version,
+                "owner": self._ctx.replica,
+                "epoch": epoch,
+                "labs": {"ours": len(worker.claims.claims), "foreign": worker.finder.foreign},
+            },
+            worker.guard,
+            ports_open=worker.ports_open,
+        )
+        if worker.ports_open is not None and worker.ports_open[0] == "False":
+            self._status.warn(resource, *worker.ports_open[1:])
+        for lab_id, title in worker.finder.unclaimed.items():
+            note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
+            self._status.warn(resource, "UnclaimedLab", note)
+        return False
+
+    async def abandon(self, resource: CustomResource) -> bool:
+        """Let a deleted CMLWorker go that cannot even be opened, if that was asked for; True if it was."""
+        if resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+            return False
+        claims = names.claims_name(resource.metadata.name)
+        note = f"labs of this installation may be left on it; their claims were in ConfigMap {claims}"
+        self._status.warn(resource, "Abandoned", note)
+        await self._let_go(resource)
+        return True
+
+    async def _let_go(self, resource: CustomResource) -> None:
+        """Remove the Node of a deleted CMLWorker, and let the CMLWorker go."""
+        name = resource.metadata.name
+        await self.remove(name)
+        self._status.forget(resource.metadata.uid)
+        finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
+        if finalizers != resource.metadata.finalizers:
+            with contextlib.suppress(NotFound):
+                await self._ctx.kube.merge_patch(
+                    f"{_WORKERS}/{name}", _encode({"metadata": {"finalizers": finalizers}})
+                )
+
+    async def refuse(self, resource: CustomResource, fault: InputError, *, owner: int | None) -> None:
+        """Say on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
+        health = down(fault.reason, fault.message)
+        status = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
+        await self._status.write(resource, health, status)
+        self._status.warn(resource, fault.reason, fault.message)
+        node = self._node(names.node_name(resource.metadata.name))
+        if node is None or not nodes.ours(node, self._ctx.installation) or fault.reason == "NodeConflict":
+            return
+        now = iso(self._ctx.now_unix)
+        ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+        if ready is not None and (ready.status, ready.reason, ready.message) == ("False", fault.reason, fault.message):
+            return
+        condition = {
+            "type": "Ready",
+            "status": "False",
+            "reason": fault.reason,
+            "message": fault.message,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+        path = f"{_NODES}/{node.metadata.name}/status"
+        await self._ctx.kube.strategic_patch(path, _encode({"status": {"conditions": [condition]}}))
+
+    async def find(self, worker: str) -> Node | None:
+        """Find a worker's Node, if there is one.
+
+        Raises:
+            InputError: `NodeConflict`: a Node of that name is not ours; nothing may be done for the worker.
+        """
+        name = names.node_name(worker)
+        node = self._node(name)
+        if node is None and (node := await self._read(name)) is not None:
+            self._read_nodes[name] = node = shared(node)
+        if node is not None and not self._is_ours(node, worker):
+            raise InputError(
+                "NodeConflict",
+                f"Node {name} exists and is not of this installation; rename the CMLWorker, or delete that node",
+            )
+        return node
+
+    async def _write_node(self, view: View, guard: Guard) -> None:
+        name, now = names.node_name(view.worker), self._ctx.now_unix
+        node = await self.find(view.worker)
+        if node is None:
+            with contextlib.suppress(Conflict):  # somebody was quicker: its event brings us back
+                await self._ctx.kube.create(_NODES, _encode(nodes.create(view, now)), guard=guard)
+            return
+        self._tell(node, view, guard)
+        for patch, path in (
+            (nodes.metadata_patch(node, view), f"{_NODES}/{name}"),
+            (nodes.status_patch(node, view, now), f"{_NODES}/{name}/status"),
+        ):
+            if patch is None:
+                continue
+            try:
+                answer = await self._ctx.kube.merge_patch(path, _encode(patch), guard=guard)
+            except (Conflict, NotFound):
+                return  # what is known of it is old: the next event brings us back
+            node = _decoder.decode(answer)
+            if path.endswith(name):
+                second = nodes.status_patch(node, view, now)
+                if second is not None:
+                    await self._ctx.kube.merge_patch(f"{path}/status", _encode(second), guard=guard)
+                break
+
+    def _tell(self, node: Node, view: View, guard: Guard) -> None:
+        """Tell those who describe the Node that its worker went away or came back."""
+        before = next((c.status for c in node.status.conditions if c.type == "Ready"), "")
+        health = view.health
+        if before == ("True" if health.ready else "False"):
+            return
+        ref = ObjectRef("v1", "Node", "", node.metadata.name, node.metadata.uid)
+        self._ctx.events.emit(ref, "Normal" if health.ready else "Warning", health.reason, health.message, guard=guard)
+
+    def _is_ours(self, node: Node, worker: str) -> bool:
+        """Tell whether a Node is ours, also if somebody took our annotation away: the provider id names the worker."""
+        return nodes.ours(node, self._ctx.installation) or node.spec.provider_id == f"vkprovider://{worker}"
+
+    def _node(self, name: str) -> Node | None:
+        """Give a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
+        seen, read = self._known(name), self._read_nodes.get(name)
+        if seen is not None and not seen.metadata.labels and read is not None:
+            return read if read.metadata.resource_version == seen.metadata.resource_version else None
+        self._read_nodes.pop(name, None)
+        return seen if seen is not None and seen.metadata.labels else None
+
+    def forget(self, worker: str) -> None:
+        """Forget what was read of a worker's Node: it is ours no more."""
+        self._read_nodes.pop(names.node_name(worker), None)
+
+    async def _read(self, name: str) -> Node | None:
+        try:
+            return _decoder.decode(await self._ctx.kube.get(f"{_NODES}/{name}"))
+        except NotFound:
+            return None
+
+    # --------------------------------------------------------------------------------------------- the view
+
+    async def _view(self, resource: CustomResource, worker: Worker) -> View:
+        spec, tuning = worker.spec, self._ctx.tuning
+        health = worker.health
+        try:
+            total, labs, foreign = nodes.capacity_of(spec, worker.usage, tuning.port_range)
+        except InputError as fault:
+            known = nodes.last_known(self._node(names.node_name(worker.name))) if spec.stats == "On" else None
+            total, labs, foreign = known or (Resources(), 0, Resources())
+            health = down(fault.reason, fault.message) if health.ready and known is None else health
+        worker.capacity, worker.pods = total, labs
+        capacity, allocatable = nodes.amounts(total, labs, foreign)
+        address = nodes.address_of(spec)
+        worker.ip = await self.resolve(address)
+        return View(
+            worker=worker.name,
+            uid=resource.metadata.uid,
+            installation=self._ctx.installation,
+            spec=spec,
+            version=worker.version,
+            ip=worker.ip,
+            dns="" if nodes.is_ip(address) else address,
+            internal_ip=tuning.internal_ip,
+            capacity=capacity,
+            allocatable=allocatable,
+            health=health,
+            taint_effect=tuning.taint_effect,
+            kubelet_version=tuning.kubelet_version,
+        )
+
+    async def resolve(self, address: str) -> str:
+        """Resolve an address; what cannot be resolved now keeps its last answer."""
+        if nodes.is_ip(address) or not address:
+            return address
+        known, at = self._addresses.get(address, ("", -1e9))
+        now = self._ctx.now()
+        if now - at < _RESOLVE_EVERY_S:
+            return known
+        try:
+            async with asyncio.timeout(2.0):
+                found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
+            ips = sorted({str(entry[4][0]) for entry in found})
+            known = known if known in ips else ips[0]
+        except (OSError, TimeoutError, UnicodeError) as error:
+            _log.warning("worker's address cannot be resolved", address=address, error=str(error))
+        self._addresses[address] = (known, now)
+        return known
+
+    # --------------------------------------------------------------------------------------------- the CMLWorker
+
+    async def _mark_in_use(self, resource: CustomResource, worker: Worker) -> None:
+        """Hold the CMLWorker by a finalizer as long as it has claims."""
+        finalizers = resource.metadata.finalizers
+        wanted = [f for f in finalizers if f != names.FINALIZER]
+        if worker.claims.claims:
+            wanted.append(names.FINALIZER)
+        if sorted(wanted) == sorted(finalizers) or (
+            resource.metadata.deletion_timestamp is not None and len(wanted) > len(finalizers)
+        ):
+            return
+        body = {"metadata": {"finalizers": wanted, "resourceVersion": resource.metadata.resource_version}}
+        try:
+            await self._ctx.kube.merge_patch(f"{_WORKERS}/{worker.name}", _encode(body), guard=worker.guard)
+        except (Conflict, NotFound):
+            return
+
+    async def _leave(self, resource: CustomResource, worker: Worker) -> bool:
+        """Take a deleted CMLWorker out of use: cordon, wait for its lablets, then remove its Node."""
+        if resource.metadata.deletion_timestamp is None:
+            return False
+        claims = worker.claims.claims
+        if (claims or worker.running) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+            node = self._node(names.node_name(worker.name))
+            if node is not None and not node.spec.unschedulable:
+                body = _encode({"spec": {"unschedulable": True}})
+                await self._ctx.kube.merge_patch(f"{_NODES}/{node.metadata.name}", body, guard=worker.guard)
+            return False
+        if claims:
+            left = ", ".join(sorted(claim.title for claim in claims.values()))
+            self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", "Abandoned", f"labs left behind: {left}")
+        await self._let_go(resource)
+        return True
+
+    async def remove(self, worker: str) -> None:
+        """Delete a worker's Node, if it is ours.
+
+        It is asked for: who deletes a CMLWorker just after it was made comes before the event of its Node.
+        """
+        node = await self._read(names.node_name(worker))
+        if node is None or not nodes.ours(node, self._ctx.installation):
+            return
+        try:
+            await self._ctx.kube.delete(f"{_NODES}/{node.metadata.name}", uid=node.metadata.uid)
+        except (NotFound, Conflict):
+            return
+
+
+def _in_use(worker: Worker) -> Health:
+    count = max(len(worker.claims.claims), worker.running)
+    return down("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")

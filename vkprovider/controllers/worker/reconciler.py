@@ -1,0 +1,276 @@
+"""CMLWorker → Node: whose node it is, its claims, its connection, and when it is observed.
+
+One key per worker in one queue: no task or timer of its own for any of them. While a lablet is in transition, the
+worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+import structlog
+
+from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
+from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.objects import CustomResource
+from vkprovider.controllers.claims.store import ClaimStore
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.controllers.worker.nodes import NodeWriter
+from vkprovider.controllers.worker.observer import Observer
+from vkprovider.controllers.worker.opening import open_stats, open_worker
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.replica.plan import Duty
+from vkprovider.domain.worker.node import check_version, down, up
+from vkprovider.kube.queue import KeyedQueue, Result
+
+_log: Final = structlog.get_logger(__name__)
+_TAKE_AGAIN_S: Final = 1.0
+_LAST_WRITES_MAX: Final = 4
+"""A conflict with our own last write, whose answer was cut off, takes two."""
+_PARK_S: Final = 10.0
+"""How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
+
+
+async def _no_wait(_name: str, _within_s: float) -> None:
+    """Wait for nothing: nobody has said what there may be in hand."""
+
+
+class Workers:
+    """The workers of this replica.
+
+    Attributes:
+        items: Those whose node is ours and whose claims are read, by name.
+        changed: Called with Pod UIDs about whose labs something is new.
+        met: Called with a worker once its claims are read, and when there is news of its capacity, address or claims.
+        gone: Called with the name of a worker that is ours no more.
+        idle: Waits until nothing is in hand for a worker that is parked.
+        running: Tells how many Pods run on a worker.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        ownership: Ownership,
+        resources: Callable[[str], CustomResource | None],
+        nodes: NodeWriter,
+        observer: Observer,
+    ) -> None:
+        self._ctx = ctx
+        self._observer = observer
+        self._ownership = ownership
+        self._resource = resources
+        self._nodes = nodes
+        self.items: dict[str, Worker] = {}
+        self.changed: Callable[[Collection[str]], None] = lambda _: None
+        self.met: Callable[[Worker], None] = lambda _: None
+        self.gone: Callable[[str], None] = lambda _: None
+        self.idle: Callable[[str, float], Awaitable[object]] = _no_wait
+        self.running: Callable[[str], int] = lambda _: 0
+        self._left: dict[str, str] = {}
+        self._closing: list[Worker] = []
+        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="workers", workers=64)
+        self.flushes: KeyedQueue[str] = KeyedQueue(self._flush, name="claims", workers=64)
+        ownership.changed = self.queue.add
+        ownership.lost = self._lost
+
+    def observe_soon(self, name: str, uid: str = "") -> None:
+        """Have a worker observed at the pace of transitions, and a Pod looked at then, if one is named."""
+        worker = self.items.get(name)
+        if worker is None:
+            return
+        first = not worker.awaiting
+        worker.awaiting.add(uid)
+        if first:
+            left = worker.nodes_at + self._ctx.tuning.transition_s - self._ctx.now()
+            self.queue.add(name, after_s=max(0.0, left))
+
+    def epoch(self, name: str) -> int:
+        """Tell the epoch in which this replica acts for a worker."""
+        return self._ownership.epochs.get(name, 0)
+
+    def _lost(self, name: str) -> None:
+        """Drop what is known of a worker: it may be changed by somebody else from now on."""
+        worker = self.items.pop(name, None)
+        if worker is not None:
+            self._closing.append(worker)
+            self.gone(name)
+        self.queue.add(name)
+
+    def resume(self) -> None:
+        """Go on with everything: this replica could not act for a while."""
+        for name in self.items.keys() | self._ownership.epochs.keys():  # one that is ours may not be open yet
+            self.queue.add(name)
+            self.flushes.add(name)
+
+    async def _flush(self, name: str) -> Result:
+        worker = self.items.get(name)
+        if worker is None:
+            return Result()
+        before = str(worker.claims.fault)
+        try:
+            return Result(await worker.claims.flush())
+        finally:
+            if str(worker.claims.fault) != before:
+                self.met(worker)
+                self.queue.add(name)
+
+    # --------------------------------------------------------------------------------------------- reconcile
+
+    async def reconcile(self, name: str) -> Result:
+        """Bring a worker's Node up to date and observe the worker."""
+        resource = self._resource(name)
+        ctx = self._ctx
+        while self._closing:
+            await self._close(self._closing.pop())
+        if resource is None or self._left.get(name) == resource.metadata.uid:
+            return await self._clear(name, resource)
+        match self._ownership.duty(name):
+            case Duty.STAND_BY:
+                return Result()
+            case Duty.HAND_OVER:
+                return await self._hand_over(name)
+            case duty:
+                taking = duty is Duty.TAKE
+        try:
+            if taking:
+                await self._nodes.find(name)
+                if not await self._ownership.acquire(name, resource.metadata.uid):
+                    return Result(_TAKE_AGAIN_S)
+            worker = await self._open(name, resource)
+        except Fenced:
+            return Result(_TAKE_AGAIN_S)
+        except InputError as fault:
+            self._stop_using(name, fault)
+            return await self._refuse(resource, fault)
+        due = worker.awaiting or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
+        if due and (news := await self._observer.observe(worker)):
+            self.changed(news)
+        if not worker.silent and worker.reached:
+            unfit = worker.claims.fault or check_version(worker.version)
+            worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
+        seen, worker.running = (worker.capacity, worker.pods, worker.ip), self.running(name)
+        try:
+            leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
+        except Fenced:
+            return Result(_TAKE_AGAIN_S)
+        except InputError as fault:
+            return await self._refuse(resource, fault)
+        except (Invalid, Forbidden) as error:
+            return await self._refuse(resource, InputError("NodeRefused", error.message))
+        if seen != (worker.capacity, worker.pods, worker.ip):
+            self.met(worker)
+        if leaving:
+            self._left[name] = resource.metadata.uid
+            await self._forget(name)
+            return Result()
+        return Result(ctx.tuning.probe_s)
+
+    async def _clear(self, name: str, resource: CustomResource | None) -> Result:
+        """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
+        if resource is None:
+            self._left.pop(name, None)
+            if name in self._ownership.epochs or self._ownership.leads:
+                await self._nodes.remove(name)
+        await self._forget(name)
+        return Result()
+
+    async def _hand_over(self, name: str) -> Result:
+        """Finish what is in hand for a worker, then release its node: it is planned for another replica."""
+        worker = self.items.get(name)
+        if worker is not None:
+            worker.parked = True
+            await self.idle(name, _PARK_S)
+            await self._write_rest(worker)
+        await self._ownership.release(name)
+        await self._forget(name)
+        _log.info("node handed over", worker=name, to=self._ownership.planned.get(name))
+        return Result()
+
+    async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
+        name = resource.metadata.name
+        if fault.reason == "NodeConflict":
+            await self._forget(name)  # our Lease would say that somebody else's node is alive
+        if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource):
+            self._left[name] = resource.metadata.uid
+            await self._forget(name)
+            return Result()
+        await self._nodes.refuse(resource, fault, owner=self._ownership.epochs.get(name))
+        return Result(self._ctx.tuning.reconcile_s)
+
+    def _stop_using(self, name: str, fault: InputError) -> None:
+        """Tell the lablets of a worker whose CMLWorker was made unusable."""
+        worker = self.items.get(name)
+        if worker is not None:
+            worker.health = down(fault.reason, fault.message)
+            before, worker.silent = worker.silent, f"worker {name}: {fault.reason}: {fault.message}"
+            if worker.silent != before:
+                self.changed(list(worker.claims.claims))
+
+    async def _open(self, name: str, resource: CustomResource) -> Worker:
+        worker = self.items.get(name)
+        if worker is not None and worker.asked == resource.packed_spec:
+            return worker
+        spec = parse_worker_spec(resource.spec)
+        if worker is not None and worker.spec == spec:
+            worker.asked = resource.packed_spec
+            return worker
+        ctx = self._ctx
+        guard = self._ownership.guard(name)
+        labs, stats = open_worker(ctx, spec, guard), open_stats(ctx, spec)
+        if worker is not None:  # changed: keep what is known of its lablets
+            await self._close(worker)
+            worker.asked, worker.spec, worker.labs, worker.stats = resource.packed_spec, spec, labs, stats
+            worker.finder = LabFinder(ctx.installation, name, labs)
+            worker.version_at = worker.usage_at = worker.labs_at = worker.nodes_at = -1e9
+            worker.usage = None
+            return worker
+        claims = ClaimStore(
+            ctx,
+            name,
+            resource.metadata.uid,
+            guard=guard,
+            flush_in=lambda after_s: self.flushes.add(name, after_s=after_s),
+            saved=lambda uids: self.changed(uids),  # noqa: PLW0108 (set later)
+        )
+        try:
+            await claims.load()
+            guard()  # it may be somebody else's by now
+        except (InputError, OutsideError, Fenced):
+            await labs.close()
+            raise
+        labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
+        worker = Worker(
+            name, resource.packed_spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats
+        )
+        self.items[name] = worker
+        self.met(worker)
+        return worker
+
+    async def _close(self, worker: Worker) -> None:
+        await worker.labs.close()
+        if worker.stats is not None:
+            await worker.stats.close()
+
+    async def _forget(self, name: str) -> None:
+        self._ownership.forget(name)
+        worker = self.items.pop(name, None)
+        if worker is not None:
+            self.gone(name)
+            await self._close(worker)
+
+    async def close(self) -> None:
+        """Write what is left and close every connection."""
+        for worker in list(self.items.values()):
+            await self._write_rest(worker)
+            await self._close(worker)
+
+    async def _write_rest(self, worker: Worker) -> None:
+        """Write what is left of the claims, before somebody else goes on with them."""
+        try:
+            for _ in range(_LAST_WRITES_MAX):
+                if await worker.claims.flush(hurry=True) is None:
+                    return
+            _log.warning("claims not written: others write them too", worker=worker.name)
+        except (InputError, OutsideError, Fenced) as error:
+            _log.warning("claims not written", worker=worker.name, error=str(error))

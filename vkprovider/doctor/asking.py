@@ -1,0 +1,121 @@
+"""Asks one worker what it answers to this machine: version, login, rights, licence, clock. Read only."""
+
+import time
+from collections.abc import Awaitable
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from tunnels.allowlist import AllowList
+from tunnels.base import Response
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.cml.allow import BASE
+from vkprovider.cml.factory import open_session
+from vkprovider.cml.session import CmlSession
+from vkprovider.cml.spi import Credentials
+from vkprovider.doctor.workers import Licence, Probe
+
+DOCTOR_API: Final = AllowList(
+    [
+        ("GET", f"{BASE}/system_information"),
+        ("POST", f"{BASE}/authenticate"),
+        ("GET", f"{BASE}/labs"),
+        ("GET", f"{BASE}/users/{{user}}/id"),
+        ("GET", f"{BASE}/users/{{user}}"),
+        ("GET", f"{BASE}/licensing"),
+        ("GET", f"{BASE}/diagnostics/licensing"),
+    ]
+)
+"""What an examination asks; the provider itself asks less."""
+
+T = TypeVar("T")
+
+
+class _User(msgspec.Struct, frozen=True):
+    admin: bool | None = None
+
+
+class _Status(msgspec.Struct, frozen=True):
+    status: str = ""
+
+
+class _Licensing(msgspec.Struct, frozen=True):
+    """`GET /licensing`: `{"registration": {"status": "COMPLETED"}, "authorization": {"status": "IN_COMPLIANCE"}}`."""
+
+    registration: _Status = _Status()
+    authorization: _Status = _Status()
+    reservation_mode: bool = False
+
+
+class _Quota(msgspec.Struct, frozen=True):
+    """`GET /diagnostics/licensing`: `{"quota": 20, "started": 3, …}`."""
+
+    quota: int | None = None
+
+
+async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
+    """Ask a worker over its direct transport; without credentials only for its version."""
+    version = ""
+
+    async def read() -> Credentials:
+        assert credentials is not None  # noqa: S101 (asked only then)
+        return credentials
+
+    try:
+        verify, bundle = not spec.tls.insecure_skip_verify, spec.tls.ca_bundle
+        session = open_session(spec.url, read, verify=verify, ca_bundle=bundle, allow=DOCTOR_API)
+    except InputError as error:
+        return Probe(error=error)
+    try:
+        version = (await session.system_information()).version
+        if credentials is None:
+            return Probe(version)
+        began_s = time.time()
+        answer = await session.request("probe", "GET", "/labs", params={"show_all": "true"})
+        skew_s = _skew_s(answer, (began_s + time.time()) / 2)
+        return Probe(
+            version,
+            skew_s=skew_s,
+            admin=await _unless_refused(_is_admin(session, credentials.username)),
+            licence=await _unless_refused(_licence(session)),
+        )
+    except OutsideError as error:
+        return Probe(version, error)
+    finally:
+        await session.close()
+
+
+async def _is_admin(session: CmlSession, username: str) -> bool | None:
+    user = await session.fetch("read", f"/users/{username}/id", str)
+    return (await session.fetch("read", f"/users/{user}", _User)).admin
+
+
+async def _licence(session: CmlSession) -> Licence:
+    found = await session.fetch("read", "/licensing", _Licensing)
+    quota = await _unless_refused(session.fetch("read", "/diagnostics/licensing", _Quota))
+    return Licence(
+        found.registration.status,
+        found.authorization.status,
+        found.reservation_mode,
+        quota.quota if quota is not None else None,
+    )
+
+
+async def _unless_refused(call: Awaitable[T]) -> T | None:
+    """Give None for what this user may not know, or this release does not tell."""
+    try:
+        return await call
+    except OutsideError:
+        return None
+
+
+def _skew_s(answer: Response, now_s: float) -> float | None:
+    """Tell how far the worker's clock is ahead of ours; it shows whole seconds."""
+    try:
+        date: datetime = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        return None
+    return date.timestamp() + 0.5 - now_s

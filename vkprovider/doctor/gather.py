@@ -1,0 +1,268 @@
+"""Reads the cluster, asks the workers, and hands what was seen to the checks."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider import __version__
+from vkprovider.api import names
+from vkprovider.api.crd import crds
+from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
+from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass, Secret
+from vkprovider.cml.spi import Credentials
+from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.doctor import lablets, setup, workers
+from vkprovider.doctor.asking import ask
+from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
+from vkprovider.doctor.reading import Reading
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
+from vkprovider.kube.client import KubeClient
+
+_PROBES_MAX: Final = 16
+"""Workers asked at the same time."""
+_GROUP: Final = f"/apis/{names.API_VERSION}"
+_MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class Doctor:
+    """Examines one cluster.
+
+    Args:
+        kube: As whom and where; what this user may not read is reported as unchecked.
+        context: Of the kubeconfig, for the report.
+        namespace: The provider's.
+        manifest: The text of the shipped `rbac.yaml`.
+        probe: Whether to ask the workers ourselves.
+    """
+
+    def __init__(self, kube: KubeClient, *, context: str, namespace: str, manifest: str, probe: bool = True) -> None:
+        self._kube = kube
+        self._context = context
+        self._namespace = namespace
+        self._manifest = manifest
+        self._probing = probe
+        self._found: list[Finding] = []
+        self._reading = Reading(kube)
+        self._cml: dict[str, str] = {}
+        self._ahead_s = 0.0
+
+    async def examine(self) -> Report:
+        """Check everything.
+
+        Raises:
+            OutsideError: The API server cannot be asked at all.
+        """
+        version = await self._kube.version()
+        self._found += setup.check_version(version)
+        await self._check_clock()
+        await self._check_setup()
+        alive = await self._replicas()
+        await self._check_workers(alive)
+        await self._check_lablets()
+        findings = setup.sort([*self._found, *self._reading.found])
+        cml = dict(sorted(self._cml.items()))
+        return Report(self._context, self._kube.server, version, __version__, cml, findings)
+
+    # --------------------------------------------------------------------------------------------- the installation
+
+    async def _check_setup(self) -> None:
+        for wanted in crds():
+            name = wanted["metadata"]["name"]
+            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+            found = await self._reading.read(path, dict, f"CustomResourceDefinition/{name}")
+            if found is not None or not self._reading.failed(f"CustomResourceDefinition/{name}"):
+                self._found += setup.check_crd(wanted, found)
+        namespace = self._namespace
+        about = f"Namespace/{namespace}"
+        exists = await self._reading.read(f"/api/v1/namespaces/{namespace}", _Object, about) is not None
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{SERVICE_ACCOUNT}"
+        account = exists and await self._reading.read(path, _Object, about) is not None
+        if self._reading.failed(about):
+            return
+        found_here = setup.check_namespace(namespace, exists=exists, account=account)
+        self._found += found_here
+        if not found_here:
+            await self._check_rights()
+
+    async def _check_rights(self) -> None:
+        account = f"{self._namespace}/{SERVICE_ACCOUNT}"
+        rights = rights_of(self._manifest, self._namespace)
+        try:
+            answers = await asyncio.gather(*(self._may(right) for right in rights))
+        except OutsideError as error:
+            text = f"its rights cannot be checked: {error.message}"
+            self._found.append(unchecked(f"ServiceAccount/{account}", "RightsUnknown", text))
+            return
+        missing = [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
+        self._found += setup.check_rights(account, missing)
+
+    async def _may(self, right: Right) -> bool:
+        """Ask whether the ServiceAccount has a right: in its name, or as it if that is who we are.
+
+        Raises:
+            OutsideError: Nobody tells.
+        """
+        user = f"system:serviceaccount:{self._namespace}:{SERVICE_ACCOUNT}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}", "system:authenticated"]
+        spec: dict[str, Any] = {"resourceAttributes": right.attributes()}
+        try:
+            answer = await self._review("SubjectAccessReview", {**spec, "user": user, "groups": groups})
+        except Forbidden:
+            if (await self._who_am_i())["status"]["userInfo"]["username"] != user:
+                raise
+            answer = await self._review("SelfSubjectAccessReview", spec)
+        return bool(answer["status"].get("allowed"))
+
+    async def _who_am_i(self) -> dict[str, Any]:
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        raw = await self._kube.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body))
+        answer: dict[str, Any] = msgspec.json.decode(raw)
+        return answer
+
+    async def _check_clock(self) -> None:
+        """Compare our clock with the API server's: it stamps what it creates, which anybody may have it do."""
+        began_s = time.time()
+        try:
+            stamp = (await self._who_am_i())["metadata"].get("creationTimestamp")
+        except OutsideError as error:
+            self._found.append(unchecked("Cluster", "ClockUnknown", f"its clock cannot be read: {error.message}"))
+            return
+        if stamp:
+            self._ahead_s = _unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
+            self._found += setup.check_clock("Cluster", "the API server", self._ahead_s)
+
+    async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        body = msgspec.json.encode({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
+        answer: dict[str, Any] = msgspec.json.decode(
+            await self._kube.create(f"/apis/authorization.k8s.io/v1/{kind.lower()}s", body)
+        )
+        return answer
+
+    async def _replicas(self) -> set[str]:
+        """Find out which replicas live: by the clock, and where that is in doubt by watching for a renewal."""
+        about = f"Namespace/{self._namespace}"
+        first = await self._members(about)
+        if self._reading.failed(about):
+            return set()
+        now = time.time()
+        ages = {name: now - _renewed(lease) for name, lease in first.items()}
+        silent = {name: age for name, age in ages.items() if age > (first[name].spec.lease_duration_seconds or 0)}
+        if silent:
+            await asyncio.sleep(max((first[name].spec.lease_duration_seconds or 0) for name in silent) / 3)
+            again = await self._members(about)
+            for name in [n for n in silent if n in again and _renewed(again[n]) != _renewed(first[n])]:
+                del silent[name]
+        alive = set(first) - set(silent)
+        for name in sorted(alive):
+            if ages[name] < 0 or ages[name] > (first[name].spec.lease_duration_seconds or 0):
+                self._found += setup.check_clock(about, f"replica {name}", -ages[name])
+        self._found += setup.check_replicas(self._namespace, alive, silent)
+        return alive
+
+    async def _members(self, about: str) -> dict[str, Lease]:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
+        leases = await self._reading.list(path, Lease, about, {"labelSelector": LABEL_MEMBER})
+        return {lease.metadata.name.removeprefix(MEMBER_PREFIX): lease for lease in leases}
+
+    # --------------------------------------------------------------------------------------------- workers
+
+    async def _check_workers(self, alive: set[str]) -> None:
+        resources = await self._reading.list(f"{_GROUP}/cmlworkers", CustomResource, "CMLWorker")
+        if not resources:
+            if not self._reading.failed("CMLWorker"):
+                self._found.append(note("CMLWorker", "NoWorker", "there is none, so no lablet can run"))
+            return
+        self._found += workers.check_urls(resources)
+        installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
+        nodes = {n.metadata.name: n for n in await self._reading.list("/api/v1/nodes", Node, "Node")}
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
+        leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
+        gate = asyncio.Semaphore(_PROBES_MAX)
+
+        async def look(resource: CustomResource) -> list[Finding]:
+            name = resource.metadata.name
+            async with gate:
+                secret, probe = await self._ask(resource)
+            node = nodes.get(names.node_name(name))
+            seen = workers.Seen(resource, node, secret, probe, bool(alive))
+            uid = installation.metadata.uid if installation is not None else ""
+            found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
+            self._cml[name] = probe.version or str(resource.status.get("cmlVersion", ""))
+            well = all(finding.level is not Level.FAULT for finding in found)
+            if well and not self._reading.failed("Lease"):
+                lease = leases.get(names.node_name(name))
+                found += setup.check_owner(name, lease, alive) or setup.check_heartbeat(lease, alive, self._now_s())
+            return found
+
+        for found in await asyncio.gather(*(look(resource) for resource in resources)):
+            self._found += found
+
+    async def _ask(self, resource: CustomResource) -> tuple[workers.SecretState, workers.Probe]:
+        """Read a worker's Secret, and log in to the worker with it."""
+        try:
+            spec = parse_worker_spec(resource.spec)
+        except InputError as error:
+            return workers.SecretState(), workers.Probe(error=error)
+        state, credentials = workers.SecretState(), None
+        if spec.credentials_secret_name:
+            path = f"/api/v1/namespaces/{self._namespace}/secrets/{spec.credentials_secret_name}"
+            try:
+                data = msgspec.json.decode(await self._kube.get(path), type=Secret).data
+            except NotFound:
+                pass
+            except OutsideError as error:
+                state = workers.SecretState(forbidden=error.message)
+            else:
+                state = workers.SecretState(frozenset(key for key, value in data.items() if value))
+                credentials = _credentials(data)
+        return state, await self._probe(spec, credentials)
+
+    async def _probe(self, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
+        if not self._probing or spec.tunnel != "direct" or spec.url.startswith("null://"):
+            return workers.Probe()
+        return await ask(spec, credentials)
+
+    def _now_s(self) -> float:
+        """Tell the time by the API server's clock."""
+        return time.time() + self._ahead_s
+
+    # --------------------------------------------------------------------------------------------- lablets
+
+    async def _check_lablets(self) -> None:
+        resources = await self._reading.list(f"{_GROUP}/labletdefinitions", CustomResource, "LabletDefinition")
+        path = "/apis/node.k8s.io/v1/runtimeclasses"
+        classes = {c.metadata.name: c for c in await self._reading.list(path, RuntimeClass, "RuntimeClass")}
+        for resource in resources:
+            self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
+        definitions = {resource.metadata.name for resource in resources}
+        pods = await self._reading.list("/api/v1/pods", Pod, "Pod", {"fieldSelector": "status.phase!=Succeeded"})
+        ours = [pod for pod in pods if lablets.concerns_us(pod, definitions)]
+        self._found += lablets.check_pods(ours, datetime.now(UTC))
+
+
+def _credentials(data: dict[str, bytes]) -> Credentials | None:
+    try:
+        username, password = (data[key].decode() for key in workers.KEYS)
+    except (KeyError, UnicodeDecodeError):
+        return None
+    return Credentials(username, password) if username and password else None
+
+
+def _renewed(lease: Lease) -> float:
+    return _unix_s(lease.spec.renew_time or "")
+
+
+def _unix_s(stamp: str) -> float:
+    """Read a time of Kubernetes; 0 if it is none."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

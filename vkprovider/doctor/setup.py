@@ -1,0 +1,147 @@
+"""Checks of the installation itself."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from vkprovider.api.objects import Lease
+from vkprovider.doctor.findings import Finding, fault, note, once, unchecked
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
+
+KUBERNETES_OLDEST: Final = (1, 30)
+SKEW_S: Final = 5.0
+"""Clocks that differ by less do no harm."""
+_APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds"
+_APPLY_BASE: Final = "kubectl apply -k manifests/base"
+
+
+def check_version(version: str) -> list[Finding]:
+    """Check the API server's version, such as `v1.36.3+k3s1`."""
+    numbers = version.removeprefix("v").split(".")[:2]
+    try:
+        known = tuple(int(number) for number in numbers)
+    except ValueError:
+        return [unchecked("Cluster", "VersionUnknown", f"{version!r} is no Kubernetes version")]
+    if known >= KUBERNETES_OLDEST:
+        return []
+    oldest = ".".join(map(str, KUBERNETES_OLDEST))
+    text = f"the API server is {version}, the oldest supported release is {oldest}"
+    return [fault("Cluster", "UnsupportedKubernetes", text, "Upgrade the cluster.")]
+
+
+def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Finding]:
+    """Compare a custom resource definition of the cluster with the one of this program."""
+    name = wanted["metadata"]["name"]
+    about = f"CustomResourceDefinition/{name}"
+    if found is None:
+        return [fault(about, "CrdMissing", "it is not installed", _APPLY_CRDS)]
+    place = _difference(wanted["spec"], found.get("spec", {}), "spec")
+    if place:
+        text = f"{place} is not that of this version of vkprovider"
+        return [fault(about, "CrdDiffers", text, f"{_APPLY_CRDS}; or use the vkprovider that the cluster was made for")]
+    conditions = found.get("status", {}).get("conditions", [])
+    if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+        said = next((c.get("message", "") for c in conditions if c["status"] != "True"), "")
+        return [fault(about, "CrdNotEstablished", said or "the API server does not serve it yet", _APPLY_CRDS)]
+    return []
+
+
+def _difference(wanted: Any, found: Any, place: str) -> str:
+    """Name the first place where what is wanted is not found; what the API server adds at the top is no difference."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        deep = place.count(".") > 0
+        for key in [*wanted, *(set(found) - set(wanted) if deep else ())]:
+            if key not in wanted or key not in found:
+                return f"{place}.{key}"
+            if inner := _difference(wanted[key], found[key], f"{place}.{key}"):
+                return inner
+        return ""
+    if isinstance(wanted, list) and isinstance(found, list):
+        if len(wanted) != len(found):
+            return place
+        pairs = enumerate(zip(wanted, found, strict=True))
+        return next((inner for i, (a, b) in pairs if (inner := _difference(a, b, f"{place}[{i}]"))), "")
+    return "" if wanted == found else place
+
+
+def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
+    """Check that the provider has a place and somebody to be."""
+    if not exists:
+        return [fault(f"Namespace/{namespace}", "NamespaceMissing", "it does not exist", _APPLY_BASE)]
+    if not account:
+        about = f"ServiceAccount/{namespace}/{SERVICE_ACCOUNT}"
+        return [fault(about, "ServiceAccountMissing", "it does not exist", _APPLY_BASE)]
+    return []
+
+
+def check_rights(account: str, missing: Sequence[Right]) -> list[Finding]:
+    """Tell what the provider may not do, one line per resource."""
+    verbs: dict[str, list[str]] = {}
+    for right in missing:
+        verbs.setdefault(right.what, []).append(right.verb)
+    return [
+        fault(f"ServiceAccount/{account}", "RightsMissing", f"may not {', '.join(found)} {what}", _APPLY_BASE)
+        for what, found in verbs.items()
+    ]
+
+
+def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, float]) -> list[Finding]:
+    """Check that a replica of the provider lives.
+
+    Args:
+        namespace: The provider's.
+        alive: Replicas whose Lease is being renewed.
+        silent: Those whose Lease is not: seconds since its last renewal, by the clock of this machine.
+    """
+    findings = []
+    if not alive:
+        text = "no replica of the provider lives, so nothing is acted upon and what objects report may be old"
+        remedy = f"Start it; if it should run already: kubectl -n {namespace} get pods, and look at its log."
+        findings.append(fault(f"Namespace/{namespace}", "NoReplica", text, remedy))
+    for replica, age_s in silent.items():
+        text = f"its Lease was not renewed for {age_s:.0f} s; another replica takes its nodes over"
+        findings.append(note(f"Lease/{namespace}/vkprovider-replica-{replica}", "ReplicaSilent", text))
+    return findings
+
+
+def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> list[Finding]:
+    """Check that a living replica owns a worker's node."""
+    holder = lease.spec.holder_identity if lease is not None else None
+    if not alive or holder in alive:
+        return []
+    text = f"replica {holder}, which owns it, does not live" if holder else "no replica owns it"
+    remedy = "Wait for the take-over, at most LEADER_LEASE_TTL; then look at the provider's log."
+    return [fault(f"CMLWorker/{worker}", "NoOwner", text, remedy)]
+
+
+def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -> list[Finding]:
+    """Check that the Lease of a Node is renewed in time.
+
+    Args:
+        lease: In `kube-node-lease`.
+        alive: Replicas that live; without any it is clear why.
+        now_s: Unix time by the API server's clock.
+    """
+    if not alive or lease is None or not lease.spec.renew_time:
+        return []
+    duration_s = lease.spec.lease_duration_seconds or 0
+    age_s = now_s - datetime.fromisoformat(lease.spec.renew_time).timestamp()
+    if age_s <= duration_s + SKEW_S:
+        return []
+    text = f"not renewed for {age_s:.0f} s, its duration is {duration_s} s: the Node turns NotReady"
+    remedy = f"See that replica {lease.spec.holder_identity} reaches the API server, and look at its log."
+    return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", "LeaseExpired", text, remedy)]
+
+
+def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
+    """Tell whether somebody's clock is `ahead_s` seconds ahead of this machine's."""
+    if abs(ahead_s) < SKEW_S:
+        return []
+    text = f"the clocks of {whose} and of this machine differ by {abs(ahead_s):.0f} s"
+    return [note(about, "ClockSkew", text, "Run a time service on both.")]
+
+
+def sort(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Put faults first, then what could not be checked, then notes; otherwise keep the order."""
+    order = ["fault", "unchecked", "note"]
+    return tuple(sorted(once(findings), key=lambda finding: order.index(finding.level)))

@@ -1,0 +1,5 @@
+"""Claims: which lablet has which lab, ports and session on a worker. They are the only authority.
+
+* `claim`: one row, and the ConfigMap of a worker; `rows`: its JSON, in the schema that others read.
+* `merge`: combine our rows with those that another writer left; `ports`: allocate and release port numbers.
+"""

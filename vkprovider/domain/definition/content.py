@@ -1,0 +1,263 @@
+"""Versions of a definition's content: kept as immutable ConfigMaps, named by digest.
+
+A Pod takes one version when it gets its claim and keeps it, so that a changed definition never reaches a lablet that
+runs. What new pods are charged is the maximum over the versions kept, because the RuntimeClass is one for all of them.
+"""
+
+import base64
+import dataclasses
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.objects import ConfigMap, RuntimeClass
+from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology import topology as topologies
+from vkprovider.domain.topology.resources import NodeDefinition, Resources, need_of
+from vkprovider.domain.topology.topology import Topology
+
+PACKED: Final = ".gz"
+CONTENT_KEY: Final = f"cml.yaml{PACKED}"
+ANNOTATION_VERSION: Final = f"{names.GROUP}/version"
+ANNOTATION_SEQUENCE: Final = f"{names.GROUP}/sequence"
+ANNOTATION_DEFINITION: Final = f"{names.GROUP}/definition"
+ANNOTATION_STORED_AT: Final = f"{names.GROUP}/stored-at"
+RUNTIME_HANDLER: Final = "vkprovider"
+_PACKED_BYTES_MAX: Final = 1000 * 1024
+"""etcd takes 1.5 MiB, the API server a little less; in base64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One version of a definition's content, ready to be imported.
+
+    Attributes:
+        sequence: Grows with every new version of the definition; the highest is current.
+        config_map: The object that holds it.
+        files: Name to text of what its package holds beside the topology: `grade.xml`, `pod.xml`, `devices.yaml`.
+        request: The refresh request by which it was stored, as annotated; empty if the definition was changed.
+        stored_at: When that was; empty if unknown.
+    """
+
+    definition: str
+    version: str
+    digest: str
+    sequence: int
+    topology: Topology
+    need: Resources
+    config_map: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    request: str = ""
+    stored_at: str = ""
+
+    @property
+    def stored_by(self) -> str:
+        """Who asked for it; empty if unknown."""
+        return refresh.read(self.request).by
+
+
+def digest_of(uid: str, package: Package) -> str:
+    """Name a content: SHA-256 over its definition's UID, its version, its topology and its other files, in hex.
+
+    With the UID, because two definitions may share a topology and charge it differently, and because a definition
+    that is made anew must not rely on objects that go away with its predecessor.
+    """
+    parts = [uid, package.version, package.text]
+    for name in sorted(package.files):
+        parts += [name, hashlib.sha256(package.files[name].encode()).hexdigest()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def build(
+    *,
+    definition: str,
+    uid: str,
+    namespace: str,
+    package: Package,
+    sequence: int,
+    request: str = "",
+    stored_at: str = "",
+) -> dict[str, Any]:
+    """Make the ConfigMap of a version; it takes a while for a large one.
+
+    Raises:
+        InputError: `ContentTooLarge`: packed, it is larger than one object can be.
+    """
+    digest = digest_of(uid, package)
+    packed = {CONTENT_KEY: _pack(package.text)}
+    packed |= {name + PACKED: _pack(text) for name, text in package.files.items()}
+    size = sum(map(len, packed.values()))
+    if size > _PACKED_BYTES_MAX:
+        parts = ", ".join(f"{key.removesuffix(PACKED)} {len(part) // 1024}" for key, part in packed.items())
+        raise InputError(
+            "ContentTooLarge",
+            f"the content is {size // 1024} KiB packed ({parts}), at most {_PACKED_BYTES_MAX // 1024} KiB fit into one "
+            "object",
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": names.content_name(definition, digest),
+            "namespace": namespace,
+            "labels": {
+                names.LABEL_MANAGED_BY: names.MANAGER,
+                names.LABEL_COMPONENT: names.COMPONENT_CONTENT,
+            },
+            "annotations": {
+                ANNOTATION_DEFINITION: definition,
+                ANNOTATION_VERSION: package.version,
+                ANNOTATION_SEQUENCE: str(sequence),
+                **({names.ANNOTATION_REFRESH: request} if request else {}),
+                **({ANNOTATION_STORED_AT: stored_at} if stored_at else {}),
+            },
+            "ownerReferences": [owner_reference(definition, uid)],
+        },
+        "immutable": True,
+        "binaryData": packed,
+    }
+
+
+def _pack(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _unpack(packed: str) -> str:
+    with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(packed))) as stream:
+        return stream.read(topologies.TOPOLOGY_CHARS_MAX * 4).decode()
+
+
+def owner_reference(definition: str, uid: str) -> dict[str, Any]:
+    """Make the reference by which an object goes away with its definition."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "LabletDefinition",
+        "name": definition,
+        "uid": uid,
+        "controller": True,
+    }
+
+
+def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, NodeDefinition]) -> Content:
+    """Read a version back.
+
+    Raises:
+        InputError: It is damaged, or its devices are unknown by now.
+    """
+    annotations = config_map.metadata.annotations
+    uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
+    try:
+        definition, version = annotations[ANNOTATION_DEFINITION], annotations[ANNOTATION_VERSION]
+        sequence = int(annotations[ANNOTATION_SEQUENCE])
+        files = {k.removesuffix(PACKED): _unpack(v) for k, v in config_map.binary_data.items() if k.endswith(PACKED)}
+        text = files.pop(CONTENT_KEY.removesuffix(PACKED))
+    except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
+        raise InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}") from None
+    topology = topologies.parse(text)
+    return Content(
+        definition=definition,
+        version=version,
+        digest=digest_of(uid, Package(version, text, files)),
+        sequence=sequence,
+        topology=topology,
+        need=need_of(topology, spec.resources, table),
+        config_map=config_map.metadata.name,
+        files=files,
+        request=annotations.get(names.ANNOTATION_REFRESH, ""),
+        stored_at=annotations.get(ANNOTATION_STORED_AT, ""),
+    )
+
+
+def sequence_of(config_map: ConfigMap) -> int:
+    """Read a version's place among the others; 0 if it is damaged."""
+    text = config_map.metadata.annotations.get(ANNOTATION_SEQUENCE, "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def with_need(content: Content, need: Resources) -> Content:
+    """Give a content another need: the definition's overrides changed."""
+    return dataclasses.replace(content, need=need)
+
+
+def at(content: Content, sequence: int) -> Content:
+    """Give a content another place among the versions."""
+    return dataclasses.replace(content, sequence=sequence)
+
+
+def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str]) -> tuple[list[Content], list[Content]]:
+    """Split versions into those that new pods may name (newest first) and those to drop.
+
+    A digest in `used` is never dropped; it is in neither list when it is too old to be named by a new pod.
+    """
+    newest_first = sorted(contents, key=lambda c: c.sequence, reverse=True)
+    kept: list[Content] = []
+    rest: list[Content] = []
+    seen: set[str] = set()
+    for content in newest_first:
+        if content.version in seen or len(kept) >= keep:
+            rest.append(content)
+        else:
+            seen.add(content.version)
+            kept.append(content)
+    return kept, [content for content in rest if content.digest not in used]
+
+
+def charged(kept: Sequence[Content]) -> Resources:
+    """Compute what a new pod is charged: the maximum over the versions that it may run."""
+    total = Resources()
+    for content in kept:
+        total = total.union(content.need)
+    return total
+
+
+def runtime_class(
+    name: str, uid: str, installation: str, spec: LabletDefinitionSpec, charge: Resources
+) -> dict[str, Any]:
+    """Make the RuntimeClass: the scheduling contract of a definition.
+
+    The scheduler adds the overhead to each pod's requests, admission injects selector and tolerations. The two
+    tolerations of `not-ready` and `unreachable` keep a silent worker from ending its learners' work.
+    """
+    patience = {} if (s := spec.unreachable_toleration_seconds) is None else {"tolerationSeconds": s}
+    return {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {
+            "name": name,
+            "labels": {
+                names.LABEL_MANAGED_BY: names.MANAGER,
+                names.LABEL_COMPONENT: names.COMPONENT_RUNTIME_CLASS,
+            },
+            "annotations": {names.ANNOTATION_INSTALLATION: installation},
+            "ownerReferences": [owner_reference(name, uid)],
+        },
+        "handler": RUNTIME_HANDLER,
+        "overhead": {"podFixed": {k: v for k, v in charge.quantities().items() if v != "0"}},
+        "scheduling": {
+            "nodeSelector": {names.LABEL_COMPONENT: names.COMPONENT_VNODE, names.LABEL_ENV: spec.environment},
+            "tolerations": [
+                {"key": names.TAINT_VIRTUAL_NODE, "operator": "Equal", "value": "true"},
+                {"key": names.TAINT_ENV, "operator": "Equal", "value": spec.environment},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", **patience},
+                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", **patience},
+            ],
+        },
+    }
+
+
+def same_runtime_class(found: RuntimeClass, wanted: dict[str, Any]) -> bool:
+    """Tell whether the RuntimeClass already says what it should."""
+    charged_now = found.overhead.get("podFixed", {})  # the API server drops an empty one
+    return (found.handler, charged_now, found.scheduling) == (
+        wanted["handler"],
+        wanted["overhead"]["podFixed"],
+        wanted["scheduling"],
+    )

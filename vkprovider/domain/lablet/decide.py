@@ -1,0 +1,47 @@
+"""What to do next for one lablet, and what to report: the heart of the bridge.
+
+`decide` looks at everything that is known of one Pod UID and names one step. The step is carried out, the facts change,
+and it is asked again; so any step may be repeated, interrupted, or continued by another replica. The order is
+
+    claim → (search) → import → start → wait → READY      and, at the end,      stop → wipe → delete → release
+
+CML wants stop before wipe and wipe before delete. A lab is booted when all of its devices are, never when CML calls
+the lab `STARTED`.
+"""
+
+import msgspec
+
+from vkprovider.domain.lablet.delivering import slot_end
+from vkprovider.domain.lablet.ending import end, finish
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Step
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.running import run
+
+
+def decide(facts: Facts, now: float, limits: Limits) -> Decision:
+    """Name the next step for a lablet.
+
+    Args:
+        facts: What is known of it.
+        now: Monotonic seconds, the clock of the times in `facts`.
+        limits: Settings.
+    """
+    pod, claim = facts.pod, facts.claim
+    if pod is None or pod.metadata.deletion_timestamp is not None:
+        return end(facts, now, limits)
+    if claim is not None and claim.outcome:
+        return end(facts, now, limits) if facts.claim_saved else Decision(Step.NONE)
+    if pod.terminal:
+        return end(facts, now, limits) if claim is not None else Decision(Step.NONE)
+    if facts.inputs.desired is State.TERMINATED:
+        return finish(facts, "Succeeded", "Completed", "ended on request")
+    if facts.deadline_at and now >= facts.deadline_at:
+        text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
+        return finish(facts, "Failed", "DeadlineExceeded", text)
+    decision = run(facts, now, limits)
+    ends = [facts.deadline_at - now] if facts.deadline_at else []
+    if claim is not None and not claim.closing and (over := slot_end(facts, claim)):
+        ends.append(over - facts.now_unix)
+    if ends and (decision.after_s is None or decision.after_s > min(ends)):
+        return msgspec.structs.replace(decision, after_s=max(0.0, min(ends)))
+    return decision

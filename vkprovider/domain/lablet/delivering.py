@@ -1,0 +1,232 @@
+"""A learner's session: provision it, follow it, collect and grade at its end, make the lablet warm again.
+
+READY → RUNNING comes from the LDS alone (`session.started`); RUNNING → COLLECTING from `session.ended`, from the end
+of the timeslot, or on request. What was collected is graded if there is a grader, and then the lablet ends, with the
+verdict as its exit code; one that was lent by a pool is wiped instead and goes back as a warm one.
+"""
+
+from typing import Final
+
+import msgspec
+
+from vkprovider.api import labs
+from vkprovider.api.labs import NodeFact
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.ending import extract_due, finish, stop
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, Step, phase_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.session.delivery import Session
+
+_LOOK_AGAIN_S: Final = 5.0
+"""For an LDS that has room again; nothing tells when one has."""
+
+
+def state_of(claim: Claim) -> State:
+    """Tell the state of a lablet whose devices run."""
+    session = claim.session
+    return State.RUNNING if session is not None and session.started and not session.ended else State.READY
+
+
+def worked(facts: Facts, claim: Claim) -> bool:
+    """Tell whether somebody may have worked in the lab, so that it must not be destroyed without being asked.
+
+    A session that was asked for and has no id may have been made, and started, before a crash made us forget it.
+    """
+    if facts.delivery.wanted:
+        return claim.session is not None and (claim.session.started > 0 or not claim.session.id)
+    return claim.ready_at > 0
+
+
+def provision(facts: Facts, claim: Claim) -> Decision | None:
+    """Make the session of a lablet whose devices run; None if there is nothing to be done."""
+    delivery, session, username = facts.delivery, claim.session, facts.inputs.username
+    if not delivery.wanted or claim.lent_back:
+        return None
+    if session is None:
+        if not username:
+            return None  # warm
+        if delivery.refusal is not None:
+            reason, message = delivery.refusal.reason, delivery.refusal.message
+            report = Report(State.INSTANTIATING, phase_of(facts), (reason, message), facts.nodes)
+            return Decision(Step.NONE, report, after_s=_LOOK_AGAIN_S, events=(("Warning", reason, message),))
+        number = claim.sessions + 1
+        session = Session(
+            deployment=delivery.deployment,
+            key=claim.pod_uid if number == 1 else f"{claim.pod_uid}.{number}",
+            username=username,
+            slot_start=facts.inputs.slot_start,
+            slot_end=facts.inputs.slot_end,
+        )
+        changed = msgspec.structs.replace(claim, session=session, sessions=number)
+        return Decision(Step.SAVE, _provisioning(facts, claim, session), changed)
+    if session.ready:
+        return None
+    report = _provisioning(facts, claim, session)
+    return Decision(Step.PROVISION if facts.claim_saved else Step.NONE, report)
+
+
+def _provisioning(facts: Facts, claim: Claim, session: Session) -> Report:
+    text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
+    if claim.ready_at:  # a warm lablet serves on
+        return Report(State.READY, phase="Running", nodes=facts.nodes)
+    return Report(State.INSTANTIATING, phase_of(facts), ("ProvisioningSession", text), facts.nodes)
+
+
+def follow(facts: Facts, claim: Claim) -> Decision | None:
+    """Take over what the LDS has said of the session; None if there is no news."""
+    session, delivery = claim.session, facts.delivery
+    if session is None:
+        return None
+    started = session.started or delivery.started or delivery.ended  # the end came first: it had begun
+    ended = session.ended or delivery.ended
+    if (started, ended) == (session.started, session.ended):
+        return None
+    changed = msgspec.structs.replace(claim, session=msgspec.structs.replace(session, started=started, ended=ended))
+    events = []
+    if not session.started:
+        events.append(("Normal", "SessionStarted", f"{session.username} has logged in"))
+    if ended and not session.ended:
+        events.append(("Normal", "SessionEnded", f"the session of {session.username} has ended"))
+    return Decision(Step.SAVE, None, changed, events=tuple(events))
+
+
+def slot_end(facts: Facts, claim: Claim) -> int:
+    """Tell when the learner's time is over (Unix seconds), 0 if it is open."""
+    if facts.inputs.slot_end:
+        return facts.inputs.slot_end  # may have been prolonged since the session was made
+    return claim.session.slot_end if claim.session is not None else 0
+
+
+def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
+    """Tell why the learner's work is to be collected now: reason and message; None if it is not."""
+    session, inputs = claim.session, facts.inputs
+    if session is not None and session.ended:
+        return "SessionEnded", f"the session of {session.username} has ended"
+    end = slot_end(facts, claim)
+    if end and facts.now_unix >= end and (session is not None or inputs.username):
+        return "TimeslotEnded", f"the timeslot of {inputs.username or (session.username if session else '')} is over"
+    if inputs.desired is State.COLLECTING:
+        return "Collecting", "collecting on request"
+    return None
+
+
+def wrap_up(facts: Facts, claim: Claim) -> Decision | None:
+    """Collect, grade, and end or go back to the pool; None while the learner's time is not over."""
+    if not claim.closing:
+        why = closing_of(facts, claim)
+        if why is None:
+            return None
+        changed = msgspec.structs.replace(
+            claim, closing=why[0], stopped=0, resetting=False, lent_by=facts.inputs.lent_by
+        )
+        events = () if why[0] == "SessionEnded" else (("Normal", *why),)  # told when the news of it came
+        return Decision(Step.SAVE, _during(facts, State.COLLECTING), changed, events=events)
+    if not facts.claim_saved:
+        return Decision(Step.NONE)
+    if not claim.collected:
+        return Decision(Step.COLLECT, _during(facts, State.COLLECTING))
+    if facts.delivery.grader and claim.verdict is None:
+        return Decision(Step.GRADE, _during(facts, State.GRADING))
+    if claim.lent_by:
+        return _give_back(facts, claim)
+    return finish(facts, *_outcome(claim))
+
+
+def closing_state(facts: Facts, claim: Claim) -> State:
+    """Tell the state of a lablet whose learner's time is over."""
+    if not claim.collected:
+        return State.COLLECTING
+    if facts.delivery.grader and claim.verdict is None:
+        return State.GRADING
+    return State.INSTANTIATING if claim.lent_by else State.STOPPING
+
+
+def _during(facts: Facts, state: State) -> Report:
+    """Report that something is done with what the learner leaves; the containers run on if they ran."""
+    if phase_of(facts) == "Running":
+        return Report(state, phase="Running", nodes=facts.nodes)
+    return Report(State.STOPPING, phase_of(facts), ("CleaningUp", "what the learner leaves is collected"), facts.nodes)
+
+
+def _outcome(claim: Claim) -> tuple[str, str, str]:
+    """Tell phase, reason and message of the end."""
+    if claim.verdict is not None:
+        passed = claim.verdict.passed
+        return (
+            ("Succeeded", "Passed", claim.verdict.message) if passed else ("Failed", "NotPassed", claim.verdict.message)
+        )
+    if not claim.ready_at:
+        return "Failed", claim.closing, "the lablet was never ready"
+    return "Succeeded", "Completed", f"collected, nobody grades it ({claim.closing})"
+
+
+def _give_back(facts: Facts, claim: Claim) -> Decision:
+    """Make a lent lablet warm again: archive its session, clear its learner, wipe it."""
+    pod, session = facts.pod, claim.session
+    assert pod is not None  # noqa: S101 (only called for pods that are there)
+    report = back_to_pool(facts, claim)
+    if session is not None and not session.archived:
+        return Decision(Step.ARCHIVE, report)
+    if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
+        return Decision(Step.CLEAR_LEARNER, report)
+    said = claim.verdict.message if claim.verdict is not None else claim.closing
+    changed = msgspec.structs.replace(
+        claim,
+        session=None,
+        closing="",
+        collected=0,
+        verdict=None,
+        lent_by="",
+        lent_back=claim.lent_by,
+        resetting=bool(claim.lab_id),
+        started=0,
+        ready_at=0,
+        recoveries=0,
+        stopped=0,
+    )
+    note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
+    events = (("Normal", "BackToPool", note),)
+    return Decision(Step.SAVE, report, changed, retry_at=0.0, anew=True, events=events)
+
+
+def back_to_pool(facts: Facts, claim: Claim) -> Report:
+    """Report that a lent lablet is on its way back."""
+    text = f"the lab is wiped and started afresh for pool {claim.lent_by or claim.lent_back}"
+    return Report(State.INSTANTIATING, phase_of(facts), ("ReturningToPool", text), facts.nodes)
+
+
+def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | None:
+    """Stop the lab on request, keep it so for a while, start it again; None if nobody asked.
+
+    What runs in the lab is lost as when a machine is switched off; its disks are kept.
+    """
+    wanted = facts.inputs.desired is State.STOPPED
+    if not claim.stopped:
+        if not wanted or not claim.ready_at:
+            return None
+        changed = msgspec.structs.replace(claim, stopped=facts.now_unix, recoveries=0)
+        return Decision(Step.SAVE, _paused(facts), changed, events=(("Normal", "Stopping", "stopped on request"),))
+    if not wanted:
+        changed = msgspec.structs.replace(claim, stopped=0, started=facts.now_unix)
+        report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.nodes)
+        return Decision(Step.START, report, changed, retry_at=0.0, anew=True)
+    left = claim.stopped + limits.stopped_max_s - facts.now_unix
+    if left <= 0:
+        text = f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
+        return finish(facts, "Failed", "StoppedTooLong", text)
+    states = {node.state for node in facts.nodes}
+    if not (states & labs.ACTIVE or states - labs.KNOWN):
+        return Decision(Step.NONE, _paused(facts), after_s=left)
+    if extract_due(facts, claim, limits):
+        return Decision(Step.EXTRACT, _paused(facts))
+    return stop(facts, _paused(facts), now)
+
+
+def _paused(facts: Facts) -> Report:
+    text = f"stopped on request; go on with: kubectl lablet start {facts.pod.metadata.name if facts.pod else ''}"
+    return Report(State.STOPPED, phase_of(facts), ("LabStopped", text), facts.nodes)
+
+
+def ready_report(claim: Claim, nodes: tuple[NodeFact, ...]) -> Report:
+    """Report a lablet whose devices run."""
+    return Report(state_of(claim), phase="Running", nodes=nodes)

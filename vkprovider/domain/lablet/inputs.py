@@ -1,0 +1,109 @@
+"""What people ask of a lablet by annotations on its Pod: who uses it, how long, and what it should do.
+
+These are wishes of whoever may edit the Pod. They decide about that one lablet and about nothing else.
+"""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.lablet.lifecycle import State
+
+_DESIRABLE: Final = (State.READY, State.RUNNING, State.STOPPED, State.COLLECTING, State.TERMINATED)
+_USERNAME_CHARS_MAX: Final = 256
+
+
+class Inputs(msgspec.Struct, frozen=True, gc=False):
+    """What is asked.
+
+    Attributes:
+        username: The learner; "" for a warm lablet.
+        slot_start, slot_end: The learner's timeslot (Unix seconds), 0 where it is open.
+        desired: The state that is asked for; None for whatever comes next.
+        reset: A word; a new one asks for the lab to be wiped and started afresh.
+        pool: The pool that the Pod is in, by its label.
+        lent_by: The pool that it was taken from for a learner.
+        faults: What is asked in a way that cannot be read; it counts as not asked.
+    """
+
+    username: str = ""
+    slot_start: int = 0
+    slot_end: int = 0
+    desired: State | None = None
+    reset: str = ""
+    pool: str = ""
+    lent_by: str = ""
+    faults: tuple[str, ...] = ()
+
+
+NOTHING: Final = Inputs()
+_READ: Final = frozenset(
+    {
+        names.ANNOTATION_USERNAME,
+        names.ANNOTATION_TIMESLOT_START,
+        names.ANNOTATION_TIMESLOT_END,
+        names.ANNOTATION_DESIRED_STATE,
+        names.ANNOTATION_RESET,
+        names.ANNOTATION_LENT_BY,
+    }
+)
+
+
+def inputs_of(meta: Metadata) -> Inputs:
+    """Read what is asked of a lablet; what cannot be read is named and left out."""
+    notes = meta.annotations
+    pool = meta.labels.get(names.LABEL_POOL, "")
+    if _READ.isdisjoint(notes):
+        return Inputs(pool=pool) if pool else NOTHING
+    faults: list[str] = []
+    start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
+    end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
+    if start and end and end <= start:
+        faults.append(f"{names.ANNOTATION_TIMESLOT_END} is not after {names.ANNOTATION_TIMESLOT_START}")
+        start = end = 0
+    return Inputs(
+        username=_username(notes, faults),
+        slot_start=start,
+        slot_end=end,
+        desired=_desired(notes, faults),
+        reset=notes.get(names.ANNOTATION_RESET, ""),
+        pool=pool,
+        lent_by=notes.get(names.ANNOTATION_LENT_BY, ""),
+        faults=tuple(faults),
+    )
+
+
+def _username(notes: dict[str, str], faults: list[str]) -> str:
+    username = notes.get(names.ANNOTATION_USERNAME, "").strip()
+    if len(username) > _USERNAME_CHARS_MAX or not username.isprintable():
+        faults.append(f"{names.ANNOTATION_USERNAME} is no name of at most {_USERNAME_CHARS_MAX} printable characters")
+        return ""
+    return username
+
+
+def _time(notes: dict[str, str], name: str, faults: list[str]) -> int:
+    text = notes.get(name, "")
+    if not text:
+        return 0
+    try:
+        when = datetime.fromisoformat(text)
+        seconds = int(when.timestamp()) if when.tzinfo is not None else 0
+    except (ValueError, OverflowError):
+        seconds = 0
+    if seconds <= 0:
+        faults.append(f"{name} {text[:40]!r} is no time with a zone; example: 2026-01-31T12:00:00Z")
+    return max(0, seconds)
+
+
+def _desired(notes: dict[str, str], faults: list[str]) -> State | None:
+    text = notes.get(names.ANNOTATION_DESIRED_STATE, "")
+    if not text:
+        return None
+    for state in _DESIRABLE:
+        if text.upper() == state:
+            return state
+    faults.append(f"{names.ANNOTATION_DESIRED_STATE} {text[:40]!r} is none of {', '.join(_DESIRABLE)}")
+    return None

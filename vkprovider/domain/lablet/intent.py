@@ -1,0 +1,191 @@
+"""What a Pod asks for: a version of a definition, and which container stands for which device.
+
+A Pod that asks for nothing we can run is refused with a waiting reason and stays Pending; phase Failed would make its
+ReplicaSet replace it for ever.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vkprovider.api.errors import InputError
+from vkprovider.api.names import LAB_CONTAINER
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.session.delivery import NO_TERMS, Terms
+from vkprovider.domain.topology.resources import Resources
+
+_WORDS_MAX: Final = 20
+"""Names in a message; a topology may have hundreds of devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A LabletDefinition as far as pods need it.
+
+    Attributes:
+        kept: The versions that a new pod may run, newest first.
+        fault: Why it is not ready, if it is not.
+        terms: How its lablets are delivered.
+    """
+
+    name: str
+    uid: str
+    environment: str
+    kept: tuple[Content, ...] = ()
+    fault: InputError | None = None
+    terms: Terms = NO_TERMS
+
+
+def tag_of(image: str) -> tuple[str, str]:
+    """Split an image into definition and version; no version and `latest` are both ``""``.
+
+    >>> tag_of("netlab:1.2.0")
+    ('netlab', '1.2.0')
+    """
+    name, _, tag = image.partition(":")
+    return name, "" if tag == "latest" else tag
+
+
+def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str) -> Content:
+    """Find the content that a new Pod runs.
+
+    Args:
+        pod: A Pod bound to one of our Nodes.
+        definitions: All LabletDefinitions by name.
+        environment: The worker's.
+
+    Raises:
+        InputError: `NotALablet`, `DefinitionNotReady`, `DefinitionMismatch`, `EnvironmentMismatch`, `UnknownVersion`,
+            `ChargedTooLittle` or `UnknownDevice`.
+    """
+    definition = definitions.get(pod.spec.runtime_class_name)
+    if definition is None:
+        name = pod.spec.runtime_class_name
+        what = f"runtimeClassName {name!r} names no LabletDefinition" if name else "the pod has no runtimeClassName"
+        raise InputError(
+            "NotALablet",
+            f"this node runs lablets only, and {what}; set it to a LabletDefinition (kubectl get ldef), or remove the "
+            "tolerations that let the pod come here",
+        )
+    if pod.spec.init_containers:
+        raise InputError("NotALablet", "a lablet has no init containers; remove them, or the injector that adds them")
+    version = _version(pod, definition)
+    if definition.environment != environment:
+        raise InputError(
+            "EnvironmentMismatch",
+            f"definition {definition.name} runs in environment {definition.environment}, this worker is in "
+            f"{environment}; do not set spec.nodeName yourself",
+        )
+    content = _choose(pod, definition, version)
+    check_containers(pod, content)
+    return content
+
+
+def _version(pod: Pod, definition: Definition) -> str:
+    versions = set()
+    for container in pod.spec.containers:
+        name, version = tag_of(container.image)
+        if name != definition.name:
+            raise InputError(
+                "DefinitionMismatch",
+                f"container {container.name!r} has image {container.image!r}, but runtimeClassName is "
+                f"{definition.name!r}; the images must be {definition.name}[:VERSION]",
+            )
+        versions.add(version)
+    if len(versions) > 1:
+        raise InputError(
+            "DefinitionMismatch",
+            f"the containers name versions {', '.join(sorted(v or 'latest' for v in versions))}; a lablet has one",
+        )
+    return versions.pop() if versions else ""
+
+
+def _choose(pod: Pod, definition: Definition, version: str) -> Content:
+    if not definition.kept:
+        fault = definition.fault
+        why = f"{fault.reason}: {fault.message}" if fault else "its content is not read yet"
+        raise InputError("DefinitionNotReady", f"LabletDefinition {definition.name} is not ready: {why}")
+    charged = Resources.from_quantities(pod.spec.overhead)
+    if not version:
+        for content in definition.kept:
+            if charged.covers(content.need):
+                return content
+        raise _too_little(pod, charged, definition.kept[0])
+    for content in definition.kept:
+        if content.version == version:
+            if charged.covers(content.need):
+                return content
+            raise _too_little(pod, charged, content)
+    raise InputError(
+        "UnknownVersion",
+        f"definition {definition.name} has no version {version!r}; it keeps "
+        f"{', '.join(content.version for content in definition.kept)}",
+    )
+
+
+def _too_little(pod: Pod, charged: Resources, content: Content) -> InputError:
+    return InputError(
+        "ChargedTooLittle",
+        f"pod {pod.metadata.name} was admitted before version {content.version} needed more "
+        f"({'; '.join(charged.shortage(content.need))}); delete it, its successor is charged what it needs",
+    )
+
+
+def changed_image(pod: Pod, claim: Claim) -> str:
+    """Name the container whose image was changed after the Pod was bound: it is not what runs; "" if there is none."""
+    for container in pod.spec.containers:
+        name, version = tag_of(container.image)
+        if name != claim.definition or version not in {"", claim.version}:
+            return (
+                f"container {container.name!r} was given image {container.image!r}, but a lablet keeps what it began "
+                f"with, {claim.definition}:{claim.version}; make a new pod, or change the pod's template"
+            )
+    return ""
+
+
+def devices_of(pod: Pod, content: Content) -> dict[str, str]:
+    """Map container names to device labels, for the containers that stand for a device."""
+    labels = {device.container: device.label for device in content.topology.devices}
+    return {c.name: labels[c.name] for c in pod.spec.containers if c.name in labels}
+
+
+def check_containers(pod: Pod, content: Content) -> None:
+    """Make sure that every container is the lab or one of its devices.
+
+    Raises:
+        InputError: `UnknownDevice`.
+    """
+    known = {device.container for device in content.topology.devices}
+    for container in pod.spec.containers:
+        if container.name != LAB_CONTAINER and container.name not in known:
+            raise InputError(
+                "UnknownDevice",
+                f"container {container.name!r} names no device of {content.definition} {content.version}; "
+                f"call it {LAB_CONTAINER!r} for the whole lab, or one of {_some(sorted(known))}",
+            )
+
+
+def _some(words: list[str]) -> str:
+    more = len(words) - _WORDS_MAX
+    return ", ".join(words) if more <= 0 else f"{', '.join(words[:_WORDS_MAX])} and {more} more"
+
+
+def shortage(need: Resources, taken: Resources, capacity: Resources, *, lablets: int, pods: int) -> InputError | None:
+    """Check what the scheduler checks, for pods that were bound past it.
+
+    Args:
+        need: What the pod is charged.
+        taken: What the lablets with a claim on the worker are charged in all.
+        capacity: What the worker holds.
+        lablets: How many lablets have a claim on it.
+        pods: How many it holds.
+    """
+    missing = capacity.shortage(taken.plus(need))
+    if missing:
+        resource = missing[0].split()[0]
+        return InputError(f"OutOf{resource}", f"the worker cannot hold one more lablet: {'; '.join(missing)}")
+    if lablets >= pods:
+        return InputError("OutOfpods", f"the worker holds {lablets} lablets, at most {pods}")
+    return None

@@ -1,0 +1,299 @@
+"""A report as a Pod's status: the patch that makes it so, or None if the status says it already.
+
+Patches are strategic merges with the Pod's UID as precondition: conditions of others are kept, `containerStatuses` is
+replaced whole. `podIPs` and `hostIPs` merge by `ip`, so they are sent only when they change, and then as a replacement.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api import labs, names
+from vkprovider.api.objects import Condition, Container, ContainerStatus, Pod
+from vkprovider.api.times import iso
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.facts import Report
+
+PROGRESS: Final = frozenset(
+    {
+        "AllocatingPorts",
+        "CleaningUp",
+        "ImportingLab",
+        "LabQueued",
+        "ProvisioningSession",
+        "Resetting",
+        "ReturningToPool",
+        "StartingNodes",
+        "WaitingForRelease",
+    }
+)
+"""Waiting reasons of a lablet that is on its way; they may be written late or not at all."""
+_ASKED_FOR: Final = frozenset({"CleaningUp", "LabStopped", "Resetting", "ReturningToPool"})
+"""While a lablet waits for one of these, its devices are off because they should be."""
+_PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
+
+NO_DEVICES: Final[Mapping[str, str]] = MappingProxyType({})
+
+ContainerKey = tuple[str, bool, int, str, str, str]
+"""Name, ready, restart count, state, reason, message."""
+ConditionKey = tuple[str, str, str, str]
+"""Type, status, reason, message."""
+
+
+class Extras(msgspec.Struct, frozen=True, gc=False):
+    """What a status says besides the report.
+
+    Attributes:
+        port_mappings: JSON; "" if the lablet has no ports.
+        ports_open: Status, reason and message of that condition; None while it is not known.
+    """
+
+    port_mappings: str = ""
+    ports_open: tuple[str, str, str] | None = None
+
+
+NO_EXTRAS: Final = Extras()
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """What a status says, without the times: two of them can be compared.
+
+    Attributes:
+        containers: None leaves them as they are.
+        annotations: Reports; pairs of key and value.
+        generation: Of the Pod's spec that was acted on.
+    """
+
+    phase: str
+    reason: str
+    conditions: tuple[ConditionKey, ...]
+    containers: tuple[ContainerKey, ...] | None
+    ip: str
+    annotations: tuple[tuple[str, str], ...]
+    generation: int = 0
+
+    @property
+    def headline(self) -> tuple[str, str, str]:
+        """Phase, Ready and the first waiting reason: what `kubectl get pods` shows."""
+        ready = next((status for type_, status, _, _ in self.conditions if type_ == "Ready"), "")
+        waiting = next((c[4] for c in self.containers or () if c[3] == "waiting"), "")
+        return self.phase, ready, waiting
+
+    @property
+    def is_progress(self) -> bool:
+        """Whether it says no more than that the lablet is on its way."""
+        return self.headline[2] in PROGRESS
+
+
+def render(
+    pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, str], ip: str, extras: Extras = NO_EXTRAS
+) -> Status:
+    """Say a report in the words of a Pod's status.
+
+    Args:
+        pod: The Pod as the API server has it.
+        report: What to say.
+        claim: The lablet's row, if it has one.
+        devices: Container name → device label, for the containers that stand for a device.
+        ip: The worker's address, or "" while it is unknown.
+        extras: What to say besides.
+    """
+    phase = report.phase if _PHASES[report.phase] >= _PHASES.get(pod.status.phase, 0) else pod.status.phase
+    terminal_reason = report.terminal[0] if report.terminal and report.phase == "Failed" else ""
+    containers = None if report.silent else tuple(_container(c, report, claim, devices) for c in pod.spec.containers)
+    annotations = [(names.ANNOTATION_STATE, str(report.state))]
+    if claim is not None:
+        annotations.append(_content_of(claim.version, claim.digest))
+        if claim.lab_id:
+            annotations.append((names.ANNOTATION_LAB_ID, claim.lab_id))
+        if extras.port_mappings:
+            annotations.append((names.ANNOTATION_PORT_MAPPINGS, extras.port_mappings))
+        if claim.sessions:
+            session = claim.session
+            annotations.append((names.ANNOTATION_SESSION_ID, session.id if session else ""))
+            annotations.append((names.ANNOTATION_SESSION_BASE_URL, session.base_url if session else ""))
+            annotations.append((names.ANNOTATION_SESSION_LOGIN_URL, session.login_url if session else ""))
+    conditions = _conditions(report, claim, extras)
+    return Status(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
+
+
+@lru_cache(maxsize=256)
+def _content_of(version: str, digest: str) -> tuple[str, str]:
+    return names.ANNOTATION_CONTENT, f"{version}@sha256:{digest}"
+
+
+def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[ConditionKey, ...]:
+    if report.silent:
+        why = ("WorkerUnreachable", report.silent)
+        return (("ContainersReady", "False", *why), ("Ready", "False", *why))
+    if report.terminal is not None:
+        reason = "PodCompleted" if report.phase == "Succeeded" else "PodFailed"
+    else:
+        reason = report.waiting[0] if report.waiting else ""
+    imported = "True" if claim is not None and claim.lab_id else "False"
+    booted = bool(report.nodes) and all(node.state == labs.BOOTED for node in report.nodes)
+    converged = "True" if report.ready or (booted and report.terminal is None) else "False"
+    sessions = _session_conditions(claim) if claim is not None and claim.sessions else ()
+    return _usual_conditions(
+        "True" if report.ready else "False", reason, imported, converged, extras.ports_open, sessions
+    )
+
+
+@lru_cache(maxsize=256)
+def _usual_conditions(
+    ready: str,
+    reason: str,
+    imported: str,
+    converged: str,
+    ports_open: tuple[str, str, str] | None,
+    sessions: tuple[ConditionKey, ...],
+) -> tuple[ConditionKey, ...]:
+    """Write the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
+    return (
+        ("Initialized", "True", "", ""),
+        ("ContainersReady", ready, reason, ""),
+        ("Ready", ready, reason, ""),
+        (names.CONDITION_LAB_IMPORTED, imported, "", ""),
+        (names.CONDITION_LAB_CONVERGED, converged, "", ""),
+        *(((names.CONDITION_PORTS_OPEN, *ports_open),) if ports_open is not None else ()),
+        *sessions,
+    )
+
+
+def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
+    session = claim.session
+    ready = session is not None and session.ready > 0 and not session.archived
+    started = session is not None and session.started > 0
+    ended = ("SessionEnded", "") if session is not None and session.ended else ("", "")
+    return (
+        (names.CONDITION_SESSION_READY, "True" if ready else "False", *ended),
+        (names.CONDITION_SESSION_STARTED, "True" if started else "False", "", ""),
+    )
+
+
+def _container(container: Container, report: Report, claim: Claim | None, devices: Mapping[str, str]) -> ContainerKey:
+    label = devices.get(container.name)
+    restarts = claim.restarts_of(label) if claim is not None else 0
+    if report.terminal is not None:
+        return (container.name, False, restarts, "terminated", *report.terminal)
+    state = next((node.state for node in report.nodes if node.label == label), "") if label else ""
+    if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
+        return _running(container.name, restarts)
+    off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
+    if off and report.waiting[0] not in _ASKED_FOR:
+        return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
+    return (container.name, False, restarts, "waiting", *report.waiting)
+
+
+@lru_cache(maxsize=256)
+def _running(name: str, restarts: int) -> ContainerKey:
+    return (name, True, restarts, "running", "", "")
+
+
+def found(pod: Pod, wanted: Status) -> Status:
+    """Read from a Pod what its status says of everything that `wanted` says something of."""
+    by_type = {c.type: c for c in pod.status.conditions}
+    conditions = tuple(
+        (c.type, c.status, c.reason, c.message) if (c := by_type.get(key[0])) else (key[0], "", "", "")
+        for key in wanted.conditions
+    )
+    containers = (
+        None if wanted.containers is None else tuple(_found_container(c) for c in pod.status.container_statuses)
+    )
+    annotations = tuple((key, pod.metadata.annotations.get(key, "")) for key, _ in wanted.annotations)
+    reason = pod.status.reason if wanted.reason else ""
+    ip = pod.status.pod_ip if wanted.ip else ""
+    return Status(pod.status.phase, reason, conditions, containers, ip, annotations, pod.status.observed_generation)
+
+
+def _found_container(status: ContainerStatus) -> ContainerKey:
+    for kind, detail in status.state.items():
+        return (
+            status.name,
+            status.ready,
+            status.restart_count,
+            kind,
+            detail.get("reason", ""),
+            detail.get("message", ""),
+        )
+    return (status.name, status.ready, status.restart_count, "", "", "")
+
+
+def patch(
+    pod: Pod, wanted: Status, claim: Claim | None, now_unix: int, devices: Mapping[str, str] = NO_DEVICES
+) -> dict[str, Any]:
+    """Make the strategic merge patch of `pods/status` that says `wanted`; for the arguments see `render`."""
+    now = iso(now_unix)
+    status: dict[str, Any] = {
+        "phase": wanted.phase,
+        "conditions": _condition_patch(pod.status.conditions, wanted.conditions, now),
+        "observedGeneration": wanted.generation,
+    }
+    if wanted.reason:
+        status["reason"] = wanted.reason
+    if pod.status.start_time is None:
+        status["startTime"] = now
+    if wanted.ip and pod.status.pod_ip != wanted.ip:
+        replacement = [{"$patch": "replace"}, {"ip": wanted.ip}] if pod.status.pod_ip else [{"ip": wanted.ip}]
+        status |= {"podIP": wanted.ip, "podIPs": replacement, "hostIP": wanted.ip, "hostIPs": replacement}
+    if wanted.containers is not None:
+        images = {container.name: container.image for container in pod.spec.containers}
+        status["containerStatuses"] = [
+            _container_patch(key, images, claim, devices.get(key[0]), now) for key in wanted.containers
+        ]
+    annotations = {key: value or None for key, value in wanted.annotations}
+    return {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}, "status": status}
+
+
+def _condition_patch(old: list[Condition], wanted: tuple[ConditionKey, ...], now: str) -> list[dict[str, Any]]:
+    by_type = {c.type: c for c in old}
+    result = []
+    for type_, status, reason, message in wanted:
+        before = by_type.get(type_)
+        if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
+            continue
+        entry = {"type": type_, "status": status, "reason": reason or None, "message": message or None}
+        if before is None or before.status != status:
+            entry["lastTransitionTime"] = now
+        result.append(entry)
+    return result
+
+
+def _container_patch(
+    key: ContainerKey, images: Mapping[str, str], claim: Claim | None, label: str | None, now: str
+) -> dict[str, Any]:
+    name, ready, restarts, kind, reason, message = key
+    if kind == "running":
+        state: dict[str, Any] = {"startedAt": iso(claim.ready_at) if claim is not None and claim.ready_at else now}
+    elif kind == "terminated":
+        failed = claim is None or claim.outcome != "Succeeded"
+        state = {"exitCode": int(failed and reason != "Completed"), "reason": reason, "message": message}
+        began = (claim.ready_at or claim.started) if claim is not None else 0
+        state |= {"startedAt": iso(began) if began else now, "finishedAt": now}
+    else:
+        state = {"reason": reason, "message": message}
+    entry = {
+        "name": name,
+        "image": f"{claim.definition}:{claim.version}" if claim is not None else images[name],
+        "imageID": f"{claim.definition}@sha256:{claim.digest}" if claim is not None else "",
+        "ready": ready,
+        "started": kind == "running",
+        "restartCount": restarts,
+        "state": {kind: state},
+    }
+    if claim is not None and claim.lab_id:
+        entry["containerID"] = f"cml://{claim.lab_id}"
+    if claim is not None and claim.ended_with(label):
+        entry["lastState"] = {
+            "terminated": {
+                "exitCode": 1,
+                "reason": claim.last_reason,
+                "message": claim.last_message,
+                "startedAt": iso(claim.last_started),
+                "finishedAt": iso(claim.last_at),
+            }
+        }
+    return entry

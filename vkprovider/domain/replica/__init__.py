@@ -1,0 +1,1 @@
+"""Replicas: `lease` judges Leases by observed change, `plan` assigns nodes to replicas."""

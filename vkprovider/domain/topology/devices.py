@@ -1,0 +1,68 @@
+"""What a learner's session is told of the devices: each that is visible, by its primary access or by every one."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from vkprovider.domain.topology import visibility
+from vkprovider.domain.topology.topology import Topology
+
+AccessProtocol = Literal["ssh", "telnet", "vnc", "http", "https"]
+
+
+class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the LDS reaches one device; the password never shows in a repr.
+
+    Attributes:
+        name: The device's label.
+        host: The worker's address.
+        port: The external port.
+        uri: `vnc://10.0.1.50:10012`.
+    """
+
+    name: str
+    protocol: AccessProtocol
+    host: str
+    port: int
+    uri: str
+    username: str | None = None
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"DeviceAccessInfo(name={self.name!r}, uri={self.uri!r}, username={self.username!r}, password=…)"
+
+
+def devices_for(
+    topology: Topology, ports: Mapping[str, int], host: str, secret: Mapping[str, str], *, every_access: bool = False
+) -> list[DeviceAccessInfo]:
+    """List what a learner reaches, in the order of the topology.
+
+    Args:
+        topology: Of the lablet.
+        ports: Port name → the worker's port that was allocated for it.
+        host: The worker's address.
+        secret: Credentials: `username` and `password` for all devices, `CONTAINER.username` and `CONTAINER.password`
+            for one, named by its container.
+        every_access: List every way to a device, the primary one first; else each device once.
+    """
+    found = []
+    for device in topology.devices:
+        if not device.visible:
+            continue
+        ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
+        for way in ways if every_access else ways[:1]:
+            if (port := ports.get(way.slot)) is None:
+                continue
+            found.append(
+                DeviceAccessInfo(
+                    name=device.label,
+                    protocol=msgspec.convert(way.protocol, AccessProtocol),
+                    host=host,
+                    port=port,
+                    uri=f"{way.protocol}://{f'[{host}]' if ':' in host else host}:{port}",
+                    username=secret.get(f"{device.container}.username", secret.get("username")),
+                    password=secret.get(f"{device.container}.password", secret.get("password")),
+                )
+            )
+    return found

@@ -1,0 +1,76 @@
+"""A lablet's ports between the template and the worker: what is asked for, what is told about what was given."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from vkprovider.domain.claims.ports import PortRange, Wanted
+from vkprovider.domain.topology.template import PortTemplate
+
+_LOGGED_INTO: Final = frozenset({"serial", "vnc"})
+"""What CML's port service opens by itself, without the device: PATty listens as soon as the device runs."""
+
+
+class PortInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One port of a lablet, as its Pod's annotation tells it.
+
+    Attributes:
+        protocol: What is reached by it: serial, vnc, pat, http, https, ssh, telnet or tcp.
+        original_port: The placeholder in the topology.
+        allocated_port: The worker's port.
+        internal_port: The device's own, of a `pat:` tag.
+    """
+
+    device_label: str
+    protocol: str
+    original_port: int
+    allocated_port: int
+    internal_port: int | None = None
+
+
+@lru_cache(maxsize=256)
+def wanted_of(template: PortTemplate) -> tuple[Wanted, ...]:
+    """List the ports that a lablet of a topology needs."""
+    return tuple(Wanted(slot.name, slot.protocol.upper()) for slot in template.slots)
+
+
+def mappings_of(template: PortTemplate, ports: Mapping[str, int]) -> dict[str, PortInfo]:
+    """Tell the port of each slot that has one, by the slot's name, `{label}_{access}`."""
+    return {
+        slot.name: PortInfo(
+            device_label=slot.device,
+            protocol=slot.kind,
+            original_port=slot.tag.outside,
+            allocated_port=ports[slot.name],
+            internal_port=slot.tag.inside,
+        )
+        for slot in template.slots
+        if slot.name in ports
+    }
+
+
+@lru_cache(maxsize=4096)
+def _rendered(template: PortTemplate, ports: tuple[tuple[str, int], ...]) -> str:
+    return msgspec.json.encode(mappings_of(template, dict(ports))).decode()
+
+
+def rendered(template: PortTemplate, ports: Mapping[str, int]) -> str:
+    """Write the mappings as JSON; "" if there are none."""
+    return _rendered(template, tuple(ports.items())) if ports else ""
+
+
+def consoles_of(template: PortTemplate, ports: Mapping[str, int]) -> list[int]:
+    """List the ports behind which something listens as soon as the devices run."""
+    return [ports[slot.name] for slot in template.slots if slot.kind in _LOGGED_INTO and slot.name in ports]
+
+
+def shut(ports: Iterable[int], range_: PortRange) -> str:
+    """Say what to do if none of a lablet's ports opens."""
+    numbers = sorted(ports)
+    which = f"port {numbers[0]} does not open" if len(numbers) == 1 else f"none of {len(numbers)} console ports opens"
+    return (
+        f"{which} on the worker: PATty is off or its range is not {range_.start}-{range_.end}: set OPTS in "
+        "/etc/default/patty.env on the worker, or spec.portRange of the CMLWorker"
+    )

@@ -1,0 +1,160 @@
+"""What a topology needs of a worker: CPU, memory, licensed devices, external ports.
+
+The scheduler is told through the RuntimeClass's overhead, so these figures are the contract between the stock
+scheduler and CML.
+"""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Self
+
+import msgspec
+
+from vkprovider.api import names, quantities
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import ResourcesSpec
+from vkprovider.domain.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDefinition:
+    """What one device of a node definition takes while it runs.
+
+    Attributes:
+        licensed: Whether it counts against CML's node licence.
+    """
+
+    cpus: int
+    ram_mib: int
+    licensed: bool = True
+
+
+SHIPPED: Final[Mapping[str, NodeDefinition]] = {
+    "alpine": NodeDefinition(1, 512),
+    "alpine-trex": NodeDefinition(1, 512),
+    "alpine-wanem": NodeDefinition(1, 512),
+    "asav": NodeDefinition(1, 2048),
+    "cat8000v": NodeDefinition(1, 4096),
+    "cat9000v-q200": NodeDefinition(4, 18432),
+    "cat9000v-uadp": NodeDefinition(4, 18432),
+    "cat9000v": NodeDefinition(4, 18432),
+    "csr1000v": NodeDefinition(1, 3072),
+    "desktop": NodeDefinition(1, 512),
+    "external_connector": NodeDefinition(0, 0, licensed=False),
+    "iol-xe": NodeDefinition(1, 1024),
+    "ioll2-xe": NodeDefinition(1, 1024),
+    "iosv": NodeDefinition(1, 512),
+    "iosvl2": NodeDefinition(1, 768),
+    "iosxrv9000": NodeDefinition(4, 20480),
+    "nxosv9000": NodeDefinition(2, 12288),
+    "server": NodeDefinition(1, 128),
+    "ubuntu": NodeDefinition(1, 2048),
+    "unmanaged_switch": NodeDefinition(0, 0, licensed=False),
+}
+"""CML's own node definitions with the values that they inherit; a setting adds site-made ones."""
+
+
+class Resources(msgspec.Struct, frozen=True, gc=False):
+    """An amount of each resource that the scheduler knows."""
+
+    cpu_m: int = 0
+    memory_bytes: int = 0
+    lab_nodes: int = 0
+    ports: int = 0
+
+    def covers(self, need: Self) -> bool:
+        """Tell whether `need` fits into this amount."""
+        return all(map(operator.ge, self._amounts(), need._amounts()))
+
+    def shortage(self, need: Self) -> list[str]:
+        """Name each resource of which `need` wants more: `cpu 4 > 2`."""
+        if self.covers(need):
+            return []
+        mine, wanted = self.quantities(), need.quantities()
+        pairs = zip(self._amounts(), need._amounts(), strict=True)
+        return [
+            f"{name} {wanted[name]} > {mine[name]}"
+            for name, (have, want) in zip(mine, pairs, strict=True)
+            if want > have
+        ]
+
+    def union(self, other: Self) -> Self:
+        """Take the larger amount of each resource."""
+        return type(self)(*map(max, self._amounts(), other._amounts()))
+
+    def plus(self, other: Self) -> Self:
+        """Add two amounts."""
+        return type(self)(*(a + b for a, b in zip(self._amounts(), other._amounts(), strict=True)))
+
+    def minus(self, other: Self) -> Self:
+        """Take an amount off; of nothing is there less than none."""
+        return type(self)(*(max(0, a - b) for a, b in zip(self._amounts(), other._amounts(), strict=True)))
+
+    def times(self, count: int) -> Self:
+        """Take an amount several times."""
+        return type(self)(*(amount * count for amount in self._amounts()))
+
+    def _amounts(self) -> tuple[int, int, int, int]:
+        return (self.cpu_m, self.memory_bytes, self.lab_nodes, self.ports)
+
+    def quantities(self) -> dict[str, str]:
+        """Write it as Kubernetes does: `{"cpu": "2", "memory": "1Gi", "vkprovider.io/lab-nodes": "2", …}`."""
+        return {
+            "cpu": quantities.format_millicores(self.cpu_m),
+            "memory": quantities.format_bytes(self.memory_bytes),
+            names.RESOURCE_LAB_NODES: quantities.format_count(self.lab_nodes),
+            names.RESOURCE_PORTS: quantities.format_count(self.ports),
+        }
+
+    @classmethod
+    def from_quantities(cls, amounts: Mapping[str, str]) -> Self:
+        """Read what `quantities` writes; what is missing is 0.
+
+        Raises:
+            ValueError: One of them is no quantity.
+        """
+        return cls._parsed(tuple(amounts.items()))
+
+    @classmethod
+    @lru_cache(maxsize=256)  # every pod of a definition is charged the same
+    def _parsed(cls, items: tuple[tuple[str, str], ...]) -> Self:
+        amounts = dict(items)
+        return cls(
+            quantities.parse_millicores(amounts.get("cpu", "0")),
+            quantities.parse_bytes(amounts.get("memory", "0")),
+            int(quantities.parse(amounts.get(names.RESOURCE_LAB_NODES, "0"))),
+            int(quantities.parse(amounts.get(names.RESOURCE_PORTS, "0"))),
+        )
+
+
+def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, NodeDefinition] = SHIPPED) -> Resources:
+    """Compute what one lablet of a topology takes.
+
+    Raises:
+        InputError: `ResourcesUnknown`: a device says neither CPU nor memory, and its node definition is unknown.
+    """
+    cpus = ram_mib = lab_nodes = 0
+    for device in topology.devices:
+        known = table.get(device.definition)
+        no_cpus = known is None and device.cpus is None and overrides.cpu is None
+        no_ram = known is None and device.ram_mib is None and overrides.memory is None
+        if no_cpus or no_ram:
+            raise InputError(
+                "ResourcesUnknown",
+                f"device {device.label!r}: node definition {device.definition!r} is unknown and the topology gives "
+                "no cpus and ram for it; give them there, set spec.resources, or extend "
+                "VKPROVIDER_NODE_DEFINITIONS",
+            )
+        cpus += device.cpus if device.cpus is not None else (known.cpus if known else 0)
+        ram_mib += device.ram_mib if device.ram_mib is not None else (known.ram_mib if known else 0)
+        lab_nodes += known.licensed if known else 1
+    return Resources(
+        cpu_m=quantities.parse_millicores(overrides.cpu) if overrides.cpu is not None else cpus * 1000,
+        memory_bytes=quantities.parse_bytes(overrides.memory)
+        if overrides.memory is not None
+        else ram_mib * quantities.MIB,
+        lab_nodes=overrides.lab_nodes if overrides.lab_nodes is not None else lab_nodes,
+        ports=overrides.ports if overrides.ports is not None else len(topology.template.slots),
+    )

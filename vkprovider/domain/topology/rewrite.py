@@ -1,0 +1,113 @@
+"""The text of a topology with a gap wherever an outside port stands, so that a lablet's own costs one join.
+
+Ports stand in the tags of nodes, and again in `smart_annotations`: CML makes one for every distinct tag, with the tag
+as its name. Where several devices share the text of a tag, the annotation follows the first of them; CML makes new ones
+for the others.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vkprovider.domain.topology import yamltext
+from vkprovider.domain.topology.tags import span_of
+from vkprovider.domain.topology.template import PortTemplate
+
+_ANNOTATION_FIELDS: Final = ("tag", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A text with gaps.
+
+    Attributes:
+        parts: Text and what an author wrote into a gap, in turns; text comes first and last.
+        slots: Name of the slot whose port belongs into each gap.
+    """
+
+    parts: tuple[str, ...]
+    slots: tuple[str, ...]
+
+    def filled(self, ports: Mapping[str, int] | None) -> str:
+        """Write the text with these ports, or with those of its author.
+
+        Raises:
+            KeyError: A slot has no port.
+        """
+        if ports is None:
+            return "".join(self.parts)
+        parts = list(self.parts)
+        parts[1::2] = [str(ports[slot]) for slot in self.slots]
+        return "".join(parts)
+
+
+def form_of(document: Mapping[str, Any], template: PortTemplate, *, source: str, shared: bool) -> Form:
+    """Write a topology once, with a gap for every port.
+
+    Args:
+        document: The topology, or all of it that a lablet shares with others.
+        template: Its ports.
+        source: The text that the document was read from.
+        shared: Whether parts of it may stand in many places.
+
+    Raises:
+        ValueError: YAML cannot carry it.
+    """
+    if not template.slots:
+        return Form((yamltext.write(document, shared=shared),), ())
+    gaps = _Gaps(template, source)
+    marked = dict(document)
+    marked["nodes"] = [gaps.node(node) for node in document["nodes"]]
+    if isinstance(annotations := document.get("smart_annotations"), list):
+        marked["smart_annotations"] = [gaps.annotation(item) for item in annotations]
+    return gaps.form(yamltext.write(marked, shared=shared))
+
+
+class _Gaps:
+    """Marks the ports in the tags of a document with words that nothing else in it contains."""
+
+    def __init__(self, template: PortTemplate, source: str) -> None:
+        self._by_device: dict[str, dict[str, int]] = {}
+        self._by_tag: dict[str, int] = {}
+        # Nobody can write a text that contains its own digest, not even on purpose.
+        self._word = hashlib.sha256(source.encode()).hexdigest()[:32]
+        self._marked: list[str] = []
+        self._found: list[tuple[str, str]] = []
+        for i, slot in enumerate(template.slots):
+            text = slot.tag.text
+            self._by_device.setdefault(slot.device, {})[text] = i
+            self._by_tag.setdefault(text, i)
+            start, end = span_of(text)
+            self._marked.append(f"{text[:start]}{self._word}{i}.{text[end:]}")
+            self._found.append((slot.name, text[start:end]))
+
+    def node(self, node: Any) -> Any:
+        """Mark the tags of a node."""
+        indexes = self._by_device.get(node["label"])
+        if indexes is None:
+            return node
+        tags = [self._marked[indexes[tag]] if tag in indexes else tag for tag in node["tags"]]
+        return {**node, "tags": tags}
+
+    def annotation(self, item: Any) -> Any:
+        """Mark the fields of a smart annotation that name a port tag."""
+        if not isinstance(item, dict):
+            return item
+        named = {
+            field: self._marked[self._by_tag[text]]
+            for field in _ANNOTATION_FIELDS
+            if isinstance(text := item.get(field), str) and text in self._by_tag
+        }
+        return {**item, **named} if named else item
+
+    def form(self, text: str) -> Form:
+        """Cut the written text at the marks."""
+        first, *pieces = text.split(self._word)
+        parts, names = [first], []
+        for piece in pieces:
+            index, _, rest = piece.partition(".")
+            name, written = self._found[int(index)]
+            parts += (written, rest)
+            names.append(name)
+        return Form(tuple(parts), tuple(names))

@@ -1,0 +1,225 @@
+"""A topology (`cml.yaml`) as data: devices with what they need, and the text that is imported for one lablet.
+
+Versions and fields: the topology schema of CML 2.8 to 2.10. What CML itself would refuse is refused here first, with
+the field's name, because here somebody reads the message.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError, shorten
+from vkprovider.domain.topology import tags as grammar
+from vkprovider.domain.topology import visibility, yamltext
+from vkprovider.domain.topology.rewrite import Form, form_of
+from vkprovider.domain.topology.template import PortSlot, PortTemplate
+from vkprovider.domain.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
+
+__all__ = ["NOTES_CHARS_MAX", "TOPOLOGY_CHARS_MAX", "VERSIONS", "Device", "Topology", "parse"]
+
+VERSIONS: Final = frozenset(
+    {"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5", "0.1.0", "0.2.0", "0.2.1", "0.2.2", "0.3.0", "0.3.1"}
+)
+"""Topology versions that CML 2.8 to 2.10 import."""
+LABEL_CHARS_MAX: Final = 128
+TAG_CHARS_MAX: Final = 64
+NOTES_CHARS_MAX: Final = 32768
+COUNT_MAX: Final = 2**24
+"""Of processors, and of MiB of memory: more than any machine has."""
+
+_FLAT_VERSIONS: Final = frozenset({"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"})
+"""Versions whose header stands at the top level."""
+_FLAT_FIELDS: Final = ("version", "title", "description", "notes")
+_FLAT_HEADER: Final = frozenset({*_FLAT_FIELDS, *(f"lab_{field}" for field in _FLAT_FIELDS)})
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One node of a topology.
+
+    Attributes:
+        container: The name of the container that stands for it in a Pod.
+        definition, image: Its node definition; the image definition, where the topology names one.
+        cpus, ram_mib: What the topology itself says; None where the node definition decides.
+        tags: All of them, as written; `port_tags` are those that ask for a port.
+        visible: Whether learners see it.
+        primary: The name of the port by which a learner reaches it best, visible or not; None if no client can.
+    """
+
+    label: str
+    container: str
+    definition: str
+    cpus: int | None = None
+    ram_mib: int | None = None
+    tags: tuple[str, ...] = ()
+    image: str | None = None
+    visible: bool = False
+    primary: str | None = None
+
+    @property
+    def port_tags(self) -> tuple[grammar.PortTag, ...]:
+        """The tags that ask for a port, each once."""
+        return tuple(tag for text in dict.fromkeys(self.tags) if (tag := grammar.parse_tag(text)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A parsed topology.
+
+    Attributes:
+        header: The lab's own fields without its title, which a lablet gets of its own; with the author's notes.
+        flat: Whether they stand at the top level, as up to version 0.0.5.
+        shared: Whether the header may have parts that stand in many places.
+        template: The ports that its tags ask for.
+        form: Everything but the header, as text with gaps for the ports, written once.
+    """
+
+    version: str
+    devices: tuple[Device, ...]
+    header: dict[str, Any]
+    flat: bool
+    shared: bool
+    template: PortTemplate
+    form: Form
+
+    def render(self, *, title: str, notes: str, ports: Mapping[str, int] | None = None) -> str:
+        """Write the text to import: the same topology under a lablet's own title, its notes before the author's.
+
+        Args:
+            title: The lab's title.
+            notes: What stands before the author's notes.
+            ports: The outside port of every slot of the template, by the slot's name; None keeps those in the tags.
+
+        Raises:
+            KeyError: A slot has no port.
+        """
+        header = dict(self.header)
+        header["title"] = title
+        header["notes"] = (f"{notes}\n\n{header['notes']}" if header["notes"] else notes)[:NOTES_CHARS_MAX]
+        top = header if self.flat else {"lab": header}
+        return yamltext.write(top, shared=self.shared) + self.form.filled(ports)
+
+
+def parse(text: str) -> Topology:
+    """Read a topology.
+
+    Raises:
+        InputError: `TopologyInvalid`, with the place and what CML expects there.
+    """
+    document, shared = yamltext.load(text)
+    if not isinstance(document, dict):
+        raise InputError("TopologyInvalid", "the topology is no mapping; expected `lab`, `nodes` and `links`")
+    flat = "lab" not in document
+    header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
+    if not isinstance(header, dict):
+        raise _invalid("lab", "must be a mapping with `version` and `title`")
+    version = header.get("version", header.get("lab_version") if flat else None)
+    if version is None:
+        raise _invalid("lab.version", "is missing; CML 2.9 writes '0.3.0'")
+    if not isinstance(version, str) or version not in VERSIONS:
+        hint = "; put it in quotes" if not isinstance(version, str) else ""
+        raise _invalid("lab.version", f"{_show(version)} is unknown, known are {', '.join(sorted(VERSIONS))}{hint}")
+    if flat and version not in _FLAT_VERSIONS:
+        raise _invalid("lab", f"is missing; version {version} has a mapping there, with `version` and `title`")
+    for field in ("notes", "lab_notes"):
+        if not isinstance(header.get(field) or "", str):
+            raise _invalid(f"lab.{field}", f"must be a text, not {_show(header[field])}")
+    nodes, links = document.get("nodes"), document.get("links", [] if flat else None)
+    if not isinstance(nodes, list):
+        raise _invalid("nodes", "is missing or no list")
+    if not nodes:
+        raise _invalid("nodes", "is empty; a lab needs at least one device")
+    if not isinstance(links, list):
+        raise _invalid("links", "is missing or no list")
+    devices, template = _devices(nodes)
+    rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
+    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
+    clean["notes"] = header.get("notes") or header.get("lab_notes") or ""
+    try:
+        yamltext.write(clean, shared=shared)
+        form = form_of(rest, template, source=text, shared=shared)
+    except ValueError as error:
+        raise InputError("TopologyInvalid", str(error)) from None
+    return Topology(
+        version=version, devices=devices, header=clean, flat=flat, shared=shared, template=template, form=form
+    )
+
+
+def _devices(nodes: list[Any]) -> tuple[tuple[Device, ...], PortTemplate]:
+    labels: dict[str, int] = {}
+    containers = {names.LAB_CONTAINER}
+    devices = []
+    for i, node in enumerate(nodes):
+        place = f"nodes[{i}]"
+        if not isinstance(node, dict):
+            raise _invalid(place, "must be a mapping")
+        label = node.get("label")
+        if not isinstance(label, str) or not 1 <= len(label) <= LABEL_CHARS_MAX:
+            raise _invalid(f"{place}.label", f"must be a text of 1 to {LABEL_CHARS_MAX} characters, not {_show(label)}")
+        if label in labels:
+            raise _invalid(f"{place}.label", f"{label!r} is nodes[{labels[label]}]'s already; labels must differ")
+        labels[label] = i
+        devices.append(_device(node, label, names.container_name(label, containers), place))
+    template = PortTemplate.of([(device.label, device.container, device.tags) for device in devices])
+    slots: dict[str, list[PortSlot]] = {}
+    for slot in template.slots:
+        slots.setdefault(slot.device, []).append(slot)
+    return tuple(
+        dataclasses.replace(device, primary=ways[0].slot)
+        if (ways := visibility.accesses(slots.get(device.label, ())))
+        else device
+        for device in devices
+    ), template
+
+
+def _device(node: dict[Any, Any], label: str, container: str, place: str) -> Device:
+    definition, image = node.get("node_definition"), node.get("image_definition")
+    if not isinstance(definition, str) or not definition:
+        raise _invalid(f"{place}.node_definition", f"of {label!r} must be a text, not {_show(definition)}")
+    if image is not None and not isinstance(image, str):
+        raise _invalid(f"{place}.image_definition", f"of {label!r} must be a text, not {_show(image)}")
+    tags = node.get("tags") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise _invalid(f"{place}.tags", f"of {label!r} must be a list of texts; put numbers in quotes")
+    for tag in tags:
+        if len(tag) > TAG_CHARS_MAX:
+            raise _invalid(
+                f"{place}.tags", f"of {label!r}: {_show(tag)} has {len(tag)} characters, at most {TAG_CHARS_MAX}"
+            )
+        if fault := grammar.fault(tag):
+            raise _invalid(f"{place}.tags", f"of {label!r}: {fault}")
+    return Device(
+        label=label,
+        container=container,
+        definition=definition,
+        cpus=_count(node, "cpus", place),
+        ram_mib=_count(node, "ram", place),
+        tags=tuple(tags),
+        image=image or None,
+        visible=visibility.why_hidden(definition, tags) is None,
+    )
+
+
+def _count(node: dict[str, Any], field: str, place: str) -> int | None:
+    value = node.get(field)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_MAX:
+        raise _invalid(f"{place}.{field}", f"of {node['label']!r} must be a whole number, not {_show(value)}")
+    return value or None
+
+
+def _show(value: object) -> str:
+    """Show a value that is wrong; a few aliases are enough to make the text of a list endless."""
+    if isinstance(value, (list, dict, set, tuple)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    try:
+        return shorten(repr(value), 80)
+    except ValueError:  # a number of more than 4300 digits
+        return "a number without end"
+
+
+def _invalid(place: str, what: str) -> InputError:
+    return InputError("TopologyInvalid", f"{place} {what}")

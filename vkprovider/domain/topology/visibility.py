@@ -1,0 +1,65 @@
+"""Which devices learners see, and by what they reach them.
+
+A device is shown if somebody can do something with it. What it is shown by is its primary access: of all that its tags
+offer, what serves a learner best.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vkprovider.domain.topology.tags import parse_tag
+from vkprovider.domain.topology.template import PortSlot
+
+HIDDEN_TAG: Final = "hidden"
+INFRASTRUCTURE_NODE_TYPES: Final = frozenset({"external_connector", "unmanaged_switch"})
+"""Node definitions that are part of the wiring, with nothing to log in to."""
+
+_PREFERENCE: Final = (
+    ("vnc", "vnc"),
+    ("https", "https"),
+    ("http", "http"),
+    ("pat22", "ssh"),
+    ("ssh", "ssh"),
+    ("telnet", "telnet"),
+    ("serial", "telnet"),
+)
+"""(what a port reaches, the protocol that a client speaks there), best first. Others serve no client by themselves."""
+_RANKS: Final = {access: rank for rank, (access, _) in enumerate(_PREFERENCE)}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A way to a device.
+
+    Attributes:
+        slot: The name of its port.
+        protocol: What a client speaks there: vnc, https, http, ssh or telnet.
+    """
+
+    slot: str
+    protocol: str
+
+
+def why_hidden(definition: str, tags: Sequence[str]) -> str | None:
+    """Tell why a device is not shown to learners; None if it is shown. The first rule that applies is the reason."""
+    if HIDDEN_TAG in tags:
+        return "it is tagged `hidden`"
+    if not any(parse_tag(tag) for tag in tags):
+        return "it has no port tag"
+    if definition in INFRASTRUCTURE_NODE_TYPES:
+        return f"a device of {definition!r} is infrastructure"
+    return None
+
+
+def accesses(slots: Iterable[PortSlot]) -> tuple[Access, ...]:
+    """List the ways to a device through its ports, the primary one first."""
+    found = [
+        (_RANKS[reached], slot.tag.line or 0, slot.name) for slot in slots if (reached := _reached(slot)) in _RANKS
+    ]
+    found.sort(key=lambda way: way[:2])
+    return tuple(Access(name, _PREFERENCE[rank][1]) for rank, _, name in found)
+
+
+def _reached(slot: PortSlot) -> str:
+    return "serial" if slot.kind == "serial" else slot.tag.access

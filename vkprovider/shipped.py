@@ -1,0 +1,23 @@
+"""Files that ship with vkprovider beside its code."""
+
+from pathlib import Path
+
+import vkprovider
+from vkprovider.api.errors import VkproviderError
+
+
+def find_manifests() -> Path:
+    """Return the directory of our manifests: of the checkout, or shipped in the package.
+
+    Raises:
+        VkproviderError: Neither holds the kustomizations `crds` and `base`.
+    """
+    package = Path(vkprovider.__file__).parent
+    places = [package.parent / "manifests", package / "manifests"]
+    for place in places:
+        if all((place / part / "kustomization.yaml").is_file() for part in ("crds", "base")):
+            return place
+    raise VkproviderError(
+        f"no manifests (crds/kustomization.yaml and base/kustomization.yaml) in {' or '.join(map(str, places))}: "
+        "reinstall vkprovider; a sandbox with `--workers 0 --no-provider` does without"
+    )

@@ -1,0 +1,181 @@
+"""CloudEvents 1.0 over HTTP: structured, binary and batched content, and what an event says of a session. Pure.
+
+See the HTTP protocol binding and the JSON format of the specification, 1.0.2. An event that the specification does not
+allow is refused as a whole, with what is wrong in it; `time` is the only attribute that we do without.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote
+
+import msgspec
+
+from vkprovider.api.errors import InputError
+from vkprovider.domain.session.inbox import SessionEvent
+
+Mode = Literal["structured", "batch", "binary"]
+
+EVENTS_MAX: Final = 1000
+"""Of one batch."""
+
+_STRUCTURED: Final = "application/cloudevents"
+_BATCH: Final = "application/cloudevents-batch"
+_SESSION_TYPE: Final = re.compile(r"(?:^|\.)session\.(started|ended)(?:\.v\d+)?$")
+_SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,256}")
+_JSON: Final = re.compile(r"(application|text)/([\w.-]+\+)?json")
+
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+
+
+class CloudEvent(msgspec.Struct, frozen=True):
+    """An event: the attributes of the specification, its data, and the one extension that we know.
+
+    Attributes:
+        data: Decoded JSON; None if there is none, or if it is of another type.
+        ldssessionid: Extension: the session that the event is about.
+    """
+
+    specversion: Literal["1.0"]
+    id: _Name
+    source: _Name
+    type: _Name
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    subject: str | None = None
+    datacontenttype: str | None = None
+    data: Any = None
+    data_base64: str | None = None
+    ldssessionid: str | None = None
+
+
+_one: Final = msgspec.json.Decoder(CloudEvent)
+_some: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def mode_of(headers: Mapping[str, str]) -> Mode:
+    """Tell how a request carries events.
+
+    Raises:
+        InputError: `MediaTypeUnsupported`: in no way that we read.
+    """
+    media = _media_type(headers)
+    kind, _, suffix = media.partition("+")
+    if kind in {_STRUCTURED, _BATCH}:
+        if suffix != "json":
+            raise InputError("MediaTypeUnsupported", f"Content-Type {media}: only {kind}+json is read")
+        return "structured" if kind == _STRUCTURED else "batch"
+    if "ce-specversion" in headers:
+        return "binary"
+    raise InputError(
+        "MediaTypeUnsupported",
+        f"Content-Type {media or 'is missing'}: send {_STRUCTURED}+json, {_BATCH}+json, or headers ce-…",
+    )
+
+
+def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent | InputError]:
+    """Read the events of a request; one that is wrong does not spoil its neighbours in a batch.
+
+    Args:
+        mode: As `mode_of` gives it.
+        headers: Case-insensitive.
+        body: The body.
+
+    Raises:
+        InputError: `EventInvalid`: nothing in it can be read.
+    """
+    if mode == "binary":
+        return [_binary(headers, body)]
+    if mode == "structured":
+        return [_structured(body)]
+    try:
+        raws = _some.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError("EventInvalid", f"the batch is no JSON array: {error}") from None
+    if len(raws) > EVENTS_MAX:
+        raise InputError("EventInvalid", f"the batch has {len(raws)} events; send {EVENTS_MAX} at most")
+    found: list[CloudEvent | InputError] = []
+    for raw in raws:
+        try:
+            found.append(_structured(bytes(raw)))
+        except InputError as error:
+            found.append(error)
+    return found
+
+
+def session_event(event: CloudEvent, received_unix: int) -> SessionEvent | None:
+    """Tell what an event says of a session; None if it is of another type.
+
+    The session is named by `lds_session_id` in the data, by the extension `ldssessionid`, or by the subject.
+
+    Raises:
+        InputError: `EventInvalid`: it names no session.
+    """
+    match = _SESSION_TYPE.search(event.type)
+    if match is None:
+        return None
+    data = event.data if isinstance(event.data, dict) else {}
+    session = data.get("lds_session_id") or event.ldssessionid or event.subject
+    if not isinstance(session, str) or not _SESSION_ID.fullmatch(session):
+        raise InputError(
+            "EventInvalid",
+            f"event {event.id} of type {event.type} names no session; put its id into data.lds_session_id, the "
+            "extension ldssessionid, or subject",
+        )
+    at = received_unix if event.time is None else int(event.time.timestamp())
+    kind: Literal["started", "ended"] = "started" if match[1] == "started" else "ended"
+    return SessionEvent(session, kind, max(1, min(at, received_unix)), event.source, event.id)
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def _structured(body: bytes) -> CloudEvent:
+    try:
+        event = _one.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError("EventInvalid", f"no CloudEvent 1.0 in JSON: {error}") from None
+    if event.data_base64 is None:
+        return event
+    if event.data is not None:
+        raise InputError("EventInvalid", f"event {event.id} has both data and data_base64")
+    try:
+        raw = base64.b64decode(event.data_base64, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InputError("EventInvalid", f"data_base64 of event {event.id}: {error}") from None
+    return msgspec.structs.replace(event, data=_data(raw, event.datacontenttype or ""), data_base64=None)
+
+
+def _binary(headers: Mapping[str, str], body: bytes) -> CloudEvent:
+    attributes: dict[str, Any] = {
+        name.lower().removeprefix("ce-"): unquote(value)
+        for name, value in headers.items()
+        if name.lower().startswith("ce-")
+    }
+    media = _media_type(headers)
+    for name in ("data", "data_base64", "datacontenttype"):
+        if name in attributes:
+            raise InputError("EventInvalid", f"header ce-{name} is not allowed; data is the body")
+    try:
+        return msgspec.convert({**attributes, "datacontenttype": media or None, "data": _data(body, media)}, CloudEvent)
+    except msgspec.ValidationError as error:
+        raise InputError("EventInvalid", f"no CloudEvent 1.0 in the headers: {error}") from None
+
+
+def _data(raw: bytes, media: str) -> Any:
+    """Decode data that is JSON, or that does not say what it is and turns out to be JSON.
+
+    Raises:
+        InputError: `EventInvalid`: it says so and is not.
+    """
+    if not raw or (media and not _JSON.fullmatch(media.partition(";")[0].strip().lower())):
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if not media:
+            return None
+        raise InputError("EventInvalid", f"the data is not the JSON that it says to be: {error}") from None

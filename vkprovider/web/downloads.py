@@ -1,0 +1,110 @@
+"""`GET /labs/{id}/download`: a lab as a file, for those who may `get` `lablets/download` of its Pod.
+
+While the lab is there, its worker gives it; afterwards, what was collected from its devices before they were stopped.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import yaml
+from aiohttp import web
+
+from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
+from vkprovider.controllers.lablet.exports import Found
+from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.web.access import Access, Resource
+from vkprovider.web.answers import Refused
+
+Allow = Callable[[str, str], Awaitable[None]]
+"""Lets pass who may have the lab of a Pod, given as namespace and name; raises `Refused`."""
+
+_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Source(Protocol):
+    """Where labs come from; see `controllers.exports`."""
+
+    async def find(self, key: str) -> Found | None:
+        """Find a lab by its own id or by its Pod's UID."""
+
+    async def fetch(self, found: Found) -> bytes:
+        """Fetch a lab as YAML."""
+
+
+class Archive(Protocol):
+    """Where what was collected comes from; see `controllers.keeper`."""
+
+    async def find(self, pod_uid: str) -> Left | None:
+        """Get what was kept of a lablet."""
+
+
+class Downloads:
+    """Hands labs out as files."""
+
+    def __init__(self, access: Access, source: Source, archive: Archive) -> None:
+        self._access = access
+        self._source = source
+        self._archive = archive
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer `GET /labs/{id}/download`; the id is the lab's, or its Pod's UID."""
+        user = await self._access.user(request)  # who is nobody must not learn which labs there are
+        key = request.match_info["id"]
+
+        async def allow(namespace: str, pod: str) -> None:
+            await self._access.check(user, Resource("download", namespace, pod))
+
+        try:
+            answer = await self._live(key, allow) or await self._kept(key, allow)
+        except InputError as error:
+            raise Refused(503, error.reason, error.message) from None
+        except (OutsideError, Fenced) as error:
+            message = f"the lab cannot be fetched now: {error}"
+            raise Refused(503, "LabUnavailable", message, {"Retry-After": "5"}) from None
+        if answer is None:
+            raise Refused(404, "LabUnknown", f"no lablet has a lab or Pod with the id {key!r}")
+        return answer
+
+    async def _live(self, key: str, allow: Allow) -> web.Response | None:
+        found = await self._source.find(key)
+        if found is None:
+            return None
+        claim = found.claim
+        await allow(claim.namespace, claim.pod)
+        try:
+            body = await self._source.fetch(found)
+        except NotFound:
+            return None
+        return _file(f"{claim.pod}-{claim.lab_id}.yaml", body)
+
+    async def _kept(self, key: str, allow: Allow) -> web.Response | None:
+        left = await self._archive.find(key) if _UID.fullmatch(key) else None
+        if left is None:
+            return None
+        await allow(left.namespace, left.pod)
+        return _file(f"{left.pod}-{left.pod_uid}.yaml", _document(left))
+
+
+def _document(left: Left) -> bytes:
+    """Write what was kept as YAML, in words of its own: it is no topology that CML could import."""
+    document = {
+        "kept": {
+            "at": datetime.fromtimestamp(left.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "namespace": left.namespace,
+            "pod": left.pod,
+            "podUID": left.pod_uid,
+            "definition": left.definition,
+            "version": left.version,
+            "labId": left.lab_id,
+        },
+        "configs": left.configs,
+        "faults": left.faults,
+    }
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
+
+
+def _file(name: str, body: bytes) -> web.Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return web.Response(body=body, content_type="application/yaml", headers=headers)

@@ -1,0 +1,174 @@
+"""The CloudEvents receiver: `POST /events`.
+
+Whoever sends must know a secret: as bearer token, or as the key of an HMAC of the body. The latter proves nothing of
+headers, so it is good only where the whole event is in the body. A sender is asked to come again (503, Retry-After)
+while its event could not be noted, or is about a session that nobody knows yet; see `domain.inbox.Outcome`. Nothing is
+answered with 410, by which the specification of webhooks tells a sender never to come back.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from vkprovider.api.errors import InputError
+from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkprovider.web import cloudevents
+from vkprovider.web.answers import Refused, bearer
+from vkprovider.web.cloudevents import CloudEvent, Mode
+
+_log: Final = structlog.get_logger(__name__)
+
+BODY_BYTES_MAX: Final = 1 << 20
+SIGNATURE: Final = "X-Hub-Signature-256"
+"""`sha256=` and the HMAC of the body in hexadecimal digits, as WebSub and many a sender of webhooks write it."""
+RETRY_AFTER_S: Final = 5
+_READ_S: Final = 10.0
+
+Accept = Callable[[SessionEvent], Awaitable[Outcome]]
+
+
+class Receiver:
+    """Takes events and hands them to `accept`.
+
+    Attributes:
+        counts: Events by what became of them.
+    """
+
+    def __init__(
+        self,
+        accept: Accept,
+        secrets: Collection[str],
+        *,
+        counts: Counter[str] | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Take in whom to tell.
+
+        Args:
+            accept: Notes one event; must not raise for what the sender cannot change.
+            secrets: Any of these proves a sender; without one nobody may send.
+            counts: Where to count.
+            wall: The wall clock.
+        """
+        self._accept = accept
+        self._secrets = [secret.encode() for secret in secrets]
+        self._wall = wall
+        self.counts: Counter[str] = counts if counts is not None else Counter()
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer `POST /events`."""
+        try:
+            return await self._take(request)
+        except Refused as refusal:
+            self.counts[refusal.why] += 1
+            _log.warning("events refused", reason=refusal.why, sender=request.remote, message=refusal.text)
+            raise
+
+    async def _take(self, request: web.Request) -> web.Response:
+        try:
+            mode = cloudevents.mode_of(request.headers)
+        except InputError as error:
+            self._admit(request, b"", "binary")
+            raise Refused(415, error.reason, error.message) from None
+        if not self._may_sign(request):
+            self._admit(request, b"", mode)  # before anything is read
+        body = await self._body(request)
+        if self._may_sign(request):
+            self._admit(request, body, mode)
+        try:
+            found = cloudevents.read(mode, request.headers, body)
+        except InputError as error:
+            raise Refused(400, error.reason, error.message) from None
+        outcomes = [await self._pass_on(event) for event in found]
+        return _answer(mode, outcomes)
+
+    # --------------------------------------------------------------------------------------------- who sends
+
+    @staticmethod
+    def _may_sign(request: web.Request) -> bool:
+        return not bearer(request) and SIGNATURE in request.headers
+
+    def _admit(self, request: web.Request, body: bytes, mode: Mode) -> None:
+        """Check the sender, in constant time.
+
+        Raises:
+            Refused: It knows no secret.
+        """
+        if not self._secrets:
+            raise Refused(403, "EventsDisabled", "no events are taken: VKPROVIDER_EVENTS_SECRET is not set")
+        challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider events"'}
+        given = bearer(request).encode()
+        if given:
+            if any([hmac.compare_digest(given, secret) for secret in self._secrets]):  # noqa: C419 (no short cut)
+                return
+            raise Refused(401, "SecretWrong", "the bearer token is not the events' secret", challenge)
+        if SIGNATURE not in request.headers:
+            text = f"send the events' secret as `Authorization: Bearer …`, or sign the body ({SIGNATURE})"
+            raise Refused(401, "SecretMissing", text, challenge)
+        if mode == "binary":
+            text = "a signature of the body does not cover the headers of a binary event; send it structured"
+            raise Refused(401, "SignatureInsufficient", text, challenge)
+        signature = request.headers[SIGNATURE].strip().lower().encode()
+        expected = [b"sha256=" + hmac.new(s, body, hashlib.sha256).hexdigest().encode() for s in self._secrets]
+        if not any([hmac.compare_digest(signature, value) for value in expected]):  # noqa: C419 (no short cut)
+            raise Refused(
+                401, "SignatureWrong", "the signature is not that of the body with the events' secret", challenge
+            )
+
+    @staticmethod
+    async def _body(request: web.Request) -> bytes:
+        too_large = Refused(413, "EventTooLarge", f"send {BODY_BYTES_MAX} bytes at most")
+        if (request.content_length or 0) > BODY_BYTES_MAX:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(_READ_S):
+                async for part in request.content.iter_any():
+                    parts.append(part)
+                    size += len(part)
+                    if size > BODY_BYTES_MAX:
+                        raise too_large
+        except TimeoutError:
+            raise Refused(408, "EventIncomplete", f"the body did not come within {_READ_S:g} s") from None
+        return b"".join(parts)
+
+    # --------------------------------------------------------------------------------------------- what is sent
+
+    async def _pass_on(self, event: CloudEvent | InputError) -> Outcome | InputError:
+        result: Outcome | InputError
+        try:
+            if isinstance(event, InputError):
+                raise event
+            said = cloudevents.session_event(event, int(self._wall()))
+            result = Outcome.IGNORED if said is None else await self._accept(said)
+        except InputError as error:
+            result = error
+        self.counts[result.reason if isinstance(result, InputError) else result.value] += 1
+        return result
+
+
+def _answer(mode: Mode, outcomes: list[Outcome | InputError]) -> web.Response:
+    """Answer for all events: to come again outweighs what is wrong, because what was noted may be sent twice."""
+    retry = [outcome for outcome in outcomes if isinstance(outcome, Outcome) and outcome.retry]
+    wrong = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
+    said = [o.message if isinstance(o, InputError) else o.value for o in outcomes]
+    status = 503 if retry else 400 if wrong else 202
+    body: dict[str, object] = {"outcome": said[0]} if mode != "batch" and said else {"outcomes": said}
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if retry else None
+    if retry:
+        texts = {
+            Outcome.UNKNOWN_SESSION: "the session is not known yet",
+            Outcome.FULL: "there are too many events about sessions that nobody knows",
+            Outcome.FAILED: "the event could not be noted",
+        }
+        body |= {"code": 503, "reason": "TryAgain", "message": f"{texts[retry[0]]}; send it again"}
+    elif wrong:
+        body |= {"code": 400, "reason": wrong[0].reason, "message": wrong[0].message}
+    return web.json_response(body, status=status, headers=headers)

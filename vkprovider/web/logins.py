@@ -1,0 +1,63 @@
+"""`GET /labs/{id}/login`: the whole login URL of a lablet's session, for who may `get` `lablets/login` of its Pod.
+
+Whoever has it is the learner. It is asked for anew each time, kept nowhere, and the right to it is one of its own, so
+that reading Pods, which show the URL without its query, is no way in.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+from aiohttp import web
+
+from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.controllers.lablet.exports import Found
+from vkprovider.web.access import Access, Resource
+from vkprovider.web.answers import Refused
+
+_log = structlog.get_logger(__name__)
+
+LoginUrl = Callable[[str, str], Awaitable[str]]
+"""Asks a deployment, by its id, for the login URL of a session."""
+
+
+class Finder(Protocol):
+    """Where labs come from; see `controllers.exports`."""
+
+    async def find(self, key: str) -> Found | None:
+        """Find a lab by its own id or by its Pod's UID."""
+
+
+class Logins:
+    """Hands login URLs out."""
+
+    def __init__(self, access: Access, finder: Finder, login_url: LoginUrl | None) -> None:
+        """Take whom to ask; without `login_url` there is no Lab Delivery System, and so no session."""
+        self._access = access
+        self._finder = finder
+        self._login_url = login_url
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer `GET /labs/{id}/login`; the id is the lab's, or its Pod's UID."""
+        user = await self._access.user(request)
+        key = request.match_info["id"]
+        try:
+            found = await self._finder.find(key)
+            if found is None:
+                raise Refused(404, "LabUnknown", f"no lablet has a lab or Pod with the id {key!r}")
+            claim = found.claim
+            await self._access.check(user, Resource("login", claim.namespace, claim.pod))
+            session = claim.session
+            if session is None or not session.ready or session.archived or self._login_url is None:
+                raise Refused(409, "NoSession", f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
+            url = await self._login_url(session.deployment, session.id)
+        except NotFound as error:
+            raise Refused(409, "NoSession", f"the Lab Delivery System has no such session: {error}") from None
+        except InputError as error:
+            raise Refused(503, error.reason, error.message) from None
+        except OutsideError as error:
+            message = f"the login URL cannot be fetched now: {error}"
+            raise Refused(503, "LoginUnavailable", message, {"Retry-After": "5"}) from None
+        _log.info("login URL handed out", pod=f"{claim.namespace}/{claim.pod}", session=session.id, to=user.username)
+        body = {"url": url, "username": session.username, "session": session.id, "pod": claim.pod}
+        return web.json_response(body, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,107 @@
+"""The simulator as a server: `async with CmlSimulator(Settings(password="…")) as sim: sim.url`."""
+
+import ssl
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from vkpsandbox.cml import admin
+from vkpsandbox.cml.calls import Route
+from vkpsandbox.cml.consoles.consoles import Consoles
+from vkpsandbox.cml.consoles.patty import Patty, PattySettings
+from vkpsandbox.cml.endpoint import LARGEST_IMPORT_BYTES, Endpoint
+from vkpsandbox.cml.routes import (
+    accounts,
+    annotations,
+    definitions,
+    lab_extras,
+    labs,
+    licensing,
+    links,
+    manage,
+    nodes,
+    pools,
+    system,
+)
+from vkpsandbox.cml.simulation import Settings, Simulation, Snapshot
+from vkpsandbox.http import store
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.http.simulator import Simulator
+
+BASE: Final = "/api/v0"
+ROUTES: Final[Sequence[Route]] = (
+    *system.ROUTES,
+    *labs.ROUTES,
+    *lab_extras.ROUTES,
+    *nodes.ROUTES,
+    *links.ROUTES,
+    *annotations.ROUTES,
+    *accounts.ROUTES,
+    *pools.ROUTES,
+    *definitions.ROUTES,
+    *licensing.ROUTES,
+    *manage.ROUTES,
+)
+
+
+class CmlSimulator(Simulator):
+    """One simulated controller, listening.
+
+    Args:
+        settings: What it is.
+        host: Address on which it listens, also with the ports of tags.
+        port: Port; 0 takes a free one.
+        tls: Context for HTTPS; None is HTTP.
+        state: File in which it survives its own end.
+        access_log: File for the access log.
+        latency_ms: How long every request takes at least.
+        patty: Whether, and how, tags open ports.
+        faults: Faults in force from the start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        state: Path | None = None,
+        access_log: Path | None = None,
+        latency_ms: float = 0.0,
+        patty: PattySettings | None = None,
+        faults: Iterable[Fault] = (),
+    ) -> None:
+        super().__init__(
+            host=host, port=port, tls=tls, state=state, access_log=access_log, faults=faults, seed=settings.seed
+        )
+        self.simulation = Simulation(settings, self.now(), lambda: str(uuid.uuid4()))
+        self.endpoint = Endpoint(self.simulation, self.log, self.faults, self.now, self.changed)
+        self.endpoint.latency_s = latency_ms / 1000
+        self.consoles = Consoles(self.simulation.world, self.now, self.changed)
+        self.patty = Patty(self.simulation.world, self.now, host, patty, self.consoles) if patty else None
+
+    async def _open(self) -> None:
+        if self._state is not None and (snapshot := store.load(self._state, Snapshot)) is not None:
+            self.simulation.restore(snapshot)
+        application = web.Application(client_max_size=LARGEST_IMPORT_BYTES)
+        for route in ROUTES:
+            application.router.add_route(route.method, BASE + route.path, self.endpoint.serve(route))
+        admin.add_routes(application, self)
+        application.router.add_get("/ws/dispatch/frontend/console", self.consoles.serve)
+        application.router.add_route("*", "/{tail:.*}", self.endpoint.serve(None))
+        await self.listener.open(application)
+        if self.patty is not None:
+            self.patty.start()
+
+    async def _close(self) -> None:
+        self.endpoint.release()
+        await self.consoles.close()
+        if self.patty is not None:
+            await self.patty.close()
+
+    def _snapshot(self) -> Snapshot:
+        return self.simulation.snapshot()

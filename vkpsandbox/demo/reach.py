@@ -1,0 +1,52 @@
+"""A step of the demo: reach a device through the port that its lablet was given, as a learner does."""
+
+import contextlib
+import json
+import socket
+import time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from vkprovider.api import names
+from vkpsandbox import Worker
+
+_OPENS_S: Final = 10.0
+_CONNECT_S: Final = 2.0
+_ANSWER_S: Final = 3.0
+_POLL_S: Final = 0.2
+
+
+def consoles(pod: dict[str, Any]) -> dict[str, int]:
+    """Give the serial ports of a Pod's devices, by label, as it reports them."""
+    text = pod["metadata"].get("annotations", {}).get(names.ANNOTATION_PORT_MAPPINGS, "{}")
+    found = json.loads(text).values()
+    return {info["device_label"]: info["allocated_port"] for info in found if info["protocol"] == "serial"}
+
+
+def host_of(worker: Worker) -> str:
+    """Give where a simulated worker's ports are; "" if it has no address of its own, and so opens none."""
+    host = urlsplit(worker.url).hostname or ""
+    return "" if host == "127.0.0.1" else host
+
+
+def answer_of(host: str, port: int) -> str:
+    """Press Return at a console and give what it says; "" if the port does not open in time."""
+    end = time.monotonic() + _OPENS_S
+    while time.monotonic() < end:
+        try:
+            with socket.create_connection((host, port), timeout=_CONNECT_S) as connection:
+                connection.sendall(b"\r\n")
+                return _read(connection)
+        except OSError:
+            time.sleep(_POLL_S)  # the port service polls: it opens a moment after the device runs
+    return ""
+
+
+def _read(connection: socket.socket) -> str:
+    """Read until the console is quiet."""
+    connection.settimeout(_ANSWER_S)
+    said = b""
+    with contextlib.suppress(TimeoutError):
+        while not said.rstrip().endswith((b"#", b">", b":", b"$")) and (part := connection.recv(4096)):
+            said += part
+    return said.decode(errors="replace").strip()

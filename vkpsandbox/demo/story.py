@@ -1,0 +1,305 @@
+"""What the demo tells, step by step; each step checks what it shows."""
+
+import json
+import shlex
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from vkprovider.api.errors import VkproviderError
+from vkprovider.shipped import find_manifests
+from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.demo import reach
+from vkpsandbox.demo.labs import Lab, Labs, require
+from vkpsandbox.errors import log_tail
+
+DEFINITION: Final = "netlab.yaml"
+DEPLOYMENT: Final = "affinity.yaml"
+OLDER: Final = "2.8.1+build.14"
+"""What the last of three or more workers runs; the Deployment does not want it."""
+
+READY_S: Final = 60.0
+GONE_S: Final = 60.0
+POLL_S: Final = 0.1
+TELL_S: Final = 5.0
+"""How often a long wait is explained."""
+
+Say = Callable[[str], None]
+
+
+class DemoError(VkproviderError):
+    """Something did not hold; the message says what, and what to look at."""
+
+
+def tell(workers: int, name: str, *, keep: bool, say: Say) -> None:
+    """Tell the whole story, and end the sandbox whatever happens, unless it is to be kept.
+
+    Raises:
+        DemoError: If something did not hold.
+        SandboxError: If the sandbox does not come up, or not down.
+    """
+    examples = find_examples()
+    require()
+    refuse_a_second(name)
+    started = time.monotonic()
+    say(f"A Deployment of lablets on a real Kubernetes control plane with {workers} simulated CML workers.\n")
+    say("1. Start the control plane, the workers and the provider")
+    newest = ["--boot-seconds=1-3"]
+    arguments = [newest] * (workers - 1) + [[*newest, f"--version={OLDER}"] if workers > 2 else newest]  # noqa: PLR2004 (two are needed for the Deployment)
+    sandbox = Sandbox.up(
+        name, workers=workers, worker_args=arguments, tied=not keep, on_progress=lambda line: say(f"   {line}")
+    )
+    hint = ""
+    try:
+        story = Story(sandbox, examples, say)
+        story.show_nodes()
+        story.deploy()
+        story.compare_labs()
+        story.reach()
+        story.delete()
+        say(f"\nAll of it held, in {time.monotonic() - started:.0f} s.")
+        hint = "; KEEP=1 (or --keep) leaves it running"
+    except BaseException:
+        if keep:
+            say(f"\nThe sandbox {name} is left as it is. {farewell(sandbox)}")
+        raise
+    finally:
+        if not keep:
+            sandbox.down()
+            say(f"\nThe sandbox {name} is gone{hint}.")
+    if keep:
+        again = f"kubectl apply -f {display(examples / DEPLOYMENT)}; kubectl get pods -o wide --watch"
+        say(f"\nThe sandbox {name} goes on. {farewell(sandbox)}\n\nDeploy once more with\n\n  {again}")
+
+
+class Story:
+    """The steps on a sandbox that is up."""
+
+    def __init__(self, sandbox: Sandbox, examples: Path, say: Say) -> None:
+        self._sandbox = sandbox
+        self._examples = examples
+        self._say = say
+        self._selector = ""
+        self._pods: list[dict[str, Any]] = []
+        self._labs = Labs(sandbox.workers)
+
+    def show_nodes(self) -> None:
+        """Show the workers as nodes."""
+        self._say("\n2. Each worker is a node")
+        self._run("get", "nodes", "-o", "wide")
+        self._run("get", "cmlw")
+
+    def deploy(self) -> None:
+        """Apply the definition and the Deployment; wait until every lablet is Ready, where it should be."""
+        self._say("\n3. Deploy lablets: only on CML 2.9, and apart from each other (affinity.yaml)")
+        files = [f"--filename={display(self._examples / file)}" for file in (DEFINITION, DEPLOYMENT)]
+        self._run("apply", *files)
+        spec = json.loads(self._sandbox.kubectl("get", files[-1], "-o", "json").stdout)["spec"]
+        self._selector = ",".join(f"{key}={value}" for key, value in spec["selector"]["matchLabels"].items())
+        wanted = int(spec["replicas"])
+        took = self._wait(lambda: self._not_ready(wanted), READY_S, f"{wanted} Ready lablets")
+        self._say(f"   {wanted} lablets Ready after {took:.1f} s")
+        self._run("get", "pods", "-o", "wide")
+        self._pods = self._listed_pods()
+        versions = {
+            node["metadata"]["name"]: node["metadata"]["labels"].get("vkprovider.io/cml-version", "")
+            for node in self._get("nodes")
+        }
+        used = {pod["spec"]["nodeName"] for pod in self._pods}
+        for node in used:
+            if not versions[node].startswith("2.9."):
+                raise DemoError(
+                    f"a lablet is on {node}, which runs CML {versions[node]}: the affinity was not honoured"
+                )
+        others = sorted(set(versions) - used)
+        spared = "".join(f"; none on {node} (CML {versions[node]})" for node in others)
+        self._say(f"   the scheduler chose {', '.join(sorted(used))}{spared}")
+
+    def compare_labs(self) -> None:
+        """Compare the pods' UIDs with the titles that Cisco's client reads."""
+        self._say("\n4. The labs, as Cisco's own client (virl2-client) lists them")
+        labs = self._labs.read()
+        pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self._pods}
+        rows = [(pods.get(uid_of(lab.title), "?"), *lab) for lab in labs]
+        self._table([("POD", "WORKER", "TITLE", "STATE", "DEVICES"), *sorted(rows)])
+        if wrong := differences(self._pods, labs):
+            raise DemoError("pods and labs differ: " + "; ".join(wrong))
+        self._say(
+            f"   {len(labs)} pods, {len(labs)} labs: each title ends with the UID of its pod, on the pod's worker"
+        )
+
+    def reach(self) -> None:
+        """Type at a device's console through the port that its lablet was given."""
+        self._say("\n5. Every lablet has ports of its own; this is a device's console")
+        pod = self._pods[0]
+        worker = next(w for w in self._sandbox.workers if w.node == pod["spec"]["nodeName"])
+        host = reach.host_of(worker)
+        if not host:
+            self._say(f"   left out: {worker.name} has no address of its own on this machine, and opens no ports")
+            return
+        self._say(f"   $ kubectl lablet ports {pod['metadata']['name']}")
+        argv = [sys.executable, "-P", "-m", "vkprovider.cli.lablet", "ports", pod["metadata"]["name"]]
+        argv.append(f"--kubeconfig={self._sandbox.kubeconfig}")
+        shown = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (ourselves)
+        if shown.returncode:
+            raise DemoError(f"kubectl lablet ports: {shown.stderr.strip()}")
+        self._say(textwrap.indent(shown.stdout.rstrip(), "   "))
+        for port in reach.consoles(pod).values():
+            self._say(f"   $ telnet {host} {port}")
+            said = reach.answer_of(host, port)
+            if not said:
+                log = self._sandbox.layout.log(worker.process)
+                raise DemoError(f"port {port} of {worker.name} does not open; its log is {log}")
+            self._say(textwrap.indent(said, "   "))
+
+    def delete(self) -> None:
+        """Delete the Deployment; wait until no pod and no lab is left."""
+        self._say("\n6. Delete the Deployment")
+        self._run("delete", f"--filename={display(self._examples / DEPLOYMENT)}")
+        took = self._wait(lambda: names(self._listed_pods()), GONE_S, "no pods")
+        self._say(f"   all pods gone after {took:.1f} s")
+        self._wait(self._labs.left, GONE_S, "no labs in CML")
+        self._say(f"   no lab on {', '.join(self._labs.workers)}: every CML is empty")
+
+    def _run(self, *arguments: str) -> None:
+        """Show a kubectl command and what it prints."""
+        shown = [argument.replace("--filename=", "-f ") for argument in arguments]
+        self._say(f"   $ kubectl {' '.join(shown)}")
+        self._say(textwrap.indent(self._sandbox.kubectl(*arguments).stdout.rstrip(), "   "))
+
+    def _get(self, *what: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = json.loads(self._sandbox.kubectl("get", *what, "-o", "json").stdout)["items"]
+        return items
+
+    def _listed_pods(self) -> list[dict[str, Any]]:
+        return self._get("pods", f"--selector={self._selector}")
+
+    def _not_ready(self, wanted: int) -> list[str]:
+        """Name the lablets that are missing or not Ready."""
+        pods = self._listed_pods()
+        waiting = [f"{pod['metadata']['name']} {why_not_ready(pod)}" for pod in pods if not is_ready(pod)]
+        return waiting + ["a pod that does not exist yet"] * (wanted - len(pods))
+
+    def _wait(self, remaining: Callable[[], list[str]], within_s: float, what: str) -> float:
+        """Wait until nothing remains; give the seconds it took.
+
+        Raises:
+            DemoError: If something still does in the end.
+        """
+        started = told = time.monotonic()
+        while left := remaining():
+            now = time.monotonic()
+            if now > told + TELL_S:
+                told = now
+                self._say(f"   waiting for {what} for {now - started:.0f} s: {', '.join(left)}")
+            if now > started + within_s:
+                log = log_tail(self._sandbox.layout.log("provider-1"))
+                listed = "\n".join(f"  {item}" for item in left)
+                raise DemoError(f"{what}: not after {within_s:.0f} s; still there:\n{listed}\n{log}")
+            time.sleep(POLL_S)
+        return time.monotonic() - started
+
+    def _table(self, rows: list[tuple[str, ...]]) -> None:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self._say("   " + "   ".join(cells).rstrip())
+
+
+def find_examples() -> Path:
+    """Return the directory of the examples.
+
+    Raises:
+        DemoError: If they are missing.
+    """
+    examples = find_manifests() / "examples"
+    if missing := [name for name in (DEFINITION, DEPLOYMENT) if not (examples / name).is_file()]:
+        raise DemoError(f"{examples} lacks {' and '.join(missing)}: reinstall vkprovider, or run it from a checkout")
+    return examples
+
+
+def refuse_a_second(name: str) -> None:
+    """Say how to end a demo that was kept, rather than fail over it.
+
+    Raises:
+        DemoError: If one runs.
+    """
+    try:
+        running = [status for status in Sandbox.attach(name).processes() if status.state == "running"]
+    except SandboxError:
+        return
+    if running:
+        raise DemoError(f"a sandbox {name} runs already: end it with\n\n  {command('sandbox', 'down', '--name', name)}")
+
+
+def farewell(sandbox: Sandbox) -> str:
+    """Tell how to use a sandbox that goes on, and how to end it."""
+    return (
+        "Use it with\n\n"
+        f"  export KUBECONFIG={shlex.quote(str(sandbox.kubeconfig))}\n"
+        f"  export PATH={shlex.quote(str(sandbox.programs))}:$PATH\n\n"
+        f"and end it with\n\n  {command('sandbox', 'down', '--name', sandbox.name)}"
+    )
+
+
+def command(*arguments: str) -> str:
+    """Write a command of ours as the reader can type it here."""
+    program = Path(sys.executable).parent / "vkprovider"
+    return shlex.join([str(display(program)) if program.exists() else "vkprovider", *arguments])
+
+
+def display(path: Path) -> Path:
+    """Shorten a path below the current directory."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
+    """Say where pods and labs differ: each Pod has one lab, started, on the worker of its node, and there is no other.
+
+    Args:
+        pods: As the API server has them.
+        labs: As the workers list them.
+    """
+    expected = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods}
+    counts = Counter(uid_of(lab.title) for lab in labs)
+    wrong = [f"pod {uid} on {node} has {counts[uid]} labs" for uid, node in expected.items() if counts[uid] != 1]
+    for lab in labs:
+        node = expected.get(uid_of(lab.title))
+        if node is None:
+            wrong.append(f"lab {lab.title} on {lab.worker} belongs to no pod")
+        elif node != f"vnode.{lab.worker}":
+            wrong.append(f"lab {lab.title} is on {lab.worker}, its pod on {node}")
+        elif lab.state != "STARTED":
+            wrong.append(f"lab {lab.title} on {lab.worker} is {lab.state}")
+    return wrong
+
+
+def uid_of(title: str) -> str:
+    """Take the Pod's UID, 36 characters, from the end of a lab's title."""
+    return title[-36:]
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Tell whether a Pod is Ready."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def why_not_ready(pod: dict[str, Any]) -> str:
+    """Tell what a Pod waits for, in the words of its status."""
+    status = pod.get("status", {})
+    waits = [entry.get("state", {}).get("waiting", {}) for entry in status.get("containerStatuses", [])]
+    said = [f"{wait.get('reason', '')}: {wait.get('message', '')}" for wait in waits if wait]
+    unscheduled = [entry.get("message", "") for entry in status.get("conditions", []) if entry["status"] == "False"]
+    return f"({'; '.join(filter(None, said or unscheduled[:1])) or status.get('phase', 'unknown')})"
+
+
+def names(items: Iterable[dict[str, Any]]) -> list[str]:
+    """Name objects."""
+    return [item["metadata"]["name"] for item in items]

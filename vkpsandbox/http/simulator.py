@@ -1,0 +1,98 @@
+"""What every simulator is: something that listens, knows the time, keeps a log, and may survive its own end."""
+
+import abc
+import ssl
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from vkpsandbox.http.access_log import AccessLog
+from vkpsandbox.http.faults import Fault, Faults
+from vkpsandbox.http.listener import Listener
+from vkpsandbox.http.store import Store
+
+
+class Simulator(abc.ABC):
+    """One simulator, listening as a context manager.
+
+    Args:
+        host: Address on which it listens.
+        port: Port; 0 takes a free one.
+        tls: Context for HTTPS; None is HTTP.
+        state: File in which it survives its own end.
+        access_log: File for the access log.
+        faults: Faults of requests in force from the start.
+        seed: Of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        state: Path | None,
+        access_log: Path | None,
+        faults: Iterable[Fault],
+        seed: int,
+    ) -> None:
+        self.listener = Listener(host, port, tls)
+        self._anchor = time.time() - time.monotonic()
+        self.log = AccessLog(access_log)
+        self.faults = Faults(seed)
+        for fault in faults:
+            self.faults.add(fault, self.now())
+        self._state = state
+        self.store = Store(state, self._snapshot) if state else None
+
+    def now(self) -> float:
+        """Tell the time: the wall clock's when the simulator began, and steady from then on."""
+        return self._anchor + time.monotonic()
+
+    @property
+    def url(self) -> str:
+        """Where it listens, without a path."""
+        return self.listener.url
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.listener.port
+
+    def changed(self) -> None:
+        """Note that the state was changed."""
+        if self.store is not None:
+            self.store.touch()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+            if self.store is not None:
+                await self.store.start()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+        await self.listener.close()
+        if self.store is not None:
+            await self.store.close()
+        self.log.close()
+
+    @abc.abstractmethod
+    async def _open(self) -> None:
+        """Restore the state, and listen."""
+
+    @abc.abstractmethod
+    async def _close(self) -> None:
+        """End what goes on beside the listener; called also after a failed `_open`."""
+
+    @abc.abstractmethod
+    def _snapshot(self) -> Any:
+        """Draw what is to be stored."""

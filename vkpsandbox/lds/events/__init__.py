@@ -1,0 +1,1 @@
+"""Events of sessions: `cloudevents` encodes them, `sender` delivers them, `eventfaults` loses or doubles some."""

@@ -1,0 +1,1 @@
+"""The learner's pages: `html` renders them, `pages` serves them."""

@@ -1,0 +1,39 @@
+"""What a simulated LDS is, and what its state file holds."""
+
+import msgspec
+
+from vkpsandbox.lds.model import Event, Form, Session
+
+
+class LdsSettings(msgspec.Struct, kw_only=True, frozen=True):
+    """What an LDS is.
+
+    Attributes:
+        version: Its release.
+        token: The bearer token that clients must show; empty lets everybody in.
+        capacity: How many sessions may be there that are not archived.
+        client_keys: Whether a create with the client key of a live session answers that session.
+        owners: Whether sessions keep the mark of who made them.
+        end_timeslots: Whether a session ends when its timeslot does.
+        forms: The forms in its store; empty means that it has every form that is asked for.
+        seed: Of faults and verdicts.
+    """
+
+    version: str = "1.0.0"
+    token: str = ""
+    capacity: int = 1000
+    client_keys: bool = True
+    owners: bool = True
+    end_timeslots: bool = True
+    forms: tuple[str, ...] = ()
+    seed: int = 0
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """What the state file holds."""
+
+    sessions: dict[str, Session]
+    made: int
+    capacity: int
+    forms: dict[str, Form]
+    undelivered: list[Event] = []

@@ -1,0 +1,123 @@
+"""One process that the supervisor owns."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from vkpsandbox.processes.process import ProcessSpec, ProcessStatus, Restart, backoff_s, environment
+
+PR_SET_PDEATHSIG: Final = 1
+"""prctl(2): the signal a process gets when its parent dies, by whatever cause."""
+
+
+class Child:
+    """A process, its wish (run or not) and its history.
+
+    It runs in a session of its own, so that signals reach its children as well, and dies with the supervisor.
+    """
+
+    def __init__(self, spec: ProcessSpec, directory: Path, log: Path) -> None:
+        self.spec = spec
+        self.wanted = False
+        self.restarts = 0
+        self.exit_code: int | None = None
+        self.backoff_s = 0.0
+        self._directory = directory
+        self._log = log
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs, as far as `reap` has seen."""
+        return self._popen is not None
+
+    def start(self) -> None:
+        """Start it.
+
+        Raises:
+            OSError: If the program is missing or no program.
+        """
+        self.wanted = True
+        self._started = time.monotonic()
+        environ = environment(os.environ, self.spec.env, self._directory)
+        self.backoff_s, before = backoff_s(self.backoff_s, 0), self.backoff_s  # should it not start
+        with self._log.open("ab") as log:
+            self._popen = subprocess.Popen(  # noqa: S603 (the sandbox's own command lines)
+                self.spec.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._directory,
+                env=environ,
+                start_new_session=True,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 (the supervisor has one thread)
+            )
+        self.backoff_s = before
+
+    def reap(self) -> bool:
+        """Tell whether it has ended since the last call, and note its exit code and the next back-off."""
+        if self._popen is None:
+            return False
+        code = self._popen.poll()
+        if code is None:
+            return False
+        self.exit_code = code
+        self._kill_group(self._popen.pid)
+        self._popen = None
+        self.backoff_s = backoff_s(self.backoff_s, time.monotonic() - self._started)
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to it and its children; nothing happens if it does not run."""
+        if self._popen is not None:
+            try:
+                os.killpg(self._popen.pid, number)
+            except ProcessLookupError:
+                return
+
+    def holds_after(self, number: signal.Signals, deadly: frozenset[signal.Signals]) -> bool:
+        """Tell whether that signal, sent on request, also means that it shall not run."""
+        return number in deadly and self.spec.restart is Restart.UNLESS_KILLED
+
+    def status(self) -> ProcessStatus:
+        """Return how it fares."""
+        state = "running" if self.running else "waiting" if self.wanted else "stopped"
+        return ProcessStatus(
+            name=self.spec.name,
+            pid=self._popen.pid if self._popen else None,
+            url=self.spec.url,
+            log=str(self._log),
+            restarts=self.restarts,
+            state=state,
+            exit_code=self.exit_code,
+        )
+
+    @staticmethod
+    def _kill_group(group: int) -> None:
+        """Kill what an ended process left behind in its group."""
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def die_with_parent() -> Callable[[], None] | None:
+    """Return what a child runs before its program so that it gets SIGKILL when this process dies (Linux only)."""
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def ask() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask

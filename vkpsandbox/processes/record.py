@@ -1,0 +1,157 @@
+"""What `up` decided about a sandbox, kept in its directory so that other commands can find it again."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from vkpsandbox.errors import SandboxError
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.control import supervised
+from vkpsandbox.processes.process import write_atomically
+from vkpsandbox.processes.strays import end_marked
+
+
+class Worker(NamedTuple):
+    """A simulated CML worker.
+
+    Attributes:
+        name: Of its CMLWorker; its node is `vnode.<name>`, its process `cml-<name>`.
+        url: Where the simulator answers, or `null://<name>`.
+        address: What learners see; nothing dials it.
+        username: Of the CML account.
+        password: Of the CML account.
+        port: Where the simulator listens, 0 for the null backend.
+        access_log: What the simulator was asked, JSON lines; empty for the null backend.
+    """
+
+    name: str
+    url: str
+    address: str
+    username: str
+    password: str
+    port: int
+    access_log: str
+
+    @property
+    def process(self) -> str:
+        """The name of its process, also of its Secret."""
+        return f"cml-{self.name}"
+
+    @property
+    def node(self) -> str:
+        """The name of its node."""
+        return f"vnode.{self.name}"
+
+
+class Lds(NamedTuple):
+    """A simulated Lab Delivery System.
+
+    Attributes:
+        url: Where it answers.
+        token: What its clients show.
+        events_secret: What it shows when it sends events.
+        access_log: What it was asked, JSON lines.
+    """
+
+    url: str
+    token: str
+    events_secret: str
+    access_log: str
+
+    @property
+    def process(self) -> str:
+        """The name of its process."""
+        return "lds"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A sandbox as `up` made it.
+
+    Attributes:
+        name: Its name; its objects carry the label `vkprovider.io/sandbox=<name>`.
+        kubectl: The kubectl that fits.
+        context: The context of its kubeconfig.
+        foreign: Whether the cluster is somebody else's (`--kubeconfig`).
+        audit: Whether there is an audit log.
+        workers: Its simulated workers.
+        lds: Its simulated Lab Delivery System, if it has one.
+    """
+
+    name: str
+    kubectl: str
+    context: str
+    foreign: bool
+    audit: bool
+    workers: list[Worker] = []
+    lds: Lds | None = None
+
+    def save(self, layout: Layout) -> None:
+        """Write it to the sandbox's directory."""
+        write_atomically(layout.record, msgspec.json.encode(self))
+
+    @staticmethod
+    def load(layout: Layout) -> "Record":
+        """Read it from a sandbox's directory.
+
+        Raises:
+            SandboxError: If that directory holds no sandbox.
+        """
+        try:
+            return msgspec.json.decode(layout.record.read_bytes(), type=Record)
+        except FileNotFoundError as error:
+            raise SandboxError(
+                f"there is no sandbox in {layout.directory}: `vkprovider sandbox up` makes one (see --name, --dir)"
+            ) from error
+        except msgspec.MsgspecError as error:
+            raise SandboxError(
+                f"{layout.record} is damaged ({error}): `vkprovider sandbox down` removes the rest of that sandbox"
+            ) from error
+
+
+@contextlib.contextmanager
+def claimed(layout: Layout) -> Iterator[None]:
+    """Give a directory to one `up`: cleared of a sandbox that has ended, with room for logs and workers.
+
+    Raises:
+        SandboxError: If it holds other things, or a sandbox that runs or is being started.
+    """
+    if layout.directory.is_dir() and not layout.record.exists():
+        others = sorted(entry.name for entry in layout.directory.iterdir() if entry.name not in Layout.ENTRIES)
+        if others:
+            raise SandboxError(
+                f"{layout.directory} is not empty and no sandbox ({', '.join(others[:5])}): name another with --dir"
+            )
+    layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(layout.directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SandboxError(f"a sandbox is being started in {layout.directory}: --name makes another one") from error
+        if supervised(layout):
+            raise SandboxError(
+                f"a sandbox runs already in {layout.directory}: `vkprovider sandbox down` ends it, "
+                "--name makes another one"
+            )
+        end_marked(layout.directory)
+        remove_files(layout)
+        for subdirectory in (layout.logs, layout.workers):
+            subdirectory.mkdir()
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def remove_files(layout: Layout) -> None:
+    """Remove what a sandbox leaves in its directory, and nothing else."""
+    for entry in Layout.ENTRIES:
+        path = layout.directory / entry
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,123 @@
+"""The steps of `sandbox up`, in order."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import vkprovider
+from vkprovider.shipped import find_manifests
+from vkpsandbox.controlplane import components, content, programs, waiting
+from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.controlplane.pki import write_pki
+from vkpsandbox.errors import SandboxError, log_tail
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.control import request
+from vkpsandbox.processes.ports import free_ports
+from vkpsandbox.processes.process import OWNER_VARIABLE, ProcessSpec, environment, write_atomically
+from vkpsandbox.processes.record import Lds, Record
+
+
+def plan_control_plane(layout: Layout, binaries: Path, record: Record) -> components.Ports:
+    """Write keys, kubeconfigs and the plan with etcd and the API server; return the ports that were free."""
+    write_pki(layout.pki)
+    ports = components.Ports(*free_ports(components.PORTS_NEEDED))
+    components.write_kubeconfigs(layout, ports.server, record.context)
+    layout.audit_policy.write_text(components.AUDIT_POLICY)
+    _write_plan(layout, components.store_and_api(layout, binaries, ports, audit=record.audit))
+    return ports
+
+
+def plan_nothing(layout: Layout, kubectl: Kubectl, kubeconfig: Path) -> str:
+    """Copy the current context of a kubeconfig, write an empty plan, and return the context's name."""
+    view = ("config", "view", f"--kubeconfig={kubeconfig.absolute()}", "--raw", "--flatten", "--minify")
+    write_atomically(layout.kubeconfig, kubectl(*view).stdout.encode())
+    _write_plan(layout, [])
+    return kubectl("config", "current-context").stdout.strip()
+
+
+def launch_supervisor(layout: Layout, *, tied: bool) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a session of its own."""
+    package_home = str(Path(vkprovider.__file__).parent.parent)
+    python_path = os.pathsep.join(filter(None, [package_home, os.environ.get("PYTHONPATH")]))
+    changes = {"PYTHONPATH": python_path, OWNER_VARIABLE: str(os.getpid()) if tied else None}
+    with layout.log("supervisor").open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 (ourselves)
+            [sys.executable, "-P", "-m", "vkpsandbox.processes.supervisor", str(layout.directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=layout.directory,
+            env=environment(os.environ, changes, layout.directory),
+            start_new_session=True,
+        )
+
+
+def await_supervisor(layout: Layout, supervisor: subprocess.Popen[bytes]) -> None:
+    """Wait until the supervisor can be asked.
+
+    Raises:
+        SandboxError: If it ends instead.
+    """
+    while not layout.socket.exists():
+        if supervisor.poll() is not None:
+            log = log_tail(layout.log("supervisor"))
+            raise SandboxError(f"the supervisor ended with {supervisor.returncode}\n{log}")
+        time.sleep(waiting.POLL_S)
+
+
+def finish_control_plane(layout: Layout, binaries: Path, ports: components.Ports, kubectl: Kubectl) -> None:
+    """Wait for the API server, start scheduler and controller-manager, and wait until they work."""
+    waiting.await_api(layout, ports.api)
+    add_process(layout, components.controller_manager(layout, binaries, ports))
+    add_process(layout, components.scheduler(layout, binaries, ports))
+    waiting.await_controllers(layout, kubectl)
+
+
+def create_workers(
+    layout: Layout, kubectl: Kubectl, record: Record, worker_args: Sequence[Sequence[str]], spec: Mapping[str, Any]
+) -> None:
+    """Start the simulators, and create in the cluster what the provider needs."""
+    manifests = find_manifests()
+    for number, worker in enumerate(record.workers):
+        if worker.port:
+            arguments = worker_args[number % len(worker_args)]
+            add_process(layout, programs.worker_process(layout, worker, arguments))
+    content.apply_manifests(kubectl, manifests)
+    content.apply_workers(kubectl, record.workers, record.name, spec)
+    content.write_provider_kubeconfig(kubectl, layout, record.name)
+    waiting.await_workers(layout, record.workers)
+
+
+def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapping[str, str]) -> list[ProcessSpec]:
+    """Return the provider replicas."""
+    settings = {**(programs.lds_settings(record.lds) if record.lds else {}), **settings}
+    return [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
+
+
+def start_lds(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], arguments: Sequence[str]) -> None:
+    """Start the simulated Lab Delivery System and wait until it listens."""
+    add_process(layout, programs.lds_process(layout, lds, providers, arguments))
+    waiting.await_lds(layout, lds)
+
+
+def start_providers(layout: Layout, kubectl: Kubectl, record: Record, specs: Sequence[ProcessSpec]) -> None:
+    """Start the provider replicas and wait until all nodes are Ready."""
+    for spec in specs:
+        add_process(layout, spec)
+    waiting.await_nodes(layout, kubectl, [worker.node for worker in record.workers], [spec.name for spec in specs])
+
+
+def add_process(layout: Layout, spec: ProcessSpec) -> None:
+    """Have the supervisor start one more process."""
+    request(layout, "add", spec=msgspec.to_builtins(spec))
+
+
+def _write_plan(layout: Layout, specs: list[ProcessSpec]) -> None:
+    """Write what the supervisor starts first."""
+    write_atomically(layout.plan, msgspec.json.encode(specs))
