@@ -20,6 +20,7 @@ from vkprovider.cml.allow import BASE
 from vkprovider.cml.calls import CALLS, code_of
 from vkprovider.cml.spi import Credentials, CredentialsReader
 from vkprovider.cml.wire import CmlSystemInformation
+from vkprovider.domain.backoff import delay_s
 
 DEADLINE_S: Final[Mapping[str, float]] = {
     "probe": 3.0,  # list of lab ids, handshake: what tells whether the worker is alive
@@ -215,8 +216,8 @@ class CmlSession:
         except OutsideError as error:
             hold_s = FAILED_HOLD_S
             if isinstance(error, Unauthorized):
-                hold_s = min(REFUSED_HOLD_S_MAX, REFUSED_HOLD_S * 2.0 ** min(self._refusals, 10))
                 self._refusals += 1
+                hold_s = delay_s(self._refusals, first_s=REFUSED_HOLD_S, cap_s=REFUSED_HOLD_S_MAX)
             elif isinstance(error, Throttled):
                 hold_s = error.after_s
             self._hold = _Hold(credentials, loop.time() + hold_s, error)

@@ -12,6 +12,7 @@ from vkprovider.domain.lablet.lifecycle import ALLOWED, State, allowed
 def test_a_delay_is_never_longer_than_its_cap(failures: int, first_s: float, cap_s: float, dice: float) -> None:
     delay = delay_s(failures, first_s=first_s, cap_s=cap_s, dice=dice)
     whole = delay_s(failures, first_s=first_s, cap_s=cap_s)
+    assert delay_s(failures, first_s=first_s, cap_s=cap_s, dice=dice, floor=0.0) == pytest.approx(whole * dice)
     assert 0 <= whole / 2 <= delay <= whole <= cap_s
     assert (delay == 0) == (failures <= 0)
     assert whole <= delay_s(failures + 1, first_s=first_s, cap_s=cap_s)
