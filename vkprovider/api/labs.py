@@ -18,7 +18,7 @@ BOOTING: Final = frozenset({QUEUED, STARTING, STARTED})
 KNOWN: Final = ACTIVE | {DEFINED, STOPPED}
 
 
-class NodeFact(msgspec.Struct, frozen=True, gc=False):
+class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     """One device of a lab.
 
     Attributes:

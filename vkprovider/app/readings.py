@@ -110,8 +110,8 @@ def booted(replica: Source) -> Iterator[Sample]:
     for worker in replica.workers.items.values():
         for claim in worker.claims.claims.values():
             if claim.lab_id:
-                nodes = worker.nodes.get(claim.lab_id, ())
-                yield (claim.pod_uid, claim.lab_id), sum(node.state == words.BOOTED for node in nodes)
+                devices = worker.devices.get(claim.lab_id, ())
+                yield (claim.pod_uid, claim.lab_id), sum(device.state == words.BOOTED for device in devices)
 
 
 def lablets(replica: Source) -> Iterator[Sample]:

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from vkprovider.api.errors import NotFound, OutsideError
-from vkprovider.cml.spi import NodeFact
+from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
 VERSION: Final = "2.9.1+build.7"
@@ -40,7 +40,7 @@ class NullWorker:
         self.name: Final = name
         self.labs: dict[str, _NullLab] = {}
         self.facts: Final = {
-            lab_state: tuple(NodeFact(label, label, definition, state) for label, definition in nodes)
+            lab_state: tuple(DeviceFact(label, label, definition, state) for label, definition in nodes)
             for lab_state, state in _NODE_STATE.items()
         }
 
@@ -89,7 +89,7 @@ class NullLabs:
         self._check()
         return list(self._worker.labs)
 
-    async def list_all_nodes(self) -> dict[str, tuple[NodeFact, ...]]:
+    async def list_all_nodes(self) -> dict[str, tuple[DeviceFact, ...]]:
         """List all nodes by lab id."""
         self._check()
         facts = self._worker.facts
@@ -120,7 +120,7 @@ class NullLabs:
         self._check()
         return self._worker.lab(lab_id).topology_yaml.encode()
 
-    async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
+    async def get_nodes(self, lab_id: str) -> tuple[DeviceFact, ...]:
         """Get the nodes of one lab.
 
         Raises:
@@ -180,7 +180,7 @@ class NullLabs:
     async def extract_configs(
         self,
         lab_id: str,  # noqa: ARG002 (its devices have no configurations)
-        nodes: tuple[NodeFact, ...],  # noqa: ARG002 (as above)
+        nodes: tuple[DeviceFact, ...],  # noqa: ARG002 (as above)
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Find nothing."""
         self._check()

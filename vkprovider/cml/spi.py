@@ -6,10 +6,10 @@ from typing import Protocol
 import msgspec
 
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
-__all__ = ["Credentials", "CredentialsReader", "Labs", "NodeFact"]
+__all__ = ["Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Labs(Protocol):
         """List the ids of all labs, also other users'; short deadline, fit for a probe."""
         ...
 
-    async def list_all_nodes(self) -> dict[str, tuple[NodeFact, ...]]:
+    async def list_all_nodes(self) -> dict[str, tuple[DeviceFact, ...]]:
         """Observe all nodes of the worker in one request, by lab id; a lab without nodes is not in it."""
         ...
 
@@ -60,7 +60,7 @@ class Labs(Protocol):
         """Get a lab as a topology file, with the configurations that CML has."""
         ...
 
-    async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
+    async def get_nodes(self, lab_id: str) -> tuple[DeviceFact, ...]:
         """Get the nodes of one lab."""
         ...
 
@@ -89,7 +89,7 @@ class Labs(Protocol):
         ...
 
     async def extract_configs(
-        self, lab_id: str, nodes: tuple[NodeFact, ...]
+        self, lab_id: str, nodes: tuple[DeviceFact, ...]
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Fetch the configurations of running nodes: by label, and by label why there is none.
 

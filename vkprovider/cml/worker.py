@@ -9,7 +9,7 @@ from vkprovider.cml.interfaces import CmlInterfacesClient
 from vkprovider.cml.labs import CmlLabsClient
 from vkprovider.cml.nodes import CmlNodesClient
 from vkprovider.cml.session import CmlSession
-from vkprovider.cml.spi import NodeFact
+from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
 _EXTRACTIONS_MAX: Final = 4
@@ -45,11 +45,11 @@ class CmlLabs:
         """List the ids of all labs."""
         return await self.labs.list_lab_ids()
 
-    async def list_all_nodes(self) -> dict[str, tuple[NodeFact, ...]]:
+    async def list_all_nodes(self) -> dict[str, tuple[DeviceFact, ...]]:
         """Observe all nodes of the worker in one request, by lab id."""
-        by_lab: dict[str, list[NodeFact]] = {}
+        by_lab: dict[str, list[DeviceFact]] = {}
         for row in await self.nodes.list_all_nodes():
-            fact = NodeFact(row.id, row.label, row.node_definition, row.state)
+            fact = DeviceFact(row.id, row.label, row.node_definition, row.state)
             by_lab.setdefault(row.lab_id, []).append(fact)
         return {lab_id: tuple(facts) for lab_id, facts in by_lab.items()}
 
@@ -61,10 +61,10 @@ class CmlLabs:
         """Get a lab as a topology file."""
         return await self.labs.download_lab(lab_id)
 
-    async def get_nodes(self, lab_id: str) -> tuple[NodeFact, ...]:
+    async def get_nodes(self, lab_id: str) -> tuple[DeviceFact, ...]:
         """Get the nodes of one lab."""
         nodes = await self.nodes.list_nodes(lab_id)
-        return tuple(NodeFact(node.id, node.label, node.node_definition, node.state) for node in nodes)
+        return tuple(DeviceFact(node.id, node.label, node.node_definition, node.state) for node in nodes)
 
     async def import_lab(self, topology_yaml: str, title: str) -> str:
         """Import a topology under a title and return the lab id."""
@@ -91,13 +91,13 @@ class CmlLabs:
         await self.nodes.start_node(lab_id, node_id)
 
     async def extract_configs(
-        self, lab_id: str, nodes: tuple[NodeFact, ...]
+        self, lab_id: str, nodes: tuple[DeviceFact, ...]
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
         """Fetch the configurations of running nodes, a few at a time; one that fails stops no other."""
         configs: dict[str, str] = {}
         faults: dict[str, OutsideError] = {}
 
-        async def extract(node: NodeFact) -> None:
+        async def extract(node: DeviceFact) -> None:
             async with self._extractions:
                 try:
                     node_id = node.id or await self._node_id(lab_id, node.label)

@@ -11,7 +11,7 @@ from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, TlsFailed
 from vkprovider.cml import session as session_module
 from vkprovider.cml.allow import LABS_API
 from vkprovider.cml.factory import open_labs, open_session
-from vkprovider.cml.spi import NodeFact
+from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.stats import WorkerUsage, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
 from vkpsandbox.cml.server import CmlSimulator
@@ -53,7 +53,7 @@ async def labs(sim: CmlSimulator, secret: Secret) -> AsyncIterator[CmlLabs]:
     await opened.close()
 
 
-async def until(read: Callable[[], Awaitable[tuple[NodeFact, ...]]], *states: str) -> tuple[NodeFact, ...]:
+async def until(read: Callable[[], Awaitable[tuple[DeviceFact, ...]]], *states: str) -> tuple[DeviceFact, ...]:
     async with asyncio.timeout(10):
         while True:
             facts = await read()

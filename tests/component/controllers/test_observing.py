@@ -63,13 +63,13 @@ def observer(ctx: Context) -> Observer:
 
 async def test_only_news_wake(mini: MiniCml, worker: Worker, observer: Observer) -> None:
     assert sorted(await observer.observe(worker)) == ["a", "b"]
-    worker.nodes_at = -1e9
+    worker.devices_at = -1e9
     assert await observer.observe(worker) == []
     show(mini, {"a": labs.STOPPED, "b": labs.BOOTED})
-    worker.nodes_at = -1e9
+    worker.devices_at = -1e9
     assert await observer.observe(worker) == ["a"]
     show(mini, {"a": labs.STOPPED})
-    worker.nodes_at = -1e9
+    worker.devices_at = -1e9
     assert await observer.observe(worker) == ["b"]
     assert worker.look("lab-b", -1e9)[0] is Presence.ABSENT
 
@@ -100,6 +100,6 @@ async def test_lab_that_cannot_be_read_does_not_make_the_worker_silent(
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED, "foreign": labs.BOOTED})
     mini.replies["/labs/lab-foreign"] = reply(403, '{"code": 403, "description": "Access denied"}')
     for _ in range(4):
-        worker.nodes_at = -1e9
+        worker.devices_at = -1e9
         await observer.observe(worker)
         assert (worker.silent, worker.failures, worker.finder.foreign) == ("", 0, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from vkprovider.api import labs
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 
@@ -69,9 +69,9 @@ def claim(**fields: Any) -> Claim:
     return msgspec.structs.replace(msgspec.convert(row, Claim), **fields)
 
 
-def nodes(*states: str) -> tuple[NodeFact, ...]:
+def devices(*states: str) -> tuple[DeviceFact, ...]:
     """Make the devices r1, r2, … in these states."""
-    return tuple(NodeFact(f"n{i}", f"r{i + 1}", "iosv", state) for i, state in enumerate(states))
+    return tuple(DeviceFact(f"n{i}", f"r{i + 1}", "iosv", state) for i, state in enumerate(states))
 
 
 BOOTED = (labs.BOOTED, labs.BOOTED)

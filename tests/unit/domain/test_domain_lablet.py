@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.domain.builders import BOOTED, claim, nodes, pod
+from tests.unit.domain.builders import BOOTED, claim, devices, pod
 from tests.unit.domain.world import World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
@@ -25,7 +25,7 @@ READY = claim(lab_id="lab-1", started=UNIX - 600, ready_at=UNIX - 500)
 def ask(*states: str, limits: Limits = LIMITS, **known: Any) -> Decision:
     facts: dict[str, Any] = {"pod": pod(), "claim": IMPORTED, "now_unix": UNIX}
     if states:
-        facts |= {"presence": Presence.PRESENT, "nodes": nodes(*states)}
+        facts |= {"presence": Presence.PRESENT, "devices": devices(*states)}
     facts |= {"extracted": True} | known
     if facts["pod"] is not None:
         facts.setdefault("inputs", inputs_of(facts["pod"].metadata))

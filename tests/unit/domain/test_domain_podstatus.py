@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.domain.builders import claim, nodes, patched, pod
+from tests.unit.domain.builders import claim, devices, patched, pod
 from vkprovider.api import labs, names
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
@@ -35,7 +35,9 @@ reports = st.builds(
     state=st.sampled_from(State),
     phase=st.sampled_from(["Pending", "Running"]),
     waiting=st.none() | st.tuples(words.filter(bool), words),
-    nodes=st.lists(st.sampled_from([*sorted(labs.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(lambda s: nodes(*s)),
+    devices=st.lists(st.sampled_from([*sorted(labs.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(
+        lambda s: devices(*s)
+    ),
     silent=st.sampled_from(["", "", "worker w1 does not answer"]),
 ) | st.sampled_from([SUCCEEDED, FAILED])
 rows = st.none() | st.builds(
@@ -98,7 +100,7 @@ def test_a_patch_is_for_this_uid_only() -> None:
 
 def test_a_ready_lablet() -> None:
     """R004-014, R004-046: the worker's address is the Pod's, and every container runs."""
-    found = show(lablet(), msgspec.structs.replace(READY, nodes=nodes(labs.BOOTED, labs.BOOTED)))
+    found = show(lablet(), msgspec.structs.replace(READY, devices=devices(labs.BOOTED, labs.BOOTED)))
     assert (found.status.phase, found.status.pod_ip, found.status.host_ip) == (
         "Running",
         "198.51.100.1",
@@ -134,7 +136,7 @@ def test_a_waiting_lablet_says_why() -> None:
 
 
 def test_devices_that_booted_run_while_the_others_start() -> None:
-    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), nodes=nodes(labs.BOOTED, labs.STARTED))
+    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), devices=devices(labs.BOOTED, labs.STARTED))
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [(c.name, c.ready, list(c.state)) for c in found.status.container_statuses] == [
         ("lab", False, ["waiting"]),
@@ -147,7 +149,9 @@ def test_devices_that_booted_run_while_the_others_start() -> None:
 @pytest.mark.parametrize("state", [labs.STOPPED, labs.DEFINED])
 def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
     """Under restartPolicy Never the API server would refuse every later patch."""
-    report = Report(State.INSTANTIATING, phase="Running", waiting=("Recovering", "m"), nodes=nodes(state, labs.BOOTED))
+    report = Report(
+        State.INSTANTIATING, phase="Running", waiting=("Recovering", "m"), devices=devices(state, labs.BOOTED)
+    )
     found = show(lablet(restart="Never"), report)
     by_name = {c.name: c.state for c in found.status.container_statuses}
     assert by_name["r1"] == {"waiting": {"reason": "DeviceStopped", "message": "r1 is off"}}
@@ -156,13 +160,13 @@ def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
 
 @pytest.mark.parametrize("reason", ["LabStopped", "CleaningUp", "Resetting", "ReturningToPool"])
 def test_a_device_that_is_off_because_it_should_be_says_what_the_lab_says(reason: str) -> None:
-    report = Report(State.STOPPED, phase="Running", waiting=(reason, "m"), nodes=nodes(labs.STOPPED, labs.STOPPED))
+    report = Report(State.STOPPED, phase="Running", waiting=(reason, "m"), devices=devices(labs.STOPPED, labs.STOPPED))
     states = [c.state for c in show(lablet(), report).status.container_statuses]
     assert states == [{"waiting": {"reason": reason, "message": "m"}}] * 3
 
 
 def test_while_it_is_cleaned_up_nothing_runs() -> None:
-    found = show(lablet(phase="Running"), msgspec.structs.replace(CLEANING, nodes=nodes(labs.BOOTED, labs.BOOTED)))
+    found = show(lablet(phase="Running"), msgspec.structs.replace(CLEANING, devices=devices(labs.BOOTED, labs.BOOTED)))
     assert {kind for c in found.status.container_statuses for kind in c.state} == {"waiting"}
     assert found.status.phase == "Running"
 
@@ -294,8 +298,8 @@ def test_what_is_progress_and_what_somebody_waits_for() -> None:
 
 
 def test_a_label_of_another_device_is_not_mistaken() -> None:
-    facts = (NodeFact("n0", "r1", "iosv", labs.BOOTED),)
-    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), nodes=facts)
+    facts = (DeviceFact("n0", "r1", "iosv", labs.BOOTED),)
+    report = Report(State.INSTANTIATING, waiting=("StartingNodes", "m"), devices=facts)
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [c.ready for c in found.status.container_statuses] == [False, True, False]
 

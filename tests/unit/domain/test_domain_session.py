@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.domain.builders import BOOTED, POD_UID, claim, nodes, pod
+from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, pod
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.domain.claims.claim import Claim
@@ -66,7 +66,7 @@ def ask(
         "pod": item,
         "claim": row,
         "presence": Presence.PRESENT,
-        "nodes": nodes(*states),
+        "devices": devices(*states),
         "inputs": inputs_of(item.metadata),
         "delivery": delivery or Delivery(),
         "now_unix": UNIX,

@@ -11,7 +11,7 @@ import msgspec
 
 from tests.unit.domain import builders
 from vkprovider.api import labs, names
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import lifecycle
@@ -134,7 +134,7 @@ class Memory:
     claim_saved: bool = True
     searched: bool = False
     presence: Presence = Presence.UNKNOWN
-    nodes: tuple[NodeFact, ...] = ()
+    devices: tuple[DeviceFact, ...] = ()
     gone_confirmed: bool = False
     starting_since: float = 0.0
     start_sent_at: float = 0.0
@@ -199,7 +199,7 @@ class World:
             gone_confirmed=memory.gone_confirmed,
             searched=memory.searched,
             presence=memory.presence,
-            nodes=memory.nodes,
+            devices=memory.devices,
             silent="worker w1 does not answer" if self.cml.away else "",
             starting_since=memory.starting_since,
             start_sent_at=memory.start_sent_at,
@@ -234,8 +234,8 @@ class World:
             return
         lab = self.cml.labs.get(memory.claim.lab_id)
         memory.presence = Presence.PRESENT if lab else Presence.ABSENT
-        memory.nodes = builders.nodes(*lab.states) if lab else ()
-        if {node.state for node in memory.nodes} == {labs.BOOTED}:
+        memory.devices = builders.devices(*lab.states) if lab else ()
+        if {device.state for device in memory.devices} == {labs.BOOTED}:
             memory.starting_since = 0.0
 
     def work(self, turns: int, *, persist: bool = True) -> None:
@@ -250,7 +250,7 @@ class World:
 
     def lose_observation(self) -> None:
         """Let the last observation be of no use any more."""
-        self.memory.presence, self.memory.nodes = Presence.UNKNOWN, ()
+        self.memory.presence, self.memory.devices = Presence.UNKNOWN, ()
 
     def delete_pod(self, *, force: bool = False) -> None:
         """Delete the Pod as a user does; forced, it is gone at once."""
@@ -290,7 +290,7 @@ class World:
         try:
             self._carry_out(decision, facts, answer)
         except CallFailed:
-            self.memory.presence, self.memory.nodes = Presence.UNKNOWN, ()
+            self.memory.presence, self.memory.devices = Presence.UNKNOWN, ()
         if answer == "killed-after":
             self.crash()
         return decision
@@ -367,7 +367,7 @@ class World:
         claim = facts.claim
         assert claim is not None, "the worker is called for a lablet without a row"
         assert not facts.silent, "a silent worker is called"
-        memory.presence, memory.nodes = Presence.UNKNOWN, ()
+        memory.presence, memory.devices = Presence.UNKNOWN, ()
         if answer == "failed":
             raise CallFailed("503")
         if step is Step.SEARCH:
@@ -412,17 +412,17 @@ class World:
             raise CallFailed("no answer")
 
     def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
-        active = {node.state for node in facts.nodes} - {labs.DEFINED, labs.STOPPED}
+        active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
         if step in {Step.WIPE, Step.DELETE_LAB}:
             assert facts.presence is Presence.PRESENT
             assert not active, f"{step} while {active}"
         if step is Step.DELETE_LAB:
-            assert not any(node.state == labs.STOPPED for node in facts.nodes), "a delete before the wipe"
+            assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
             assert self.may_end or claim.outcome, "the lab of a living Pod is deleted"
         if step in {Step.STOP, Step.WIPE, Step.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
             gone = self.pod is None or self.pod.terminal
             assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
-        if step is Step.STOP and claim.ready_at and labs.BOOTED in {node.state for node in facts.nodes}:
+        if step is Step.STOP and claim.ready_at and labs.BOOTED in {device.state for device in facts.devices}:
             assert facts.extracted, f"the configurations are not kept before {step}"
 
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:

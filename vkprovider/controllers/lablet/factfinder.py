@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.memory import Lablet
@@ -57,13 +57,13 @@ class FactFinder:
             refusal = self._refusal(pod, worker)
         lablet.refused = refusal is not None
         presence: Presence = Presence.UNKNOWN
-        nodes: tuple[NodeFact, ...] = ()
+        devices: tuple[DeviceFact, ...] = ()
         if claim is not None and claim.lab_id:
-            presence, nodes = worker.look(claim.lab_id, lablet.acted_at)
+            presence, devices = worker.look(claim.lab_id, lablet.acted_at)
             if lablet.absent:
-                presence, nodes = Presence.ABSENT, ()
+                presence, devices = Presence.ABSENT, ()
             elif presence is Presence.UNKNOWN and lablet.assumed is not None:
-                presence, nodes = Presence.PRESENT, lablet.assumed
+                presence, devices = Presence.PRESENT, lablet.assumed
             if claim.started > claim.ready_at and not lablet.starting_since:
                 lablet.starting_since = now - max(0, ctx.now_unix - claim.started)
         inputs, delivery = NOTHING, NO_DELIVERY
@@ -83,8 +83,8 @@ class FactFinder:
             refusal=refusal,
             searched=lablet.searched,
             presence=presence,
-            nodes=nodes,
-            observed_at=worker.nodes_at,
+            devices=devices,
+            observed_at=worker.devices_at,
             silent=worker.silent,
             starting_since=lablet.starting_since,
             retry_at=lablet.retry_at,

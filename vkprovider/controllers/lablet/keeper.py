@@ -10,7 +10,7 @@ import structlog
 
 from vkprovider.api import labs, names
 from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
@@ -43,7 +43,13 @@ class Keeper:
         self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
 
     async def keep(
-        self, worker: Worker, claim: Claim, nodes: tuple[NodeFact, ...], *, username: str = "", responses: Any = None
+        self,
+        worker: Worker,
+        claim: Claim,
+        devices: tuple[DeviceFact, ...],
+        *,
+        username: str = "",
+        responses: Any = None,
     ) -> tuple[Left, dict[str, OutsideError]]:
         """Extract what the devices of a lab hold and keep it; one that cannot be extracted stops no other.
 
@@ -54,7 +60,7 @@ class Keeper:
             Fenced: The node is not ours any more.
             OutsideError: The API server does not take it; the worker's faults are returned, not raised.
         """
-        running = tuple(node for node in nodes if node.state == labs.BOOTED)
+        running = tuple(device for device in devices if device.state == labs.BOOTED)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
         why = {label: error.message for label, error in faults.items()}
         left = leftovers.left_by(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)

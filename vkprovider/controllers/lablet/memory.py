@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.lablet.statuses import Written
 from vkprovider.domain.lablet.lifecycle import State
@@ -46,7 +46,7 @@ class Lablet:
     start_sent_at: float = 0.0
     stop_sent_at: float = 0.0
     acted_at: float = -1e9
-    assumed: tuple[NodeFact, ...] | None = None
+    assumed: tuple[DeviceFact, ...] | None = None
     absent: bool = False
     extracted: bool = False
     archive_failed: bool = False

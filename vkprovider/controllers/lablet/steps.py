@@ -18,7 +18,7 @@ from vkprovider.api.errors import (
     StepFailed,
     Unavailable,
 )
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
 from vkprovider.controllers.lablet.keeper import Keeper
@@ -215,7 +215,7 @@ class Steps:
             except OutsideError:
                 if lablet.failures < _COLLECT_TRIES:
                     raise  # else what the devices hold is kept without them
-        keeping = self._keeper.keep(worker, claim, facts.nodes, responses=responses, username=facts.inputs.username)
+        keeping = self._keeper.keep(worker, claim, facts.devices, responses=responses, username=facts.inputs.username)
         left, lost = await _stored(keeping)
         if lablet.failures < _COLLECT_TRIES and (passing := next(filter(may_pass, lost.values()), None)):
             raise StepFailed(*worker_fault(passing))
@@ -297,9 +297,9 @@ class Steps:
                 # An observation that was asked for before may not know the lab yet.
             case Step.IMPORT:
                 lablet.searched = False  # until the answer is there, the lab may be too
-                nodes = await self._import(lablet, worker, claim)
+                devices = await self._import(lablet, worker, claim)
                 lablet.searched = True
-                lablet.acted_at, lablet.assumed = ctx.now(), nodes
+                lablet.acted_at, lablet.assumed = ctx.now(), devices
                 return True
             case Step.START:
                 await labs.start_lab(claim.lab_id)
@@ -332,7 +332,7 @@ class Steps:
         except NotFound:
             lablet.absent = True
 
-    async def _import(self, lablet: Lablet, worker: Worker, claim: Claim) -> tuple[NodeFact, ...]:
+    async def _import(self, lablet: Lablet, worker: Worker, claim: Claim) -> tuple[DeviceFact, ...]:
         content, ctx = self._content_of(claim), self._ctx
         notes = (
             f"{names.mark(ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
@@ -344,7 +344,7 @@ class Steps:
         self._teller.emit(lablet, "Normal", "Created", f"Imported lab {claim.title} on worker {worker.name}")
         if worker.labs.immediate:
             return await worker.labs.get_nodes(lab_id)
-        return tuple(NodeFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
+        return tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
 
     def _set_lab(self, worker: Worker, lablet: Lablet, lab_id: str) -> None:
         claim = worker.claims.claims[lablet.uid]

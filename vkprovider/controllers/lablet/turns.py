@@ -276,7 +276,7 @@ class Turns:
             if facts.claim is not None and facts.claim.closing and not ending:
                 state = closing_state(facts, facts.claim)
             waiting = ("CleaningUp", text) if ending else (reason, text)
-            report = Report(state, phase_of(facts), waiting, facts.nodes)
+            report = Report(state, phase_of(facts), waiting, facts.devices)
             wait_s = await self._teller.publish(lablet, worker, report, urgent=lablet.failures > 1)
             pause = pause if wait_s is None else min(pause, wait_s)
         return Result(pause)

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Fenced, OutsideError, TlsFailed, Unauthorized, Unavailable
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
@@ -35,8 +35,8 @@ class Observer:
         """
         ctx, now = self._ctx, self._ctx.now()
         awaiting, worker.awaiting = worker.awaiting, set()
-        full = awaiting or now - worker.nodes_at >= ctx.tuning.refresh_s
-        before, silent_before = worker.nodes, worker.silent
+        full = awaiting or now - worker.devices_at >= ctx.tuning.refresh_s
+        before, silent_before = worker.devices, worker.silent
         try:
             if now - worker.version_at >= _VERSION_EVERY_S:
                 worker.version = await worker.labs.version()
@@ -45,9 +45,9 @@ class Observer:
             lab_ids = frozenset(await worker.labs.list_labs())
             worker.lab_ids, worker.labs_at = lab_ids, labs_at
             if full:
-                nodes_at = ctx.now()
-                worker.nodes = await worker.labs.list_all_nodes()
-                worker.nodes_at = nodes_at
+                devices_at = ctx.now()
+                worker.devices = await worker.labs.list_all_nodes()
+                worker.devices_at = devices_at
             await worker.finder.scan(lab_ids, worker.claims.claims)
         except Fenced:
             return []
@@ -106,10 +106,10 @@ class Observer:
         return Stats(usage.cpus, usage.memory_bytes, usage.licences, used.minus(ours))
 
 
-def _news(worker: Worker, before: Mapping[str, tuple[NodeFact, ...]]) -> Iterator[str]:
+def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Iterator[str]:
     """Name the Pods whose labs are not as they were."""
     for uid, claim in worker.claims.claims.items():
         if (lab_id := claim.lab_id) and (
-            worker.nodes.get(lab_id) != before.get(lab_id) or lab_id not in worker.lab_ids
+            worker.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.lab_ids
         ):
             yield uid

@@ -82,7 +82,7 @@ class Workers:
         first = not worker.awaiting
         worker.awaiting.add(uid)
         if first:
-            left = worker.nodes_at + self._ctx.tuning.transition_s - self._ctx.now()
+            left = worker.devices_at + self._ctx.tuning.transition_s - self._ctx.now()
             self.queue.add(name, after_s=max(0.0, left))
 
     def epoch(self, name: str) -> int:
@@ -222,7 +222,7 @@ class Workers:
             await self._close(worker)
             worker.asked, worker.spec, worker.labs, worker.stats = resource.packed_spec, spec, labs, stats
             worker.finder = LabFinder(ctx.installation, name, labs)
-            worker.version_at = worker.usage_at = worker.labs_at = worker.nodes_at = -1e9
+            worker.version_at = worker.usage_at = worker.labs_at = worker.devices_at = -1e9
             worker.usage = None
             return worker
         claims = ClaimStore(

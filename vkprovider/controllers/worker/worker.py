@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.cml.spi import Labs
 from vkprovider.cml.stats import WorkerStats
@@ -25,7 +25,7 @@ class Worker:
 
     Attributes:
         asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
-        labs_at, nodes_at: When the last answer to "which labs" and "which nodes" was *asked for*.
+        labs_at, devices_at: When the last answer to "which labs" and "which devices" was *asked for*.
         silent: Why the worker does not answer; "" while it does.
         awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" if somebody else does.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
@@ -47,8 +47,8 @@ class Worker:
     version_at: float = -1e9
     lab_ids: frozenset[str] = frozenset()
     labs_at: float = -1e9
-    nodes: dict[str, tuple[NodeFact, ...]] = field(default_factory=dict)
-    nodes_at: float = -1e9
+    devices: dict[str, tuple[DeviceFact, ...]] = field(default_factory=dict)
+    devices_at: float = -1e9
     failures: int = 0
     reached: bool = False
     silent: str = ""
@@ -64,12 +64,12 @@ class Worker:
     parked: bool = False
     ports_open: tuple[str, str, str] | None = None
 
-    def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[NodeFact, ...]]:
+    def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[DeviceFact, ...]]:
         """Tell what is known of a lab from answers that were asked for after `since`."""
-        if self.nodes_at > since and lab_id in self.nodes:
-            return Presence.PRESENT, self.nodes[lab_id]
+        if self.devices_at > since and lab_id in self.devices:
+            return Presence.PRESENT, self.devices[lab_id]
         if self.labs_at > since and lab_id not in self.lab_ids:
             return Presence.ABSENT, ()
-        if self.nodes_at > since and self.labs_at > since:
+        if self.devices_at > since and self.labs_at > since:
             return Presence.PRESENT, ()
         return Presence.UNKNOWN, ()

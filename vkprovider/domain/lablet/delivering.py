@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import labs
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.ending import extract_due, finish, stop
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, Step, phase_of
@@ -47,7 +47,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             return None  # warm
         if delivery.refusal is not None:
             reason, message = delivery.refusal.reason, delivery.refusal.message
-            report = Report(State.INSTANTIATING, phase_of(facts), (reason, message), facts.nodes)
+            report = Report(State.INSTANTIATING, phase_of(facts), (reason, message), facts.devices)
             return Decision(Step.NONE, report, after_s=_LOOK_AGAIN_S, events=(("Warning", reason, message),))
         number = claim.sessions + 1
         session = Session(
@@ -68,8 +68,8 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
 def _provisioning(facts: Facts, claim: Claim, session: Session) -> Report:
     text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
     if claim.ready_at:  # a warm lablet serves on
-        return Report(State.READY, phase="Running", nodes=facts.nodes)
-    return Report(State.INSTANTIATING, phase_of(facts), ("ProvisioningSession", text), facts.nodes)
+        return Report(State.READY, phase="Running", devices=facts.devices)
+    return Report(State.INSTANTIATING, phase_of(facts), ("ProvisioningSession", text), facts.devices)
 
 
 def follow(facts: Facts, claim: Claim) -> Decision | None:
@@ -144,8 +144,10 @@ def closing_state(facts: Facts, claim: Claim) -> State:
 def _during(facts: Facts, state: State) -> Report:
     """Report that something is done with what the learner leaves; the containers run on if they ran."""
     if phase_of(facts) == "Running":
-        return Report(state, phase="Running", nodes=facts.nodes)
-    return Report(State.STOPPING, phase_of(facts), ("CleaningUp", "what the learner leaves is collected"), facts.nodes)
+        return Report(state, phase="Running", devices=facts.devices)
+    return Report(
+        State.STOPPING, phase_of(facts), ("CleaningUp", "what the learner leaves is collected"), facts.devices
+    )
 
 
 def _outcome(claim: Claim) -> tuple[str, str, str]:
@@ -192,7 +194,7 @@ def _give_back(facts: Facts, claim: Claim) -> Decision:
 def back_to_pool(facts: Facts, claim: Claim) -> Report:
     """Report that a lent lablet is on its way back."""
     text = f"the lab is wiped and started afresh for pool {claim.lent_by or claim.lent_back}"
-    return Report(State.INSTANTIATING, phase_of(facts), ("ReturningToPool", text), facts.nodes)
+    return Report(State.INSTANTIATING, phase_of(facts), ("ReturningToPool", text), facts.devices)
 
 
 def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | None:
@@ -208,13 +210,13 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
         return Decision(Step.SAVE, _paused(facts), changed, events=(("Normal", "Stopping", "stopped on request"),))
     if not wanted:
         changed = msgspec.structs.replace(claim, stopped=0, started=facts.now_unix)
-        report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.nodes)
+        report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.devices)
         return Decision(Step.START, report, changed, retry_at=0.0, anew=True)
     left = claim.stopped + limits.stopped_max_s - facts.now_unix
     if left <= 0:
         text = f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         return finish(facts, "Failed", "StoppedTooLong", text)
-    states = {node.state for node in facts.nodes}
+    states = {device.state for device in facts.devices}
     if not (states & labs.ACTIVE or states - labs.KNOWN):
         return Decision(Step.NONE, _paused(facts), after_s=left)
     if extract_due(facts, claim, limits):
@@ -224,9 +226,9 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
 
 def _paused(facts: Facts) -> Report:
     text = f"stopped on request; go on with: kubectl lablet start {facts.pod.metadata.name if facts.pod else ''}"
-    return Report(State.STOPPED, phase_of(facts), ("LabStopped", text), facts.nodes)
+    return Report(State.STOPPED, phase_of(facts), ("LabStopped", text), facts.devices)
 
 
-def ready_report(claim: Claim, nodes: tuple[NodeFact, ...]) -> Report:
+def ready_report(claim: Claim, devices: tuple[DeviceFact, ...]) -> Report:
     """Report a lablet whose devices run."""
-    return Report(state_of(claim), phase="Running", nodes=nodes)
+    return Report(state_of(claim), phase="Running", devices=devices)

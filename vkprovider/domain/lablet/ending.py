@@ -28,14 +28,14 @@ def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
 def _cleaning(facts: Facts, text: str) -> Report | None:
     if facts.pod is None or facts.pod.terminal:
         return None
-    return Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), nodes=facts.nodes)
+    return Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), devices=facts.devices)
 
 
 def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
     """Tell whether the devices' configurations are to be kept before a stop: they may be somebody's work."""
     if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
         return False
-    return any(node.state == labs.BOOTED for node in facts.nodes)
+    return any(device.state == labs.BOOTED for device in facts.devices)
 
 
 def end(facts: Facts, now: float, limits: Limits) -> Decision:
@@ -63,7 +63,7 @@ def end(facts: Facts, now: float, limits: Limits) -> Decision:
         return Decision(Step.NONE, report, observe=True)
     if facts.presence is Presence.ABSENT:
         return _gone(facts)
-    states = {node.state for node in facts.nodes}
+    states = {device.state for device in facts.devices}
     if states & labs.ACTIVE or states - labs.KNOWN:
         if extract_due(facts, claim, limits):
             return Decision(Step.EXTRACT, report)

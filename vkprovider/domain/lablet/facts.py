@@ -6,7 +6,7 @@ from enum import Enum, auto
 import msgspec
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.inputs import NOTHING, Inputs
@@ -79,7 +79,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         refusal: Why the Pod asks for nothing we can run; only while it has no claim.
         claim: Its row, and whether the API server has it as it is here.
         searched: No lab of ours is on the worker without being named in a row: the row is fresh, or somebody looked.
-        presence, nodes: The lab, as observed after the last step that changed it.
+        presence, devices: The lab, as observed after the last step that changed it.
         observed_at: When the worker was asked for them.
         silent: Why the worker does not answer, if it does not.
         starting_since: When this start began, 0 if the lab is not being started.
@@ -102,7 +102,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     refusal: InputError | None = None
     searched: bool = False
     presence: Presence = Presence.UNKNOWN
-    nodes: tuple[NodeFact, ...] = ()
+    devices: tuple[DeviceFact, ...] = ()
     observed_at: float = math.inf
     silent: str = ""
     starting_since: float = 0.0
@@ -131,7 +131,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     state: State
     phase: str = "Pending"
     waiting: tuple[str, str] | None = None
-    nodes: tuple[NodeFact, ...] = ()
+    devices: tuple[DeviceFact, ...] = ()
     silent: str = ""
     terminal: tuple[str, str] | None = None
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import labs
-from vkprovider.api.labs import NodeFact
+from vkprovider.api.labs import DeviceFact
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.delivering import (
@@ -30,9 +30,9 @@ _START_AGAIN_S: Final = 30.0
 
 
 def _waiting(
-    reason: str, message: str, *, state: State = State.INSTANTIATING, nodes: tuple[NodeFact, ...] = ()
+    reason: str, message: str, *, state: State = State.INSTANTIATING, devices: tuple[DeviceFact, ...] = ()
 ) -> Report:
-    return Report(state, waiting=(reason, message), nodes=nodes)
+    return Report(state, waiting=(reason, message), devices=devices)
 
 
 def run(facts: Facts, now: float, limits: Limits) -> Decision:
@@ -97,22 +97,22 @@ def _silent(facts: Facts, claim: Claim, message: str) -> Report:
 
 
 def _present(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
-    nodes = facts.nodes
-    states = {node.state for node in nodes}
-    if not nodes:
+    devices = facts.devices
+    states = {device.state for device in devices}
+    if not devices:
         text = f"lab {claim.title} has no devices any more: somebody removed them on the worker; delete the pod"
-        return Decision(Step.NONE, _not_ready(claim, "LabEmpty", text, nodes), observe=not claim.started)
+        return Decision(Step.NONE, _not_ready(claim, "LabEmpty", text, devices), observe=not claim.started)
     if states == {labs.BOOTED}:
         return provision(facts, claim) or _ready(facts, claim, now, limits)
     afresh = claim.afresh or claim.lent_back
     if not claim.ready_at and not afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
         claim = msgspec.structs.replace(claim, ready_at=claim.started or facts.now_unix)
     if unknown := states - labs.KNOWN:
-        text = f"CML reports {', '.join(sorted(unknown))} for {_labels(nodes, unknown)}; waiting for a state we know"
-        return Decision(Step.NONE, _not_ready(claim, "UnknownState", text, nodes), observe=True)
+        text = f"CML reports {', '.join(sorted(unknown))} for {_labels(devices, unknown)}; waiting for a state we know"
+        return Decision(Step.NONE, _not_ready(claim, "UnknownState", text, devices), observe=True)
     if labs.DISCONNECTED in states:
-        text = f"the compute host of {_labels(nodes, {labs.DISCONNECTED})} is away; CML brings the devices back"
-        return Decision(Step.NONE, _not_ready(claim, "ComputeDisconnected", text, nodes), observe=True)
+        text = f"the compute host of {_labels(devices, {labs.DISCONNECTED})} is away; CML brings the devices back"
+        return Decision(Step.NONE, _not_ready(claim, "ComputeDisconnected", text, devices), observe=True)
     if states & labs.BOOTING and labs.STOPPED not in states:
         return _booting(facts, claim, now, limits)
     if states <= {labs.DEFINED} and not claim.ready_at:
@@ -124,7 +124,7 @@ def _present(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
 
 def _start(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again."""
-    report = _waiting("StartingNodes", f"{len(facts.nodes)} devices are being started", nodes=facts.nodes)
+    report = _waiting("StartingNodes", f"{len(facts.devices)} devices are being started", devices=facts.devices)
     if facts.start_sent_at and facts.starting_since:
         left = facts.starting_since + limits.start_timeout_s - now
         if left <= 0 and facts.observed_at >= facts.starting_since + limits.start_timeout_s:
@@ -140,48 +140,48 @@ def _started(facts: Facts, claim: Claim) -> Claim:
     return msgspec.structs.replace(claim, started=facts.now_unix)
 
 
-def _labels(nodes: tuple[NodeFact, ...], states: set[str] | frozenset[str]) -> str:
-    found = sorted(node.label for node in nodes if node.state in states)
+def _labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -> str:
+    found = sorted(device.label for device in devices if device.state in states)
     return ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")  # noqa: PLR2004 (a line's worth)
 
 
-def _not_ready(claim: Claim, reason: str, message: str, nodes: tuple[NodeFact, ...]) -> Report:
+def _not_ready(claim: Claim, reason: str, message: str, devices: tuple[DeviceFact, ...]) -> Report:
     phase = "Running" if claim.ready_at else "Pending"
-    return Report(State.INSTANTIATING, phase=phase, waiting=(reason, message), nodes=nodes)
+    return Report(State.INSTANTIATING, phase=phase, waiting=(reason, message), devices=devices)
 
 
 def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
-    nodes = facts.nodes
+    devices = facts.devices
     left = facts.starting_since + limits.start_timeout_s - now if facts.starting_since else limits.start_timeout_s
-    queued = any(node.state == labs.QUEUED for node in nodes)
+    queued = any(device.state == labs.QUEUED for device in devices)
     if left <= 0 and facts.observed_at < facts.starting_since + limits.start_timeout_s:
         return Decision(Step.NONE, observe=True)  # this replica or the machine was paused: look before judging
     if left <= 0:
-        late = _labels(nodes, labs.BOOTING)
+        late = _labels(devices, labs.BOOTING)
         text = f"not booted {limits.start_timeout_s:.0f} s after the start: {late}"
         if queued:
             text += "; CML has them queued: the worker lacks CPU, memory or node licences"
         if worked(facts, claim):
-            return _needs_attention(claim, nodes, text)
+            return _needs_attention(claim, devices, text)
         return _again(facts, claim, now, limits, "LabStartTimeout", text)
     if queued:
-        text = f"CML has queued {_labels(nodes, {labs.QUEUED})} until CPU, memory and node licences are free"
+        text = f"CML has queued {_labels(devices, {labs.QUEUED})} until CPU, memory and node licences are free"
         reason = "LabQueued"
     else:
-        booted = sum(node.state == labs.BOOTED for node in nodes)
+        booted = sum(device.state == labs.BOOTED for device in devices)
         reason, text = (
             "StartingNodes",
-            f"{booted} of {len(nodes)} devices booted, waiting for {_labels(nodes, labs.BOOTING)}",
+            f"{booted} of {len(devices)} devices booted, waiting for {_labels(devices, labs.BOOTING)}",
         )
     if not claim.started:  # its row was lost in a crash, and without it this start would never be late
-        return Decision(Step.SAVE, _not_ready(claim, reason, text, nodes), _started(facts, claim), observe=True)
-    return Decision(Step.NONE, _not_ready(claim, reason, text, nodes), after_s=left, observe=True)
+        return Decision(Step.SAVE, _not_ready(claim, reason, text, devices), _started(facts, claim), observe=True)
+    return Decision(Step.NONE, _not_ready(claim, reason, text, devices), after_s=left, observe=True)
 
 
 def _ready(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
-    report = ready_report(claim, facts.nodes)
+    report = ready_report(claim, facts.devices)
     if claim.last_at > claim.ready_at or not claim.ready_at:
-        event = ("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.nodes)} devices booted")
+        event = ("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.devices)} devices booted")
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
         shown = None if (claim.afresh or claim.lent_back) and not claim.ready_at else report
         return Decision(Step.SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at), events=(event,))
@@ -208,23 +208,23 @@ def _back_in_pool(facts: Facts, claim: Claim, report: Report) -> Decision:
 
 def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
     """Bring back what stopped, without destroying what somebody may have worked on."""
-    nodes = facts.nodes
+    devices = facts.devices
     off = frozenset({labs.STOPPED, labs.DEFINED})
-    what = f"{_labels(nodes, off)} stopped on the worker"
+    what = f"{_labels(devices, off)} stopped on the worker"
     if claim.recoveries >= limits.recoveries_max:
         if worked(facts, claim):
-            return _needs_attention(claim, nodes, f"{what} and did not come back after {claim.recoveries} starts")
+            return _needs_attention(claim, devices, f"{what} and did not come back after {claim.recoveries} starts")
         return _again(facts, claim, now, limits, "LabCrashed", f"{what} while it booted")
     if not facts.retry_at:
         pause = delay_s(claim.recoveries, first_s=limits.retry_first_s, cap_s=limits.retry_cap_s)
         text = f"{what}; starting again without a wipe"
-        report = _not_ready(claim, "Recovering", text, nodes)
+        report = _not_ready(claim, "Recovering", text, devices)
         event = ("Warning", "BackOff" if claim.recoveries else "Recovering", text)
         return Decision(Step.NONE, report, after_s=pause, retry_at=now + pause, events=(event,))
     if now < facts.retry_at:
         text = f"{what}; starting again in {facts.retry_at - now:.0f} s"
-        return Decision(Step.NONE, _not_ready(claim, "Recovering", text, nodes), after_s=facts.retry_at - now)
-    stopped = tuple(sorted(node.label for node in nodes if node.state in off))
+        return Decision(Step.NONE, _not_ready(claim, "Recovering", text, devices), after_s=facts.retry_at - now)
+    stopped = tuple(sorted(device.label for device in devices if device.state in off))
     changed = msgspec.structs.replace(
         claim,
         recoveries=claim.recoveries + 1,
@@ -237,17 +237,17 @@ def _recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
         last_started=claim.ready_at or claim.started,
         last_devices=stopped,
     )
-    report = _not_ready(claim, "Recovering", f"{what}; starting again", nodes)
+    report = _not_ready(claim, "Recovering", f"{what}; starting again", devices)
     return Decision(Step.START, report, changed, retry_at=0.0, anew=True)
 
 
-def _needs_attention(claim: Claim, nodes: tuple[NodeFact, ...], what: str) -> Decision:
+def _needs_attention(claim: Claim, devices: tuple[DeviceFact, ...], what: str) -> Decision:
     text = (
         f"{what}; lab {claim.title} is kept as it is, because somebody may have worked in it: "
         "look at it on the worker, have it wiped with kubectl lablet reset, or delete the pod"
     )
     event = ("Warning", "NeedsAttention", text)
-    return Decision(Step.NONE, _not_ready(claim, "NeedsAttention", text, nodes), events=(event,))
+    return Decision(Step.NONE, _not_ready(claim, "NeedsAttention", text, devices), events=(event,))
 
 
 def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, text: str) -> Decision:
@@ -258,7 +258,7 @@ def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, 
         changed = msgspec.structs.replace(
             claim, outcome="Failed", outcome_reason=reason, outcome_message=text, resetting=False
         )
-        report = Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), nodes=facts.nodes)
+        report = Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), devices=facts.devices)
         return Decision(Step.SAVE, report, changed, events=(event,))
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.retry_first_s, cap_s=limits.retry_cap_s)
@@ -276,7 +276,9 @@ def _again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, 
         last_started=claim.ready_at or claim.started or facts.now_unix,
         last_devices=(),
     )
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("CrashLoopBackOff", text), nodes=facts.nodes)
+    report = Report(
+        State.INSTANTIATING, phase=phase_of(facts), waiting=("CrashLoopBackOff", text), devices=facts.devices
+    )
     return Decision(Step.SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
 
@@ -284,7 +286,7 @@ def _reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
     """Begin to wipe the lab and start it afresh, because somebody asked for it; the session stays."""
     text = "the lab is wiped and started afresh on request"
     if extract_due(facts, claim, limits):
-        report = Report(State.INSTANTIATING, phase_of(facts), ("Resetting", text), facts.nodes)
+        report = Report(State.INSTANTIATING, phase_of(facts), ("Resetting", text), facts.devices)
         return Decision(Step.EXTRACT, report)
     changed = msgspec.structs.replace(
         claim,
@@ -302,19 +304,19 @@ def _reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
         last_started=claim.ready_at or claim.started or facts.now_unix,
         last_devices=(),
     )
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("Resetting", text), nodes=facts.nodes)
+    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("Resetting", text), devices=facts.devices)
     return Decision(Step.SAVE, report, changed, retry_at=0.0, anew=True, events=(("Normal", "Resetting", text),))
 
 
 def _reset(facts: Facts, claim: Claim, now: float) -> Decision:
-    states = {node.state for node in facts.nodes}
+    states = {device.state for device in facts.devices}
     if claim.lent_back:
         report = back_to_pool(facts, claim)
     else:
         why = ("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started afresh")
         if claim.last_reason == "Reset":
             why = ("Resetting", claim.last_message)
-        report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, nodes=facts.nodes)
+        report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, devices=facts.devices)
     if states & labs.ACTIVE or states - labs.KNOWN:
         return stop(facts, report, now)
     if labs.STOPPED in states:
@@ -326,5 +328,5 @@ def _back_off(facts: Facts, claim: Claim, now: float) -> Decision:
     left = facts.retry_at - now
     reason = "CrashLoopBackOff" if claim.restarts else "Recovering"
     text = f"back-off {claim.last_reason or 'after a failure'}: starting again"
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=(reason, text), nodes=facts.nodes)
+    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=(reason, text), devices=facts.devices)
     return Decision(Step.NONE, report, after_s=left)

@@ -134,7 +134,7 @@ def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[Co
     else:
         reason = report.waiting[0] if report.waiting else ""
     imported = "True" if claim is not None and claim.lab_id else "False"
-    booted = bool(report.nodes) and all(node.state == labs.BOOTED for node in report.nodes)
+    booted = bool(report.devices) and all(device.state == labs.BOOTED for device in report.devices)
     converged = "True" if report.ready or (booted and report.terminal is None) else "False"
     sessions = _session_conditions(claim) if claim is not None and claim.sessions else ()
     return _usual_conditions(
@@ -179,7 +179,7 @@ def _container(container: Container, report: Report, claim: Claim | None, device
     restarts = claim.restarts_of(label) if claim is not None else 0
     if report.terminal is not None:
         return (container.name, False, restarts, "terminated", *report.terminal)
-    state = next((node.state for node in report.nodes if node.label == label), "") if label else ""
+    state = next((device.state for device in report.devices if device.label == label), "") if label else ""
     if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
         return _running(container.name, restarts)
     off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
