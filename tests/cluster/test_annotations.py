@@ -64,7 +64,7 @@ def wait_repaired(cluster: Cluster, namespace: str, before: dict[str, Any]) -> d
         assert reports(now) == reports(before)
         return now
 
-    now = until(repaired, 15)
+    now = until(repaired, 45)
     assert is_ready(now)
     assert now["metadata"]["uid"] == before["metadata"]["uid"]
     assert now["status"]["containerStatuses"] == before["status"]["containerStatuses"]
@@ -80,7 +80,7 @@ def wait_saved(cluster: Cluster, worker: Simulator, pods: Mapping[str, dict[str,
         rows = {row["podUID"]: row for row in json.loads(text)["lablets"]}
         return all(rows.get(found["metadata"]["uid"], {}).get("readyAt") for found in pods.values())
 
-    until(saved, 15)
+    until(saved, 45)
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["same worker", "two workers"])
@@ -95,7 +95,7 @@ def test_swapped_reports_reach_nobody_elses_lab(
     gone, kept = (pods[name]["metadata"]["uid"] for name in ("goes", "stays"))
     swap(cluster, namespace, pods)
     cluster.kubectl("delete", "pod", "goes", *how, "--timeout=15s", f"--namespace={namespace}")
-    until(lambda: one.lab_of(gone) is None, 15, "the deleted lablet's own lab stays")
+    until(lambda: one.lab_of(gone) is None, 45, "the deleted lablet's own lab stays")
     wait_repaired(cluster, namespace, pods["stays"])
     assert history.of(gone) == [*MADE, *TAKEN_DOWN]
     throughout(lambda: history.of(kept) == MADE, 2)
@@ -116,7 +116,7 @@ def test_reports_swapped_while_the_provider_is_away_are_not_believed(cluster: Cl
     swapped = cluster.pod(namespace, "stays")
     assert reports(swapped)[LAB_ID] == labs["goes"]
     cluster.sandbox.start("provider-1")
-    until(lambda: cluster.pod(namespace, "goes") is None, 45, "the deleted lablet stays")
+    until(lambda: cluster.pod(namespace, "goes") is None, 135, "the deleted lablet stays")
     assert worker.lab_of(uids["goes"]) is None
     wait_repaired(cluster, namespace, pods["stays"])
     assert history.of(uids["goes"]) == [*MADE, *TAKEN_DOWN]

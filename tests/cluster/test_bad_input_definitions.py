@@ -83,13 +83,13 @@ def observed(sandbox: Sandbox) -> dict[str, Observed]:
 
     try:
         cluster.apply(*(definition(name, bad[0]) for name, bad in BAD.items()))
-        until(lambda: all(ready(name).get("status") == "False" for name in BAD), 20, "a bad definition has no reason")
-        until(lambda: all(cluster.events("default", name) for name in BAD), 20, "a bad definition has no Event")
+        until(lambda: all(ready(name).get("status") == "False" for name in BAD), 60, "a bad definition has no reason")
+        until(lambda: all(cluster.events("default", name) for name in BAD), 60, "a bad definition has no Event")
         first = look()
         events = {name: cluster.events("default", name) for name in BAD}
         cluster.apply(*(definition(name) for name in BAD))
         until(
-            lambda: all(ready(name).get("status") == "True" for name in BAD), 20, "a corrected definition is not Ready"
+            lambda: all(ready(name).get("status") == "True" for name in BAD), 60, "a corrected definition is not Ready"
         )
         second = look()
     finally:
@@ -141,7 +141,7 @@ def test_spec_is_refused_by_the_api_server(cluster: Cluster, spec: dict[str, Any
 def test_negative_amounts_are_refused(cluster: Cluster) -> None:
     cluster.delete_later("labletdefinition", "negative")
     cluster.apply(definition("negative", resources={"cpu": "-5"}))
-    until(lambda: condition(cluster.get(f"{DEFINITIONS}/negative"), "Ready").get("reason") == "SpecInvalid", 5)
+    until(lambda: condition(cluster.get(f"{DEFINITIONS}/negative"), "Ready").get("reason") == "SpecInvalid", 15)
     finding = diagnosed(cluster, "LabletDefinition/negative", "SpecInvalid")
     assert finding.message == "spec.resources.cpu: '-5' is negative"
 
@@ -151,7 +151,7 @@ def test_definition_can_be_deleted_whatever_is_wrong_with_it(cluster: Cluster) -
     cluster.patch(f"{DEFINITIONS}/doomed", {"spec": {"resources": {"cpu": "-5"}}})
     diagnosed(cluster, "LabletDefinition/doomed", "SpecInvalid")
     cluster.kubectl("delete", "labletdefinition", "doomed", "--timeout=10s")
-    until(lambda: cluster.get(f"{RUNTIME_CLASSES}/doomed") is None, 5)
+    until(lambda: cluster.get(f"{RUNTIME_CLASSES}/doomed") is None, 15)
 
 
 def test_labels_that_are_no_container_names_are_allowed(cluster: Cluster, namespace: str) -> None:
@@ -199,9 +199,9 @@ def test_missing_config_map_is_named_and_found_later(cluster: Cluster, readable:
     finding = diagnosed(cluster, "LabletDefinition/no-source", "SourceNotFound")
     assert finding.message == f"ConfigMap {readable}/topology does not exist"
     cluster.apply(config_map(topology({"h0": "alpine"}), "other.yaml"), namespace=readable)
-    until(lambda: "has no key 'cml.yaml'; it has other.yaml" in said(cluster, "no-source"), 10)
+    until(lambda: "has no key 'cml.yaml'; it has other.yaml" in said(cluster, "no-source"), 30)
     cluster.apply(config_map(topology({"h0": "alpine"})), namespace=readable)
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/no-source")), 10)
+    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/no-source")), 30)
     healthy(cluster, "LabletDefinition/no-source")
 
 
@@ -216,7 +216,7 @@ def test_forbidden_config_map_is_read_once_the_command_in_the_message_was_run(cl
     finding = diagnosed(cluster, "LabletDefinition/forbidden", "SourceForbidden")
     command = finding.message.partition("bind it: kubectl ")[2].split()
     cluster.kubectl(*command)
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/forbidden")), 10)
+    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/forbidden")), 30)
 
 
 def test_topology_that_does_not_fit_is_refused_with_its_size(cluster: Cluster, readable: str) -> None:
@@ -234,7 +234,7 @@ def test_very_many_devices_are_taken_in(cluster: Cluster) -> None:
     cluster.delete_later("labletdefinition", "many")
     item = definition("many", yaml.safe_dump(yaml.safe_load(changed()) | {"nodes": nodes}, default_flow_style=True))
     cluster.request("POST", DEFINITIONS, item)
-    until(lambda: condition(cluster.get(f"{DEFINITIONS}/many"), "Ready"), 20)
+    until(lambda: condition(cluster.get(f"{DEFINITIONS}/many"), "Ready"), 60)
     found = cluster.get(f"{DEFINITIONS}/many")
     assert found
     assert is_ready(found), condition(found, "Ready")
@@ -259,7 +259,7 @@ def test_runtime_class_of_somebody_else_is_never_touched(cluster: Cluster) -> No
     assert after
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
     cluster.kubectl("delete", "runtimeclass", "taken")
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/taken")), 10)
+    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/taken")), 30)
     found = cluster.get(f"{RUNTIME_CLASSES}/taken")
     assert found
     assert found["handler"] == "vkprovider"
@@ -282,9 +282,9 @@ def test_two_definitions_of_one_topology_are_charged_each_its_own(cluster: Clust
 def test_definition_edited_while_lablets_start_changes_only_new_ones(cluster: Cluster, namespace: str) -> None:
     cluster.define(definition("edited", topology({"old": "iosv"}), keepVersions=1))  # boots for 8 s
     cluster.apply(deployment("edited", "edited", 5), namespace=namespace)
-    until(lambda: sum(waiting_reason(p) == "StartingNodes" for p in cluster.pods(namespace)) > 0, 10)
+    until(lambda: sum(waiting_reason(p) == "StartingNodes" for p in cluster.pods(namespace)) > 0, 30)
     cluster.apply(definition("edited", topology({"new": "alpine"}), keepVersions=1))
-    until(lambda: "new" in str(cluster.get(f"{DEFINITIONS}/edited")["status"]["devices"]), 5)  # type: ignore[index]
+    until(lambda: "new" in str(cluster.get(f"{DEFINITIONS}/edited")["status"]["devices"]), 15)  # type: ignore[index]
     first = cluster.wait_ready(namespace, 5)
     assert devices(cluster, first) == ["old"] * 5
     cluster.kubectl("scale", "deployment", "edited", "--replicas=7", f"--namespace={namespace}")
@@ -310,9 +310,9 @@ def test_override_taken_away_is_missed(cluster: Cluster, namespace: str) -> None
     cluster.patch(f"{DEFINITIONS}/override", {"spec": {"resources": None}})
     diagnosed(cluster, "LabletDefinition/override", "ResourcesUnknown")
     cluster.apply(pod("late", "override"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 30)
     cluster.patch(f"{DEFINITIONS}/override", {"spec": {"resources": {"cpu": "1", "memory": "1Gi"}}})
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/override")), 10)
+    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/override")), 30)
     healthy(cluster, "LabletDefinition/override")
 
 
@@ -332,14 +332,14 @@ def test_definition_deleted_while_in_use_waits_for_its_lablets(cluster: Cluster,
     finding = diagnosed(cluster, "LabletDefinition/leaving", "InUse")
     assert finding.message.startswith("1 lablets; delete their pods, or annotate vkprovider.io/abandon=true")
     cluster.apply(pod("late", "leaving"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 30)
     assert "InUse" in container(cluster.pod(namespace, "late"))["state"]["waiting"]["message"]
     assert is_ready(cluster.pod(namespace, "a"))
     assert (cluster.lab_of(running) or {})["state"] == "STARTED"
     cluster.kubectl("delete", "pod", "a", "late", f"--namespace={namespace}")
-    until(lambda: cluster.get(f"{DEFINITIONS}/leaving") is None, 10)
-    until(lambda: cluster.get(f"{RUNTIME_CLASSES}/leaving") is None, 10)
-    until(lambda: not contents(cluster, "leaving"), 10)
+    until(lambda: cluster.get(f"{DEFINITIONS}/leaving") is None, 30)
+    until(lambda: cluster.get(f"{RUNTIME_CLASSES}/leaving") is None, 30)
+    until(lambda: not contents(cluster, "leaving"), 30)
     assert cluster.lab_of(running) is None
 
 
@@ -368,4 +368,4 @@ def test_definition_made_anew_keeps_nothing_of_its_predecessor(
         found = [cluster.get(f"{CONFIG_MAPS}/{name}") or {} for name in contents(cluster, recreated)]
         return [item["metadata"]["ownerReferences"][0]["uid"] for item in found] == [uid]
 
-    until(owners, 10, "the content is not that of the new definition alone")
+    until(owners, 30, "the content is not that of the new definition alone")

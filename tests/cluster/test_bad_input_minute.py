@@ -70,7 +70,7 @@ def wait_refused(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
         assert reasons == {name: [reason] * REPLICAS for name, reason in REFUSED.items()}
         return found
 
-    return until(pods, 20)
+    return until(pods, 60)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def watch(
 ) -> Minute:
     since = extra.simulator.last_request()
     extra.simulator.fault("status", " /api/", status=500, seconds=MINUTE_S)
-    until(lambda: condition(cluster.get(extra.path), "Ready").get("status") == "False", 15)
-    until(lambda: not any(is_ready(item) for item in cluster.pods(NAMESPACE, "app=on-ill")), 10)
+    until(lambda: condition(cluster.get(extra.path), "Ready").get("status") == "False", 45)
+    until(lambda: not any(is_ready(item) for item in cluster.pods(NAMESPACE, "app=on-ill")), 30)
     cluster.kubectl("scale", "deployment", "on-ill", "--replicas=3", f"--namespace={NAMESPACE}")
     ill_pods = by_name(cluster.pods(NAMESPACE, "app=on-ill"))
     ill_worker = cluster.get(extra.path) or {}
@@ -114,7 +114,7 @@ def watch(
     events = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/events")
     findings = list(examine(cluster).findings)
     probes = len(extra.simulator.access_log(since))
-    after = by_name(cluster.wait_ready(NAMESPACE, 3, "app=on-ill", within_s=40))
+    after = by_name(cluster.wait_ready(NAMESPACE, 3, "app=on-ill", within_s=120))
     return Minute(
         pods=pods,
         then=then,

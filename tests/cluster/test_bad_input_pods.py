@@ -20,11 +20,11 @@ def message_of(pod: dict[str, Any] | None) -> str:
 
 def refused(cluster: Cluster, namespace: str, name: str, reason: str) -> str:
     """Wait until a Pod is refused with a reason, that it stays Pending and said so once; give the message."""
-    until(lambda: waiting_reason(cluster.pod(namespace, name)) == reason, 10, f"{name} is not refused with {reason}")
+    until(lambda: waiting_reason(cluster.pod(namespace, name)) == reason, 30, f"{name} is not refused with {reason}")
     found = cluster.pod(namespace, name)
     assert found
     assert found["status"]["phase"] == "Pending"
-    events = until(lambda: [e for e in cluster.events(namespace, name) if e["type"] == "Warning"], 5)
+    events = until(lambda: [e for e in cluster.events(namespace, name) if e["type"] == "Warning"], 15)
     assert [(e["reason"], e["message"], e["count"]) for e in events] == [(reason, message_of(found), 1)]
     finding = diagnosed(cluster, f"Pod/{namespace}/{name}", reason)
     assert finding.message == message_of(found)
@@ -102,9 +102,9 @@ def test_provider_that_starts_again_repeats_no_warning(cluster: Cluster, namespa
     cluster.sandbox.stop("provider-1")
     cluster.sandbox.start("provider-1")
     for worker in cluster.workers:
-        until(lambda w=worker: cluster.cmlworker(w)["status"]["owner"] != owners[w.name], 30)  # type: ignore[misc]
+        until(lambda w=worker: cluster.cmlworker(w)["status"]["owner"] != owners[w.name], 90)  # type: ignore[misc]
     cluster.apply(pod("b", "told", version="9"), namespace=namespace)  # told after everything that was there before
-    until(lambda: cluster.events(namespace, "b"), 15)
+    until(lambda: cluster.events(namespace, "b"), 45)
     assert len([e for e in cluster.events(namespace, "a") if e["type"] == "Warning"]) == 1
     assert len([e for e in cluster.events("default", "told-too") if e["reason"] == "TopologyInvalid"]) == 1
 
@@ -131,7 +131,7 @@ def nothing_left(request: pytest.FixtureRequest, namespace: str) -> Iterator[Non
     extra.simulator.admin("POST", "/licence", {"registered": True})
     uids = [item["metadata"]["uid"] for item in extra.cluster.pods(namespace)]
     extra.cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--timeout=30s")
-    until(lambda: not extra.left_behind(uids), 10, f"left behind: {extra.left_behind(uids)}")
+    until(lambda: not extra.left_behind(uids), 30, f"left behind: {extra.left_behind(uids)}")
 
 
 def test_pod_of_another_environment_is_refused(cluster: Cluster, namespace: str, extra: Extra) -> None:
@@ -164,7 +164,7 @@ def test_successor_on_a_full_worker_waits_for_the_release_without_a_warning(
     bound: dict[str, Any] = {"nodeName": f"vnode.{extra.name}", "tolerations": [{"operator": "Exists"}]}
     cluster.kubectl("delete", "pod", "first", "--wait=false", f"--namespace={namespace}")
     cluster.apply(pod("second", "full", **bound), namespace=namespace)
-    until(lambda: is_ready(cluster.pod(namespace, "second")), 15)
+    until(lambda: is_ready(cluster.pod(namespace, "second")), 45)
     assert [e["reason"] for e in cluster.events(namespace, "second") if e["type"] == "Warning"] == []
 
 
@@ -189,10 +189,10 @@ def test_import_that_cml_refuses_says_what_cml_said(cluster: Cluster, namespace:
     cluster.define(definition("unimportable", broken, environment=extra.name))
     since = extra.simulator.last_request()
     cluster.apply(pod("a", "unimportable"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 30)
     assert "POST /import: 400" in message_of(cluster.pod(namespace, "a"))
     diagnosed(cluster, f"Pod/{namespace}/a", "ImportRefused")
-    until(lambda: is_backing_off(attempts(extra, since, "POST", "/import")), 20, "no growing pauses between imports")
+    until(lambda: is_backing_off(attempts(extra, since, "POST", "/import")), 60, "no growing pauses between imports")
     assert len([e for e in cluster.events(namespace, "a") if e["type"] == "Warning"]) == 1
     assert extra.simulator.labs() == []
 
@@ -201,7 +201,7 @@ def test_import_is_tried_again_until_cml_takes_it(cluster: Cluster, namespace: s
     cluster.define(definition("reluctant", environment=extra.name))
     extra.simulator.fault("status", "POST .*/import", status=400, count=2)
     cluster.apply(pod("a", "reluctant"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 30)
     [running] = cluster.wait_ready(namespace, 1)
     assert [lab["lab_title"][-36:] for lab in extra.simulator.labs()] == [running["metadata"]["uid"]]
     healthy(cluster, f"Pod/{namespace}")
@@ -212,10 +212,10 @@ def test_start_without_a_licence_waits_for_it(cluster: Cluster, namespace: str, 
     extra.simulator.admin("POST", "/licence", {"registered": False})
     since = extra.simulator.last_request()
     cluster.apply(pod("a", "unlicensed"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "StartRefused", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "StartRefused", 30)
     assert "/start: 4" in message_of(cluster.pod(namespace, "a"))
     diagnosed(cluster, f"Pod/{namespace}/a", "StartRefused")
-    until(lambda: is_backing_off(attempts(extra, since, "PUT", "/start")), 20, "no growing pauses between starts")
+    until(lambda: is_backing_off(attempts(extra, since, "PUT", "/start")), 60, "no growing pauses between starts")
     extra.simulator.admin("POST", "/licence", {"registered": True})
     cluster.wait_ready(namespace, 1)
     assert len(extra.simulator.labs()) == 1
@@ -230,7 +230,7 @@ def test_other_lablets_do_not_hurry_one_that_is_held_back(cluster: Cluster, name
     extra.simulator.fault("status", "PUT .*/start", status=400, count=100)
     since = extra.simulator.last_request()
     cluster.apply(pod("stuck", "stuck"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "stuck")) == "StartRefused", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "stuck")) == "StartRefused", 30)
     cluster.apply(*(pod(f"other-{n}", "lively") for n in range(3)), namespace=namespace)
     throughout(lambda: len(attempts(extra, since, "PUT", "/start")) < 4 * 6, 6)
 
@@ -239,7 +239,7 @@ def test_worker_that_fails_every_import_is_named(cluster: Cluster, namespace: st
     cluster.define(definition("failing", environment=extra.name))
     extra.simulator.fault("status", "POST .*/import", status=500, seconds=4)
     cluster.apply(pod("a", "failing"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "WorkerError", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "WorkerError", 30)
     assert "POST /import: 500" in message_of(cluster.pod(namespace, "a"))
     assert is_ready(extra.node), "the worker answers everything else"
     cluster.wait_ready(namespace, 1)
@@ -250,6 +250,6 @@ def test_refused_pod_can_be_deleted(cluster: Cluster, namespace: str, extra: Ext
     cluster.define(definition("hopeless", environment=extra.name))
     extra.simulator.fault("status", "POST .*/import", status=400)
     cluster.apply(pod("a", "hopeless"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "a")) == "ImportRefused", 30)
     cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--timeout=10s")
     assert cluster.pods(namespace) == []

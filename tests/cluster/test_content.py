@@ -141,7 +141,7 @@ def netlab(cluster: Cluster, store: Store, request: pytest.FixtureRequest) -> Ne
     made = Netlab(cluster, store, name)
     made.upload(files("1.0.0", grade_xml=GRADE))
     cluster.define(definition_of(name, keepVersions=2))
-    until(lambda: made.said("Ready") == ("True", "ContentReady"), 10)
+    until(lambda: made.said("Ready") == ("True", "ContentReady"), 30)
     return made
 
 
@@ -184,11 +184,11 @@ def test_nothing_is_read_unless_somebody_asks(cluster: Cluster, netlab: Netlab) 
     """R000-072: not by a change of something else, not by a restart of the provider."""
     netlab.upload(files("2.0.0"))
     cluster.patch(f"{DEFINITIONS}/{netlab.name}", {"spec": {"resources": {"cpu": "3"}, "keepVersions": 3}})
-    until(lambda: netlab.overhead()["cpu"] == "3", 10)
+    until(lambda: netlab.overhead()["cpu"] == "3", 30)
     cluster.sandbox.stop("provider-1")
     cluster.sandbox.start("provider-1")
     cluster.patch(f"{DEFINITIONS}/{netlab.name}", {"spec": {"resources": {"cpu": "4"}}})
-    until(lambda: netlab.overhead()["cpu"] == "4", 30)
+    until(lambda: netlab.overhead()["cpu"] == "4", 90)
     assert (netlab.versions, netlab.store.reads(netlab.key)) == (["1.0.0"], 1)
 
 
@@ -228,7 +228,7 @@ def test_versions_that_are_not_kept_are_refused_with_those_that_are(
         assert netlab.refresh()[0] == 0
     assert netlab.versions == ["1.2.0", "1.1.0"]
     cluster.apply(pod("gone", netlab.name, version="1.0.0"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "gone")) == "UnknownVersion", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "gone")) == "UnknownVersion", 30)
     found = cluster.pod(namespace, "gone")
     assert found
     message = found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
@@ -245,8 +245,8 @@ def test_pod_from_before_runs_what_its_own_charge_covers(cluster: Cluster, netla
     assert netlab.refresh()[0] == 0
     for name in ("any", "pinned"):
         cluster.patch(f"/api/v1/namespaces/{namespace}/pods/{name}", {"spec": {"schedulingGates": None}})
-    until(lambda: waiting_reason(cluster.pod(namespace, "pinned")) == "ChargedTooLittle", 15)
-    found = until(lambda: next((p for p in cluster.pods(namespace) if is_ready(p)), None), 15)
+    until(lambda: waiting_reason(cluster.pod(namespace, "pinned")) == "ChargedTooLittle", 45)
+    found = until(lambda: next((p for p in cluster.pods(namespace) if is_ready(p)), None), 45)
     assert found
     assert (found["metadata"]["name"], image_of(found)) == ("any", f"{netlab.name}:1.0.0")
 
@@ -311,7 +311,7 @@ def test_bad_package_changes_nothing_and_says_why(cluster: Cluster, netlab: Netl
         assert netlab.said("Refreshed") == ("False", reason)
         assert netlab.said("Ready") == ("True", "ContentReady")
         assert netlab.status["versions"] == before
-        until(lambda reason=reason: reason in netlab.events(), 10)  # type: ignore[misc]
+        until(lambda reason=reason: reason in netlab.events(), 30)  # type: ignore[misc]
     cluster.apply(pod("lab", netlab.name), namespace=namespace)
     cluster.wait_ready(namespace, 1)
     netlab.upload(files("2.0.0"))
@@ -323,7 +323,7 @@ def test_first_package_that_is_missing_and_then_there(cluster: Cluster, store: S
     netlab = Netlab(cluster, store, "missing")
     cluster.delete_later("labletdefinition", "missing")
     cluster.apply(definition_of("missing"))
-    until(lambda: netlab.said("Ready") == ("False", "PackageNotFound"), 10)
+    until(lambda: netlab.said("Ready") == ("False", "PackageNotFound"), 30)
     assert "s3://content/forms/missing.zip at " in condition(netlab.found, "Ready")["message"]
     assert [event["count"] for event in cluster.events("default", "missing")] == [1]
     netlab.upload(files("1"))
@@ -350,7 +350,7 @@ def test_store_that_is_down_stops_no_lablet(cluster: Cluster, netlab: Netlab, na
             netlab.upload(files("3.0.0"))
         finally:
             cluster.sandbox.kill("provider-1", signal.SIGCONT)
-    until(lambda: netlab.versions == ["3.0.0", "1.0.0"], 70)
+    until(lambda: netlab.versions == ["3.0.0", "1.0.0"], 210)
     assert netlab.said("Refreshed") == ("True", "ContentStored")
 
 
@@ -383,7 +383,7 @@ def test_config_map_is_read_again_by_the_same_command(cluster: Cluster, store: S
     mapped = Netlab(cluster, store, "mapped")
     cluster.apply({**found, "data": {"cml.yaml": topology({"h0": "alpine", "h1": "alpine"})}}, namespace=namespace)
     cluster.patch(f"{DEFINITIONS}/mapped", {"spec": {"resources": {"cpu": "3"}}})
-    until(lambda: mapped.overhead()["cpu"] == "3", 10)
+    until(lambda: mapped.overhead()["cpu"] == "3", 30)
     assert [device["label"] for device in mapped.status["devices"]] == ["h0"]
     assert "version 1 of 2 devices is ready, asked for by " in mapped.refresh()[1]
     assert [device["label"] for device in mapped.status["devices"]] == ["h0", "h1"]

@@ -26,7 +26,7 @@ UNPLACED: dict[str, dict[str, Any]] = {
 
 def message(cluster: Cluster, namespace: str, name: str) -> str:
     """Wait for the scheduler's message about a Pod."""
-    told = until(lambda: condition(cluster.pod(namespace, name), "PodScheduled").get("message"), 15, name)
+    told = until(lambda: condition(cluster.pod(namespace, name), "PodScheduled").get("message"), 45, name)
     return str(told)
 
 
@@ -54,7 +54,7 @@ def test_full_workers_are_told_by_what_they_lack(cluster: Cluster, namespace: st
         told = [condition(item, "PodScheduled") for item in cluster.pods(namespace)]
         return [str(said["message"]) for said in told if said.get("status") == "False"]
 
-    [said] = until(unplaced, 15)
+    [said] = until(unplaced, 45)
     assert "Insufficient cpu" in said
     assert "No preemption victims found" in said
 
@@ -80,7 +80,7 @@ def test_admission_says_what_the_page_quotes(cluster: Cluster, namespace: str) -
     cluster.apply(
         {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": QUOTA}}, namespace=namespace
     )
-    until(lambda: cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/why")["status"].get("hard"), 10)  # type: ignore[index]
+    until(lambda: cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/why")["status"].get("hard"), 30)  # type: ignore[index]
     item = pod("a", "why-admitted")
     with pytest.raises(SandboxError, match="must specify"):
         cluster.apply(item, namespace=namespace)

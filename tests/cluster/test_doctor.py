@@ -35,7 +35,7 @@ def test_healthy_cluster_is_found_healthy(cluster: Cluster, namespace: str) -> N
     cluster.define(definition("fine"))
     cluster.apply(deployment("fine", "fine", 2), namespace=namespace)
     cluster.wait_ready(namespace, 2)
-    healthy(cluster, "", within_s=15)  # what earlier tests left is being deleted
+    healthy(cluster, "", within_s=45)  # what earlier tests left is being deleted
     result = doctor(cluster.sandbox.kubeconfig)
     first, *rest = result.stdout.splitlines()
     assert first.startswith("context vkprovider-sandbox-tests, API server https://127.0.0.1:")
@@ -45,7 +45,7 @@ def test_healthy_cluster_is_found_healthy(cluster: Cluster, namespace: str) -> N
 
 
 def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> None:
-    healthy(cluster, "", within_s=15)
+    healthy(cluster, "", within_s=45)
     cluster.delete_later("labletdefinition", "broken")
     cluster.apply(definition("broken", "lab: ["))
     diagnosed(cluster, "LabletDefinition/broken", "TopologyInvalid")
@@ -112,7 +112,7 @@ def test_lease_that_is_not_renewed_is_a_fault(cluster: Cluster) -> None:
         cluster.patch(f"{NODE_LEASES}/vnode.late", {"spec": {"renewTime": hour_ago}})
         finding = diagnosed(cluster, "Lease/", "LeaseExpired")
         assert finding.object == "Lease/kube-node-lease/vnode.late"
-        healthy(cluster, "Lease/", within_s=20)
+        healthy(cluster, "Lease/", within_s=60)
 
 
 def test_the_api_server_tells_its_time(cluster: Cluster) -> None:
@@ -250,4 +250,4 @@ def test_dead_provider_is_noticed(cluster: Cluster) -> None:
     cluster.apply(definition("unseen"))
     diagnosed(cluster, "LabletDefinition/unseen", "NotObserved")
     cluster.sandbox.start("provider-1")
-    until(lambda: not faults_of(cluster, ""), 20, "faults remain")
+    until(lambda: not faults_of(cluster, ""), 60, "faults remain")

@@ -24,7 +24,7 @@ RESTRICTED = {
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     with installed("install", tmp_path_factory.mktemp("installation")) as made:
         made.kubectl("apply", "-f", str(EXAMPLES / "netlab.yaml"))
-        until(lambda: made.get("runtimeclass", "netlab"), 10, "RuntimeClass netlab")
+        until(lambda: made.get("runtimeclass", "netlab"), 30, "RuntimeClass netlab")
         made.apply(RESTRICTED)
         yield made
 
@@ -72,14 +72,14 @@ def test_lablets_of_the_examples_become_ready(installation: Installation) -> Non
     pods = installation.wait_lablets("restricted", 4)
     assert {pod["spec"]["nodeName"] for pod in pods} == {f"vnode.{WORKER}"}
     installation.kubectl("delete", "-f", str(EXAMPLES / "deployment.yaml"), "--namespace=restricted")
-    until(lambda: not installation.items("pods", "--namespace=restricted"), 20)
+    until(lambda: not installation.items("pods", "--namespace=restricted"), 60)
 
 
 def test_every_probe_of_every_replica_answers(installation: Installation) -> None:
     assert len(installation.replicas) == 2
     for replica in installation.replicas:
         for kind in ("startup", "liveness", "readiness"):
-            until(lambda kind=kind, replica=replica: replica.probe(kind) == 200, 15, kind)  # type: ignore[misc]
+            until(lambda kind=kind, replica=replica: replica.probe(kind) == 200, 45, kind)  # type: ignore[misc]
 
 
 def test_settings_reach_the_replicas(installation: Installation) -> None:
@@ -90,7 +90,7 @@ def test_settings_reach_the_replicas(installation: Installation) -> None:
     )
     token = installation.kubectl("create", "token", "asking").strip()
     for replica in installation.replicas:
-        until(lambda replica=replica: replica.get("/info", token)[0] == 200, 10)  # type: ignore[misc]
+        until(lambda replica=replica: replica.get("/info", token)[0] == 200, 30)  # type: ignore[misc]
         info = replica.get("/info", token)[1]
         assert (info["instance_id"], info["namespace"]) == (replica.name, SYSTEM)
     owner = installation.get("cmlworker", WORKER)["status"]["owner"]
@@ -109,7 +109,7 @@ def test_provider_is_protected_and_never_runs_on_its_own_nodes(installation: Ins
         said = condition(pod, "PodScheduled")
         assert (said["status"], said["reason"]) == ("False", "Unschedulable")
     budget = "poddisruptionbudget", "vkprovider", f"--namespace={SYSTEM}"
-    until(lambda: installation.get(*budget).get("status", {}).get("expectedPods") == 2, 10)
+    until(lambda: installation.get(*budget).get("status", {}).get("expectedPods") == 2, 30)
     assert installation.get("networkpolicy", "vkprovider", f"--namespace={SYSTEM}")
 
 
@@ -146,6 +146,6 @@ def test_stock_roles_show_workers_and_definitions(installation: Installation) ->
         return installation.sandbox.kubectl(*asked, check=False).returncode == 0
 
     for kind in ("cmlworkers", "labletdefinitions"):
-        until(lambda kind=kind: may("viewer", "list", kind) and may("adminer", "create", kind), 10, kind)  # type: ignore[misc]
+        until(lambda kind=kind: may("viewer", "list", kind) and may("adminer", "create", kind), 30, kind)  # type: ignore[misc]
         assert not may("viewer", "create", kind)
         assert not may("adminer", "use", kind)

@@ -54,12 +54,12 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         made.apply(definition("netlab"), definition("free", resources=free))
         made.apply({**runtime_class("other"), "overhead": {"podFixed": {"cpu": "10m"}}})
         for name in ("netlab", "free"):
-            until(lambda name=name: made.get("runtimeclass", name), 10, name)  # type: ignore[misc]
+            until(lambda name=name: made.get("runtimeclass", name), 30, name)  # type: ignore[misc]
         # The API server learns of policies and RuntimeClasses a moment after they were made.
-        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION])), 15)
-        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION], runtimeClassName="other")), 15)
-        until(lambda: refusal(made, annotated("first", names.ANNOTATION_STATE)), 15)
-        until(lambda: ask(made, "by hand", "--dry-run=server"), 15)
+        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION])), 45)
+        until(lambda: refusal(made, plain("first", tolerations=[TOLERATION], runtimeClassName="other")), 45)
+        until(lambda: refusal(made, annotated("first", names.ANNOTATION_STATE)), 45)
+        until(lambda: ask(made, "by hand", "--dry-run=server"), 45)
         yield made
 
 
@@ -114,7 +114,7 @@ def test_network_of_a_plain_node_starts_there_and_nowhere_else(installation: Ins
     installation.kubectl("create", "-f", "-", input=json.dumps(PLAIN_NODE))
     installation.apply(NETWORK)
     where = ("pods", "--namespace=kube-system", "--selector=app=network")
-    bound = until(lambda: [p for p in installation.items(*where) if p["spec"].get("nodeName")], 15)
+    bound = until(lambda: [p for p in installation.items(*where) if p["spec"].get("nodeName")], 45)
     assert [p["spec"]["nodeName"] for p in bound] == ["plain"]
     assert installation.get("daemonset", "network", "--namespace=kube-system")["status"]["desiredNumberScheduled"] == 1
 
@@ -131,10 +131,10 @@ def test_toleration_added_later_is_refused(installation: Installation) -> None:
 def test_pod_from_before_the_policies_can_be_changed_and_removed(installation: Installation) -> None:
     before = plain("before", tolerations=[TOLERATION])
     installation.kubectl("delete", "validatingadmissionpolicybinding", "vkprovider-tolerations")
-    until(lambda: not refusal(installation, before), 15)
+    until(lambda: not refusal(installation, before), 45)
     installation.apply(before)
     installation.kubectl("apply", "-k", str(MANIFESTS / "policies"))
-    until(lambda: refusal(installation, before | {"metadata": {"name": "after"}}), 15)
+    until(lambda: refusal(installation, before | {"metadata": {"name": "after"}}), 45)
     installation.kubectl("label", "pod", "before", "still=changes")
     installation.kubectl("delete", "pod", "before", "--now")
 
@@ -177,7 +177,7 @@ def test_reports_of_a_lablet_are_carried_along_and_not_changed(installation: Ins
     def repaired() -> bool:
         return bool(installation.get("pod", "lablet")["metadata"]["annotations"].get(names.ANNOTATION_STATE) == "READY")
 
-    until(repaired, 15, "the provider does not write its report again")
+    until(repaired, 45, "the provider does not write its report again")
     installation.kubectl("delete", "pod", "lablet")
 
 
@@ -251,7 +251,7 @@ def test_request_of_somebody_else_is_carried_along(installation: Installation) -
         assert found["status"].get("lastRefresh", {}).get("requestedBy") == "jane", found
         return True
 
-    until(answered, 15)
+    until(answered, 45)
     installation.kubectl("annotate", "labletdefinition", "netlab", f"{names.ANNOTATION_REFRESH}-")
 
 
@@ -270,21 +270,21 @@ def require_use(installation: Installation, tmp_path: Path) -> Iterator[None]:
     installation.kubectl("apply", "-k", str(tmp_path))
     yield
     installation.kubectl("delete", "validatingadmissionpolicybinding", "vkprovider-require-use")
-    until(lambda: not refusal(installation, pod("anybody", "free")), 15)
+    until(lambda: not refusal(installation, pod("anybody", "free")), 45)
 
 
 @pytest.mark.usefixtures("require_use")
 def test_definition_must_be_granted_to_the_service_account(installation: Installation) -> None:
     """In its namespace, by the command that the refusal names; a toleration of everything is no way around."""
-    said = until(lambda: refusal(installation, pod("lablet", "netlab")), 15)
+    said = until(lambda: refusal(installation, pod("lablet", "netlab")), 45)
     assert "ServiceAccount default/default may not use LabletDefinition netlab" in said
     assert "may not use" in refusal(installation, pod("lablet", "netlab", tolerations=[EVERYTHING]))
     assert refusal(installation, plain("other", runtimeClassName="other", tolerations=[EVERYTHING])) == ""
     command = re.search(r"kubectl (-n default create rolebinding .*)", said)
     assert command
     installation.kubectl(*command[1].split())
-    until(lambda: not refusal(installation, pod("lablet", "netlab")), 15)
+    until(lambda: not refusal(installation, pod("lablet", "netlab")), 45)
     installation.kubectl("create", "namespace", "elsewhere")
     elsewhere = pod("lablet", "netlab")
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    until(lambda: "ServiceAccount elsewhere/default may not use" in refusal(installation, elsewhere), 15)
+    until(lambda: "ServiceAccount elsewhere/default may not use" in refusal(installation, elsewhere), 45)

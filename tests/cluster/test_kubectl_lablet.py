@@ -32,7 +32,7 @@ def lablets(cluster: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
     other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}}
     other["spec"] = {"containers": [{"name": "a", "image": "nginx"}]}
     cluster.apply(mine, pod("refused", "listed", version="9"), other, namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "refused")) == "UnknownVersion", 10)
+    until(lambda: waiting_reason(cluster.pod(namespace, "refused")) == "UnknownVersion", 30)
     cluster.kubectl("wait", "--for=condition=Ready", "pod/mine", f"--namespace={namespace}", "--timeout=20s")
     return {name: cluster.pod(namespace, name) or {} for name in ("mine", "refused")}
 

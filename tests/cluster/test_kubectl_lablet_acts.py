@@ -34,13 +34,13 @@ def test_stopped_lab_starts_again_as_it_was(cluster: Cluster, namespace: str) ->
     lab = cluster.lab_of(ready)
     said = succeeded(cluster, "stop", "pod/pausing", "-n", namespace, "--wait")
     assert "go on with: kubectl lablet start pausing" in said
-    until(lambda: done(worker, since) == ["extract", "stop"], 10)
-    now = until(lambda: (p := made(cluster, namespace, "pausing")) and waiting_reason(p) == "LabStopped" and p, 10)
+    until(lambda: done(worker, since) == ["extract", "stop"], 30)
+    now = until(lambda: (p := made(cluster, namespace, "pausing")) and waiting_reason(p) == "LabStopped" and p, 30)
     assert now
     assert now["metadata"]["annotations"][STATE] == "STOPPED"
     assert (now["status"]["phase"], is_ready(now)) == ("Running", False)
     assert lab
-    until(lambda: {device["state"] for device in worker.devices(lab["id"])} == {"STOPPED"}, 10)
+    until(lambda: {device["state"] for device in worker.devices(lab["id"])} == {"STOPPED"}, 30)
     succeeded(cluster, "start", "pausing", "-n", namespace, "--wait")
     [again] = cluster.wait_ready(namespace, 1)
     assert again["metadata"]["uid"] == ready["metadata"]["uid"]
@@ -102,14 +102,14 @@ def test_newest_of_several_pods_of_a_name_is_shown(cluster: Cluster, namespace: 
     first, _, _ = start_one(cluster, namespace, "again")
     succeeded(cluster, "collect", "again", "-n", namespace, "--wait")
     cluster.kubectl("delete", "pod", "again", f"--namespace={namespace}")
-    until(lambda: not cluster.pods(namespace), 10)
+    until(lambda: not cluster.pods(namespace), 30)
     second, _, _ = start_one(cluster, namespace, "again")
     result = lablet(cluster, "configs", "again", "-n", namespace)
     assert result.returncode == 0
     assert "pod/again has left nothing yet; an earlier pod of that name has" in result.stderr
     assert first["metadata"]["uid"] in result.stderr
     cluster.kubectl("delete", "pod", "again", f"--namespace={namespace}")
-    until(lambda: second["metadata"]["uid"] in lablet(cluster, "configs", "again", "-n", namespace).stderr, 10)
+    until(lambda: second["metadata"]["uid"] in lablet(cluster, "configs", "again", "-n", namespace).stderr, 30)
     newest = lablet(cluster, "configs", "again", "-n", namespace).stderr
     assert f"this is the newest; others: {first['metadata']['uid']}" in newest
 

@@ -85,9 +85,9 @@ def test_scale_down_and_rollout_spare_a_learner(cluster: Cluster, namespace: str
     cluster.wait_ready(namespace, 3)
     cluster.kubectl("rollout", "restart", f"deployment/{name}", f"--namespace={namespace}")
     cluster.kubectl("rollout", "status", f"deployment/{name}", f"--namespace={namespace}", "--timeout=60s")
-    until(lambda: len(cluster.pods(namespace)) == 3, 20, "the old replicas stay")
+    until(lambda: len(cluster.pods(namespace)) == 3, 60, "the old replicas stay")
     cluster.kubectl("scale", f"deployment/{name}", "--replicas=0", f"--namespace={namespace}")
-    until(lambda: [p["metadata"]["name"] for p in cluster.pods(namespace)] == [taken], 20, "the warm ones stay")
+    until(lambda: [p["metadata"]["name"] for p in cluster.pods(namespace)] == [taken], 60, "the warm ones stay")
     throughout(lambda: is_ready(cluster.pod(namespace, taken)), 1)
     after = made(cluster, namespace, taken)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
@@ -104,7 +104,7 @@ def test_pool_without_the_label_gives_up_others_first(cluster: Cluster, namespac
     assert f"does not select by the label {POOL}: a rollout can end this lablet" in result.stderr
     taken = result.stdout.split()[0].removeprefix("pod/")
     cluster.kubectl("scale", f"deployment/{name}", "--replicas=1", f"--namespace={namespace}")
-    until(lambda: [p["metadata"]["name"] for p in cluster.pods(namespace)] == [taken], 20)
+    until(lambda: [p["metadata"]["name"] for p in cluster.pods(namespace)] == [taken], 60)
     none = lablet(cluster, "assign", f"deployment/{name}", "bob", "-n", namespace)
     assert f"{name} has no free lablet: {taken} is assigned to alice" in none.stderr
 
@@ -127,11 +127,11 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
         assert now["metadata"]["labels"].get(POOL) == "evening"
         return now
 
-    now = until(back, 30)
+    now = until(back, 90)
     assert now["metadata"]["uid"] == ready["metadata"]["uid"]
     notes = now["metadata"]["annotations"]
     assert [key for key in notes if key in {USER, LENT_BY} or "timeslot" in key or "desired" in key] == []
-    until(lambda: is_ready(cluster.pod(namespace, "lent")), 10)
+    until(lambda: is_ready(cluster.pod(namespace, "lent")), 30)
     assert done(worker, since) == ["extract", "stop", "wipe", "start"]
     assert (cluster.lab_of(now) or {})["id"] == (lab or {})["id"]
     reasons = {event["reason"] for event in cluster.events(namespace, "lent")}

@@ -29,7 +29,7 @@ def test_whole_url_is_for_who_may_log_in(delivered: Cluster) -> None:
     cluster.apply(pod("mine", "login"))
     cluster.wait_ready("default", 1)
     succeeded(cluster, "assign", "mine", "alice")
-    until(lambda: ((cluster.pod("default", "mine") or {})["metadata"]["annotations"]).get(LOGIN_URL), 20)
+    until(lambda: ((cluster.pod("default", "mine") or {})["metadata"]["annotations"]).get(LOGIN_URL), 60)
     tokens = {}
     for name, role in (("reader", "edit"), ("portal", "vkprovider-login")):
         cluster.kubectl("create", "serviceaccount", name)

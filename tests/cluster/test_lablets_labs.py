@@ -65,7 +65,7 @@ def test_foreign_labs_are_counted_and_never_touched(cluster: Cluster, extra: Ext
         import_lab(extra.simulator, "below", f"notes\n{mark(cluster)}"),
         import_lab(extra.simulator, "longer", f"{mark(cluster)}0"),
     }
-    until(lambda: counts(cluster, extra) == {"ours": 1, "foreign": 5}, 20)
+    until(lambda: counts(cluster, extra) == {"ours": 1, "foreign": 5}, 60)
     since = extra.simulator.last_request()
     cluster.kubectl("delete", "pod", "ours", f"--namespace={namespace}")
     assert ready["metadata"]["uid"] in title
@@ -84,7 +84,7 @@ def test_marked_lab_without_a_claim_is_reported_and_left_alone(cluster: Cluster,
         events = {e["reason"]: e["message"] for e in cluster.events("default", extra.name)}
         return str(events.get("UnclaimedLab", ""))
 
-    message = until(told, 20)
+    message = until(told, 60)
     assert "netlab-0a1b2c3d-a-saved-copy" in message
     assert saved in message
     assert "left alone" in message
@@ -104,7 +104,7 @@ def test_duplicate_of_a_lost_answer_goes_unless_it_was_started(
     if started:
         throughout(lambda: ids(extra.simulator) == {lab["id"], duplicate}, 4)
     else:
-        until(lambda: ids(extra.simulator) == {lab["id"]}, 10, "the duplicate stays")
+        until(lambda: ids(extra.simulator) == {lab["id"]}, 30, "the duplicate stays")
     assert len(cluster.wait_ready(namespace, 1)) == 1
     cluster.kubectl("delete", "pod", "ours", f"--namespace={namespace}")
     if started:
@@ -117,11 +117,11 @@ def test_claims_that_somebody_deleted_are_written_again(cluster: Cluster, extra:
     cluster.apply(pod("first", "leftover"), namespace=namespace)
     [first] = cluster.wait_ready(namespace, 1)
     uid = first["metadata"]["uid"]
-    until(lambda: uid in extra.claims(), 5)
+    until(lambda: uid in extra.claims(), 15)
     cluster.kubectl("delete", "configmap", f"{extra.name}-port-allocations", "--namespace=vkprovider-system")
     cluster.apply(pod("second", "leftover"), namespace=namespace)
     cluster.wait_ready(namespace, 2)
-    until(lambda: uid in extra.claims(), 10, "the first one's row is lost")
+    until(lambda: uid in extra.claims(), 30, "the first one's row is lost")
     cluster.kubectl("delete", "pod", "first", "second", f"--namespace={namespace}")
     assert extra.simulator.labs() == []
 
@@ -134,12 +134,12 @@ def test_claims_that_were_lost_with_the_provider_are_found_again(
     cluster.apply(pod("kept", "leftover"), namespace=namespace)
     [before] = cluster.wait_ready(namespace, 1)
     [lab] = extra.simulator.labs()
-    until(lambda: before["metadata"]["uid"] in extra.claims(), 5)
+    until(lambda: before["metadata"]["uid"] in extra.claims(), 15)
     since = extra.simulator.last_request()
     cluster.sandbox.kill("provider-1")
     cluster.kubectl("delete", "configmap", f"{extra.name}-port-allocations", "--namespace=vkprovider-system")
     cluster.sandbox.start("provider-1")
-    until(lambda: lab["id"] in extra.claims(), 40, "the lab is not claimed again")
+    until(lambda: lab["id"] in extra.claims(), 120, "the lab is not claimed again")
     assert ids(extra.simulator) == {lab["id"]}
     [after] = cluster.wait_ready(namespace, 1)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]

@@ -101,7 +101,7 @@ def test_a_worker_takes_as_many_lablets_as_its_ports_allow(cluster: Cluster, nam
     """Fifty lablets of six ports on three workers of sixty: thirty run, twenty wait; then two versions side by side."""
     cluster.define(definition("ported", SIX, version="1.0"))
     cluster.apply(deployment("ported", "ported", 50), namespace=namespace)
-    until(lambda: sum(map(is_ready, cluster.pods(namespace))) == 30, 60, "thirty lablets run")
+    until(lambda: sum(map(is_ready, cluster.pods(namespace))) == 30, 180, "thirty lablets run")
 
     def others_wait() -> bool:
         waiting = [pod for pod in cluster.pods(namespace) if not pod["spec"].get("nodeName")]
@@ -109,7 +109,7 @@ def test_a_worker_takes_as_many_lablets_as_its_ports_allow(cluster: Cluster, nam
         why = [condition(pod, "PodScheduled").get("message", "") for pod in waiting]
         return all("Insufficient vkprovider.io/ports" in message for message in why)
 
-    until(others_wait, 10, "the scheduler says why they wait")
+    until(others_wait, 30, "the scheduler says why they wait")
 
     running = [pod for pod in cluster.pods(namespace) if is_ready(pod)]
     for worker in cluster.workers:
@@ -131,21 +131,21 @@ def test_a_worker_takes_as_many_lablets_as_its_ports_allow(cluster: Cluster, nam
         host = worker.worker.url.removeprefix("https://").rpartition(":")[0]
         for transport, port in used:
             if transport == "tcp":
-                until(lambda host=host, port=port: opens(host, port), 10, f"{host}:{port} opens")  # type: ignore[misc]
+                until(lambda host=host, port=port: opens(host, port), 30, f"{host}:{port} opens")  # type: ignore[misc]
     until(
         lambda: all(
             condition(p, "vkprovider.io/PortsOpen").get("status") == "True" for p in running_now(cluster, namespace)
         ),
-        15,
+        45,
     )
 
     first = running[0]["metadata"]["name"]
     cluster.kubectl("delete", "pod", first, f"--namespace={namespace}", "--wait=false")
-    until(lambda: cluster.pod(namespace, first) is None, 20, "it is gone")
-    until(lambda: sum(map(is_ready, cluster.pods(namespace))) == 30, 20, "another one is let in")
+    until(lambda: cluster.pod(namespace, first) is None, 60, "it is gone")
+    until(lambda: sum(map(is_ready, cluster.pods(namespace))) == 30, 60, "another one is let in")
 
     cluster.kubectl("scale", "deployment/ported", "--replicas=3", f"--namespace={namespace}")
-    until(lambda: len(cluster.pods(namespace)) == 3, 60, "three are left")
+    until(lambda: len(cluster.pods(namespace)) == 3, 180, "three are left")
     cluster.define(definition("ported", TWO, version="1.1"))
     cluster.apply(deployment("newer", "ported", 3, version="1.1"), namespace=namespace)
     cluster.wait_ready(namespace, 6)
@@ -166,7 +166,7 @@ def test_ports_come_back_when_the_lablets_have_gone(cluster: Cluster, namespace:
     cluster.kubectl("delete", "deployment", "brief", f"--namespace={namespace}")
     cluster.wait_gone(namespace)
     for worker in cluster.workers:
-        until(lambda worker=worker: claims_of(cluster, worker)["portClaims"] == [], 15)  # type: ignore[misc]
+        until(lambda worker=worker: claims_of(cluster, worker)["portClaims"] == [], 45)  # type: ignore[misc]
         assert claims_of(cluster, worker)["lablets"] == []
 
 
@@ -180,10 +180,10 @@ def test_a_quota_limits_the_ports_of_a_namespace(cluster: Cluster, namespace: st
         "spec": {"hard": {"requests.vkprovider.io/ports": "13", "requests.vkprovider.io/lab-nodes": "100"}},
     }
     cluster.apply(quota, namespace=namespace)
-    until(lambda: cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/ports")["status"].get("hard"), 10)  # type: ignore[index]
+    until(lambda: cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/ports")["status"].get("hard"), 30)  # type: ignore[index]
     cluster.apply(deployment("quoted", "quoted", 3), namespace=namespace)
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/quoted"
-    until(lambda: "exceeded quota" in condition(cluster.get(path), "ReplicaFailure").get("message", ""), 20)
+    until(lambda: "exceeded quota" in condition(cluster.get(path), "ReplicaFailure").get("message", ""), 60)
     assert len(cluster.wait_ready(namespace, 2)) == 2
 
 
@@ -198,12 +198,12 @@ def test_ports_that_do_not_open_are_told_and_change_nothing_else(cluster: Cluste
         cluster.apply(deployment("shut", "shut", 1, nodeSelector=on), namespace=namespace)
         [pod] = cluster.wait_ready(namespace, 1)
         name = pod["metadata"]["name"]
-        until(lambda: condition(cluster.pod(namespace, name), "vkprovider.io/PortsOpen").get("status") == "False", 30)
+        until(lambda: condition(cluster.pod(namespace, name), "vkprovider.io/PortsOpen").get("status") == "False", 90)
         told = condition(cluster.pod(namespace, name), "vkprovider.io/PortsOpen")
         assert "PATty is off or its range is not 12000-12059" in told["message"]
         assert "spec.portRange" in told["message"]
         assert is_ready(cluster.pod(namespace, name))
-        until(lambda: condition(cluster.cmlworker(worker), "PortsOpen").get("status") == "False", 15)
+        until(lambda: condition(cluster.cmlworker(worker), "PortsOpen").get("status") == "False", 45)
         assert is_ready(cluster.cmlworker(worker))
     finally:
         cluster.patch(path, {"spec": {"portRange": {"start": FIRST, "end": LAST}}})

@@ -94,11 +94,11 @@ def test_r000_126_to_129_a_lablet_from_its_beginning_to_its_end(cluster: Cluster
         assert values(families["instance_state_transitions_total"], from_state="INSTANTIATING", to_state="READY")
         return True
 
-    until(booted, 10)
+    until(booted, 30)
     assert not {s.labels["operation"] for s in scrape(cluster)["vkprovider_cml_call_seconds"].samples} & {"other"}
     cluster.kubectl("delete", "deployment", "counted", f"--namespace={namespace}")
     cluster.wait_gone(namespace)
-    until(lambda: not series_of(uid, scrape(cluster)), 15, "series outlive their instance")
+    until(lambda: not series_of(uid, scrape(cluster)), 45, "series outlive their instance")
 
 
 def test_what_is_written_is_counted_by_resource_and_verb(cluster: Cluster, namespace: str) -> None:
@@ -123,10 +123,10 @@ def test_a_worker_that_is_not_ready_shows(cluster: Cluster) -> None:
             values(families["vkprovider_node_owned"], worker=worker.name),
         )
 
-    until(lambda: shown() == ([1], [1]), 15)
+    until(lambda: shown() == ([1], [1]), 45)
     cluster.sandbox.stop(worker.process)
-    until(lambda: not is_ready(cluster.node(worker)), 30, "the node stays Ready")
-    until(lambda: shown() == ([0], [1]), 15)
+    until(lambda: not is_ready(cluster.node(worker)), 90, "the node stays Ready")
+    until(lambda: shown() == ([0], [1]), 45)
     failed = scrape(cluster)["vkprovider_cml_call_seconds"]
     assert sum(values(failed, "_count", code="unreachable")) >= 1
 

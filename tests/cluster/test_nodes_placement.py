@@ -26,7 +26,7 @@ def why_pending(cluster: Cluster, namespace: str, name: str) -> str:
         told = condition(cluster.pod(namespace, name), "PodScheduled")
         return str(told.get("message", "")) if told.get("reason") == "Unschedulable" else ""
 
-    return until(message, 10, f"{name} is not Unschedulable")
+    return until(message, 30, f"{name} is not Unschedulable")
 
 
 def pending(cluster: Cluster, namespace: str, count: int) -> list[str]:
@@ -38,7 +38,7 @@ def pending(cluster: Cluster, namespace: str, count: int) -> list[str]:
         assert len(found) == count, found
         return found
 
-    return until(names, 15)
+    return until(names, 45)
 
 
 def nodes_of(pods: list[dict[str, Any]]) -> Counter[str]:
@@ -97,8 +97,8 @@ def test_taint_keeps_lablets_away_or_moves_them(cluster: Cluster, namespace: str
     cluster.kubectl("taint", "node", node, "maintenance-")
     cluster.wait_ready(namespace, 1)
     cluster.kubectl("taint", "node", node, "maintenance=now:NoExecute")
-    cluster.wait_gone(namespace, within_s=15)
-    until(lambda: not cluster.workers[1].labs(), 5, "the lab stays")
+    cluster.wait_gone(namespace, within_s=45)
+    until(lambda: not cluster.workers[1].labs(), 15, "the lab stays")
 
 
 def test_anti_affinity_puts_one_copy_on_each_worker(cluster: Cluster, namespace: str, plain: str) -> None:
@@ -143,7 +143,7 @@ def test_affinity_by_version(cluster: Cluster, namespace: str, plain: str) -> No
         namespace=namespace,
     )
     assert "didn't match Pod's node affinity/selector" in why_pending(cluster, namespace, "newer")
-    old = until(lambda: (cluster.pod(namespace, "old") or {})["spec"].get("nodeName"), 10)
+    old = until(lambda: (cluster.pod(namespace, "old") or {})["spec"].get("nodeName"), 30)
     assert old == cluster.workers[2].node
 
 
@@ -214,5 +214,5 @@ def test_environments_are_kept_apart(cluster: Cluster, extra: Extra, namespace: 
     assert "node affinity/selector" in why_pending(cluster, namespace, "abroad")
     assert "untolerated taint" in why_pending(cluster, namespace, "intolerant")
     assert "untolerated taint" in why_pending(cluster, namespace, "tolerates-other-env")
-    assert until(lambda: (cluster.pod(namespace, "at-home") or {})["spec"].get("nodeName"), 10) == node
-    until(lambda: extra.simulator.lab_of((cluster.pod(namespace, "at-home") or {})["metadata"]["uid"]), 10)
+    assert until(lambda: (cluster.pod(namespace, "at-home") or {})["spec"].get("nodeName"), 30) == node
+    until(lambda: extra.simulator.lab_of((cluster.pod(namespace, "at-home") or {})["metadata"]["uid"]), 30)

@@ -80,7 +80,7 @@ def test_a_lablet_with_more_ports_than_one_may_have_waits_and_says_so(cluster: C
     tags = [f"serial:{port}" for port in range(4000, 4006)]
     cluster.define(definition("greedy", topology({"r1": "iosv"}, {"r1": tags})))
     cluster.apply(pod("greedy", "greedy"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "greedy")) == "TooManyPorts", 15)
+    until(lambda: waiting_reason(cluster.pod(namespace, "greedy")) == "TooManyPorts", 45)
     assert cluster.workers[0].labs() == []
 
 
@@ -108,7 +108,7 @@ def test_a_lab_that_does_not_start_in_time_fails_with_a_reason(cluster: Cluster,
         assert found["status"]["reason"] == "LabStartTimeout"
         return True
 
-    until(failed, 20)
+    until(failed, 60)
     assert cluster.workers[0].labs() == []
     notes = [event["message"] for event in cluster.events(namespace, "slow") if event["reason"] == "LabStartTimeout"]
     assert any("not booted 2 s after the start: r1" in note for note in notes)
@@ -131,7 +131,7 @@ def test_reconcile_interval_is_how_often_a_missing_source_is_looked_for(cluster:
     until(lambda: ready().get("reason") == "SourceNotFound")
     source = f"--from-literal=cml.yaml={topology({'h0': 'alpine'})}"
     cluster.kubectl("create", "configmap", "late", source, f"--namespace={namespace}")
-    until(lambda: ready().get("status") == "True", 10)  # the default interval is 30 s
+    until(lambda: ready().get("status") == "True", 30)  # the default interval is 30 s
 
 
 def test_settings_without_effect_are_named_in_the_log_once(cluster: Cluster) -> None:

@@ -60,7 +60,7 @@ class Deployments:
             return
         self.path.write_text(text)
         if self.sandbox is not None:
-            until(lambda: self._reloads() > before, 15, "the file is not read again")
+            until(lambda: self._reloads() > before, 45, "the file is not read again")
 
     def _reloads(self) -> int:
         if self.sandbox is None:
@@ -117,7 +117,7 @@ def test_affinity_then_priority(cluster: Cluster, deployments: Deployments, name
     assert base_url(wait_state(cluster, namespace, "far", "READY")) == west
     deployments.write(east={"capacity": 1}, west={"enabled": False})
     cluster.apply(learner("waits", far), namespace=namespace)
-    until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "NoLDSDeployment", 20)
+    until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "NoLDSDeployment", 60)
     assert {state(made(cluster, namespace, name)) for name in ("near", "far")} == {"READY"}, "they go on"
     deployments.write(west={"enabled": False})
     assert base_url(wait_state(cluster, namespace, "waits", "READY")) == east
@@ -133,7 +133,7 @@ def test_full_and_disabled_deployments_are_named(cluster: Cluster, deployments: 
     cluster.apply(learner("has", name), namespace=namespace)
     wait_state(cluster, namespace, "has", "READY")
     cluster.apply(learner("waits", name), namespace=namespace)
-    until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "NoLDSDeployment", 20)
+    until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "NoLDSDeployment", 60)
     text = (
         "no LDS deployment can take a session: east is full (1 of 1 sessions); west is disabled. enable one, raise its "
         "capacity, or add one in lds_deployments; or wait until sessions end"
@@ -141,7 +141,7 @@ def test_full_and_disabled_deployments_are_named(cluster: Cluster, deployments: 
     waits = made(cluster, namespace, "waits")
     assert container(waits)["state"]["waiting"] == {"reason": "NoLDSDeployment", "message": text}
     assert waits["status"]["phase"] == "Pending"
-    until(lambda: [e["message"] for e in cluster.events(namespace, "waits") if e["reason"] == "NoLDSDeployment"], 10)
+    until(lambda: [e["message"] for e in cluster.events(namespace, "waits") if e["reason"] == "NoLDSDeployment"], 30)
     assert deployments.live() == {"east": 1, "west": 0}
     cluster.kubectl("delete", "pod", "has", f"--namespace={namespace}", "--timeout=20s")
     wait_state(cluster, namespace, "waits", "READY")

@@ -48,7 +48,7 @@ def plain(line: str) -> str:
     return re.sub(r"^((?:Normal|Warning) \S+) (?:<age>|\S+(?: \(x\d+ over \S+\))?) ", r"\1 ", " ".join(line.split()))
 
 
-def compare(cluster: Cluster, heading: str, name: str = "exam", within_s: float = 45) -> None:
+def compare(cluster: Cluster, heading: str, name: str = "exam", within_s: float = 135) -> None:
     """Wait until `kubectl describe pod` has all lines of the page, in its order."""
     wanted = shown(heading)
 
@@ -83,7 +83,7 @@ def test_lds_answers_503(cluster: Cluster, lds: LdsSide) -> None:
     compare(cluster, "The Lab Delivery System answers with errors")
     assert 503 in {one["status"] for one in lds.access_log()}, "the fault was met"
     lds.clear_faults()
-    until(lambda: not waiting_reason(cluster.pod(WHERE, "exam")), 40)
+    until(lambda: not waiting_reason(cluster.pod(WHERE, "exam")), 120)
 
 
 def test_worker_has_no_licence(cluster: Cluster) -> None:
@@ -95,7 +95,7 @@ def test_worker_has_no_licence(cluster: Cluster) -> None:
         compare(cluster, "The worker has no licence for the devices")
         [lab] = worker.labs()
         assert {device["state"] for device in worker.devices(lab["id"])} == {"QUEUED"}
-        compare(cluster, "The licence does not come", within_s=60)
+        compare(cluster, "The licence does not come", within_s=180)
     finally:
         worker.admin("POST", "/licence", {"quota": 2})
 
@@ -104,7 +104,7 @@ def test_port_range_is_full(cluster: Cluster) -> None:
     many = {"h0": [f"serial:{5000 + number}" for number in range(8)]}
     cluster.define(definition("netlab", topology({"h0": "alpine"}, many)))
     cluster.apply(exam("netlab", "first"))
-    until(lambda: not waiting_reason(cluster.pod(WHERE, "first")), 30)
+    until(lambda: not waiting_reason(cluster.pod(WHERE, "first")), 90)
     cluster.apply(exam("netlab"))
     compare(cluster, "Every port of the workers is taken")
 
@@ -113,7 +113,7 @@ def test_device_never_boots(cluster: Cluster) -> None:
     cluster.define(definition("netlab", topology({"h0": "alpine", "r1": "csr1000v"})))
     cluster.apply(exam("netlab"))
     compare(cluster, "A device is booting")
-    compare(cluster, "A device never boots", within_s=60)
+    compare(cluster, "A device never boots", within_s=180)
 
 
 def test_version_is_unknown(cluster: Cluster) -> None:
@@ -127,9 +127,9 @@ def test_work_did_not_pass(cluster: Cluster, lds: LdsSide) -> None:
     cluster.define(definition("netlab"))
     cluster.apply(exam("netlab"))
     uid = (cluster.pod(WHERE, "exam") or {})["metadata"]["uid"]
-    session = until(lambda: (one := lds.session_of(uid)) and one["devices"] is not None and one, 30)
+    session = until(lambda: (one := lds.session_of(uid)) and one["devices"] is not None and one, 90)
     assert session
-    until(lambda: not waiting_reason(cluster.pod(WHERE, "exam")), 30)
+    until(lambda: not waiting_reason(cluster.pod(WHERE, "exam")), 90)
     lds.act(session["id"], "log-in")
     lds.act(session["id"], "finish")
     compare(cluster, "The work was graded")

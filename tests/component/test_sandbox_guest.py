@@ -98,7 +98,7 @@ def test_processes_stop_die_and_start_on_request(host: Sandbox, guest: Path) -> 
     assert processes(guest)["provider-1"]["state"] != "running"
     assert "there is no signal LOUD" in sandbox("kill", "provider-1", "--signal=LOUD", directory=guest, code=2)
     sandbox("start", "provider-1", directory=guest)
-    until(lambda: processes(guest)["provider-1"]["state"] == "running", 10)
+    until(lambda: processes(guest)["provider-1"]["state"] == "running", 30)
 
 
 def test_down_takes_its_own_off_the_host_and_nothing_else(host: Sandbox, guest: Path) -> None:

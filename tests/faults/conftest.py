@@ -31,5 +31,5 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def replicas(cluster: Cluster) -> Replicas:
     """The replicas, each with its share."""
     replicas = Replicas(cluster)
-    until(replicas.is_balanced, 30)
+    until(replicas.is_balanced, 90)
     return replicas

@@ -50,7 +50,7 @@ def neighbour(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
         account = {"username": shared.username, "password": shared.password}
         cluster.apply(secret("shared", account), namespace=SYSTEM)
         cluster.apply(cmlworker("shared", shared.url, environment="default"))
-        until(lambda: is_ready(cluster.get("/api/v1/nodes/vnode.shared")), 30, "the neighbour's node is not Ready")
+        until(lambda: is_ready(cluster.get("/api/v1/nodes/vnode.shared")), 90, "the neighbour's node is not Ready")
         yield cluster
 
 
@@ -91,7 +91,7 @@ class Rounds:
 
     def end(self, how: str) -> None:
         """End a lablet, chosen at random among those that have a lab, in one of three ways."""
-        name, uid = self.dice.choice(until(self._with_a_lab, 60, "no lablet has a lab"))
+        name, uid = self.dice.choice(until(self._with_a_lab, 180, "no lablet has a lab"))
         del self._alive[name]
         if how == "kill":
             self._kill()
@@ -182,11 +182,11 @@ def test_neighbours_labs_survive_everything(cluster: Cluster, neighbour: Cluster
     title = (cluster.lab_of(first) or {})["lab_title"]
     others = hand_made(cluster, worker, dice, title) | set(theirs.values())
     rounds.others = others
-    until(lambda: not any("STARTED" in devices for *_, devices in look(worker, others).values()), 15)
+    until(lambda: not any("STARTED" in devices for *_, devices in look(worker, others).values()), 45)
     before, history = look(worker, others), History(worker)
     assert len(before) == NEIGHBOURS + HAND_MADE
     foreign = {"ours": ALIVE, "foreign": len(others)}
-    until(lambda: cluster.cmlworker(worker)["status"]["labs"] == foreign, 20, "the labs of others are not seen")
+    until(lambda: cluster.cmlworker(worker)["status"]["labs"] == foreign, 60, "the labs of others are not seen")
 
     plan = ["delete"] * DELETIONS + ["force"] * FORCED + ["kill"] * KILLS
     dice.shuffle(plan)
@@ -200,8 +200,8 @@ def test_neighbours_labs_survive_everything(cluster: Cluster, neighbour: Cluster
     assert len(rounds.pids) == KILLS + 1, "the provider was not killed and started again each time"
     assert rounds.happened["lab was left"] >= KILLS, "forced deletions left nothing to clean up"
     cluster.kubectl("delete", "pods", "--all", "--wait=false")
-    cluster.wait_gone(PODS, within_s=60)
-    until(lambda: lab_ids(worker) <= others, 60, "labs of the first installation are left")
+    cluster.wait_gone(PODS, within_s=180)
+    until(lambda: lab_ids(worker) <= others, 180, "labs of the first installation are left")
 
     assert look(worker, others) == before
     touched = [f"{entry['method']} {entry['path']}" for entry in history.entries() if entry["lab"] in others]
@@ -212,4 +212,4 @@ def test_neighbours_labs_survive_everything(cluster: Cluster, neighbour: Cluster
     imported = [entry["title"] for entry in history.entries() if entry["path"].endswith("/import")]
     assert len(imported) == len(set(imported)), "a lab was imported twice"
     status = cluster.cmlworker(worker)["status"]
-    until(lambda: cluster.cmlworker(worker)["status"]["labs"] == {"ours": 0, "foreign": len(others)}, 20, str(status))
+    until(lambda: cluster.cmlworker(worker)["status"]["labs"] == {"ours": 0, "foreign": len(others)}, 60, str(status))

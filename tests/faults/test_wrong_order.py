@@ -17,15 +17,15 @@ def test_definitions_deleted_first_wait_for_the_last_lablet(tmp_path: Path) -> N
         kubectl = here.cluster.kubectl
         kubectl("delete", *CRDS, "--wait=false")
         for kind, name in (("cmlw", "cml-1"), ("cmlw", "cml-2"), ("ldef", "mylab")):
-            until(lambda kind=kind, name=name: here.ready_of(kind, name).get("reason") == "InUse", 20, name)  # type: ignore[misc]
+            until(lambda kind=kind, name=name: here.ready_of(kind, name).get("reason") == "InUse", 60, name)  # type: ignore[misc]
         here.lablets()
         kubectl(*DRAIN)
         kubectl("wait", "--for=delete", *CRDS, "--timeout=60s")
-        until(lambda: not here.cluster.items("nodes"), 20, "Nodes stay")
+        until(lambda: not here.cluster.items("nodes"), 60, "Nodes stay")
         here.run(INSTALL, "Let go by hand")
         here.end_provider()
         kubectl("delete", "deployment", "mylab")
-        until(lambda: not here.left(), 60, f"left: {here.left()}")
+        until(lambda: not here.left(), 180, f"left: {here.left()}")
         assert [here.labs(name) for name in here.cmls] == [[], []]
 
 
@@ -48,17 +48,17 @@ def test_namespace_deleted_first_comes_back_by_installing_again(tmp_path: Path) 
         here.cluster.start()
         for name in here.cmls:
             here.reader.run(CONNECT, "The account", cml_1=name)
-        until(lambda: not here.cluster.get("pod", orphan), 30, "its deletion is not confirmed")
+        until(lambda: not here.cluster.get("pod", orphan), 90, "its deletion is not confirmed")
         here.lablets()
         now = {name: set(here.labs(name)) for name in here.cmls}
         assert all(labs[name] <= now[name] for name in labs), "labs of before are gone"
         assert sum(map(len, now.values())) == sum(map(len, labs.values())) + 1, "more than the successor's was made"
-        until(lambda: "UnclaimedLab" in here.events("cml-1"), 20)
+        until(lambda: "UnclaimedLab" in here.events("cml-1"), 60)
 
         here.run(INSTALL, "Uninstall")
         here.end_provider()
         kubectl("delete", "deployment", "mylab")
-        until(lambda: not here.left(), 60, f"left: {here.left()}")
+        until(lambda: not here.left(), 180, f"left: {here.left()}")
         [unclaimed] = here.labs("cml-1")
         assert unclaimed in labs["cml-1"]
         assert here.labs("cml-2") == []
@@ -72,9 +72,9 @@ def test_everything_can_be_let_go_by_hand(tmp_path: Path) -> None:
         kubectl("create", "namespace", "team-a")
         here.start_lablets()
         here.programs.pop(1).close()
-        until(lambda: here.ready_of("cmlw", "cml-2").get("reason") == "WorkerUnreachable", 30)
+        until(lambda: here.ready_of("cmlw", "cml-2").get("reason") == "WorkerUnreachable", 90)
         here.run(CONNECT, "A worker that never comes back")
-        until(lambda: "Abandoned" in here.events("cml-2"), 10)
+        until(lambda: "Abandoned" in here.events("cml-2"), 30)
         assert here.cluster.get("node", "vnode.cml-2") == {}
 
         kubectl("create", "--namespace=team-a", "-f", "-", input=POD)
@@ -89,7 +89,7 @@ def test_everything_can_be_let_go_by_hand(tmp_path: Path) -> None:
         here.run(INSTALL, "Let go by hand")
         kubectl("wait", "--for=delete", "namespace/team-a", "--timeout=90s")
         kubectl("delete", "deployment", "mylab")
-        until(lambda: not here.left(), 60, f"left: {here.left()}")
+        until(lambda: not here.left(), 180, f"left: {here.left()}")
         mark = f"vkprovider installation={here.cluster.get('namespace', 'kube-system')['metadata']['uid']}"
         ours = [lab for lab in here.cmls["cml-1"].labs() if lab["lab_notes"].splitlines()[:1] == [mark]]
         assert len(ours) == len(here.labs("cml-1")) == 3

@@ -55,12 +55,12 @@ class Cluster:
         """Apply LabletDefinitions, wait for their RuntimeClasses, and delete them at the end of the test."""
         for item in definitions:  # an earlier test's may still be held by its last lablet
             path = f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{item['metadata']['name']}"
-            until(lambda path=path: not is_leaving(self.get(path)), 15, f"{path} is being deleted")  # type: ignore[misc]
+            until(lambda path=path: not is_leaving(self.get(path)), 45, f"{path} is being deleted")  # type: ignore[misc]
         self.apply(*definitions)
         for item in definitions:
             name = item["metadata"]["name"]
             self.delete_later("labletdefinition", name)
-            until(lambda name=name: self._is_defined(name), 10, f"LabletDefinition {name} is ready")  # type: ignore[misc]
+            until(lambda name=name: self._is_defined(name), 30, f"LabletDefinition {name} is ready")  # type: ignore[misc]
 
     def _is_defined(self, name: str) -> bool:
         """Tell whether a LabletDefinition has a RuntimeClass, and whether that is of what was applied last."""
@@ -135,9 +135,7 @@ class Cluster:
         """List the Events about an object; those of cluster-scoped objects are in `default`."""
         return self.items(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
 
-    def wait_ready(
-        self, namespace: str, count: int, selector: str = "", within_s: float = 30.0
-    ) -> list[dict[str, Any]]:
+    def wait_ready(self, namespace: str, count: int, selector: str = "", within_s: float = 90) -> list[dict[str, Any]]:
         """Wait until a namespace has exactly so many Pods and all are Ready; give them."""
 
         def ready() -> list[dict[str, Any]]:
@@ -149,7 +147,7 @@ class Cluster:
 
         return until(ready, within_s) if count else []
 
-    def wait_gone(self, namespace: str, selector: str = "", within_s: float = 30.0) -> None:
+    def wait_gone(self, namespace: str, selector: str = "", within_s: float = 90) -> None:
         """Wait until a namespace has no Pods."""
         until(lambda: not self.pods(namespace, selector), within_s, f"pods left in {namespace}")
 
@@ -179,12 +177,12 @@ class Cluster:
             if status.state == "stopped":
                 self.sandbox.start(status.name)
         for worker in self.workers:
-            until(lambda worker=worker: listening(worker), 10, f"{worker.name} does not listen")  # type: ignore[misc]
+            until(lambda worker=worker: listening(worker), 30, f"{worker.name} does not listen")  # type: ignore[misc]
             worker.clear_faults()
         while self._created:
             self.kubectl("delete", *self._created.pop(), "--ignore-not-found", "--wait=false")
         for worker in self.workers:
-            until(lambda worker=worker: is_ready(self.node(worker)), 30, f"{worker.node} is not Ready")  # type: ignore[misc]
+            until(lambda worker=worker: is_ready(self.node(worker)), 90, f"{worker.node} is not Ready")  # type: ignore[misc]
 
     def describe(self) -> str:
         """Tell what a failed test left: objects, Events, the end of the provider's log."""

@@ -35,7 +35,7 @@ def faults_of(cluster: Cluster, about: str) -> list[Finding]:
     return [f for f in examine(cluster).findings if f.object.startswith(about) and f.level is Level.FAULT]
 
 
-def diagnosed(cluster: Cluster, about: str, reason: str, within_s: float = 5) -> Finding:
+def diagnosed(cluster: Cluster, about: str, reason: str, within_s: float = 15) -> Finding:
     """Wait until the doctor prints exactly one line about an object, with this reason and a remedy; give it."""
 
     def line() -> Finding:
@@ -49,6 +49,6 @@ def diagnosed(cluster: Cluster, about: str, reason: str, within_s: float = 5) ->
     return finding
 
 
-def healthy(cluster: Cluster, about: str, within_s: float = 5) -> None:
+def healthy(cluster: Cluster, about: str, within_s: float = 15) -> None:
     """Wait until the doctor finds no fault of an object."""
     until(lambda: not faults_of(cluster, about), within_s, f"the doctor still finds a fault of {about}")

@@ -109,7 +109,7 @@ class Engineer:
 
     def end_provider(self) -> None:
         """Do what a kubelet does when the Deployment's Pods are deleted."""
-        until(lambda: not self.cluster.items("pods", f"--namespace={SYSTEM}"), 30, "the provider's Pods stay")
+        until(lambda: not self.cluster.items("pods", f"--namespace={SYSTEM}"), 90, "the provider's Pods stay")
         codes = [replica.end() for replica in self.cluster.replicas]
         assert set(codes) <= {0}, self.cluster.logs()
         self.cluster.replicas.clear()

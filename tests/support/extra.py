@@ -89,7 +89,7 @@ class Extra:
         """The Node."""
         return self.cluster.get(f"/api/v1/nodes/vnode.{self.name}")
 
-    def wait_ready(self, within_s: float = 15) -> None:
+    def wait_ready(self, within_s: float = 45) -> None:
         """Wait until CMLWorker and Node are Ready."""
         until(lambda: is_ready(self.cluster.get(self.path)), within_s, f"{self.name} is not Ready")
         until(lambda: is_ready(self.node), within_s, f"vnode.{self.name} is not Ready")
@@ -125,6 +125,6 @@ def extra_worker(cluster: Cluster, name: str, *arguments: str, **spec: Any) -> I
         finally:
             cluster.kubectl("delete", "cmlworker", name, "--ignore-not-found", "--timeout=30s")
             cluster.kubectl("delete", "secret", name, f"--namespace={SYSTEM}", "--ignore-not-found")
-            until(lambda: cluster.get(f"/api/v1/nodes/vnode.{name}") is None, 15, f"Node vnode.{name} stays")
+            until(lambda: cluster.get(f"/api/v1/nodes/vnode.{name}") is None, 45, f"Node vnode.{name} stays")
     finally:
         program.close()

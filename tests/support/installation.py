@@ -132,7 +132,7 @@ class Installation:
         meta = {"name": "vkprovider-settings", "namespace": SYSTEM}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": settings})
         wanted = self.get("deployment", "vkprovider", f"--namespace={SYSTEM}")["spec"]["replicas"]
-        self.replicas = [Replica(self, pod) for pod in until(lambda: self._pods(wanted), 15)]
+        self.replicas = [Replica(self, pod) for pod in until(lambda: self._pods(wanted), 45)]
 
     def _pods(self, count: int) -> list[dict[str, Any]]:
         pods = self.items("pods", f"--namespace={SYSTEM}", "--selector=app.kubernetes.io/name=vkprovider")
@@ -141,7 +141,7 @@ class Installation:
 
     def wait_node(self) -> None:
         """Wait until the worker's Node is Ready."""
-        until(lambda: is_ready(self.get("node", f"vnode.{WORKER}")), 30, self.logs())
+        until(lambda: is_ready(self.get("node", f"vnode.{WORKER}")), 90, self.logs())
 
     def wait_lablets(self, namespace: str, count: int) -> list[dict[str, Any]]:
         """Wait until a namespace has so many Pods and all are Ready."""
@@ -152,7 +152,7 @@ class Installation:
             assert all(is_ready(pod) for pod in pods), [pod["status"] for pod in pods]
             return pods
 
-        return until(ready, 30)
+        return until(ready, 90)
 
     def logs(self) -> str:
         """Give the end of every replica's log."""

@@ -77,7 +77,7 @@ def s3_server(log: Path, port: int = 0) -> Iterator[S3]:
     with log.open("w") as output:
         process = subprocess.Popen(command, stderr=output, stdout=output, env=environ)  # noqa: S603 (a fixed command)
     try:
-        said = until(lambda: re.search(r"Running on (http://\S+)", log.read_text()), 20, "moto_server does not start")
+        said = until(lambda: re.search(r"Running on (http://\S+)", log.read_text()), 60, "moto_server does not start")
         assert said
         yield S3(said[1], process)
     finally:
