@@ -11,7 +11,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fix generate faults bench wheel image clean
+.PHONY: help install demo test check fix generate figures faults bench wheel image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ fix: $(STAMP) ## Repair what ruff can, and format
 generate: $(STAMP) ## Write CRDs, reference pages and install.yaml anew from the code
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
+
+figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a revision: REV=main
+	@$(BIN)/python -m tools.figures $(REV)
 
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go

@@ -1,5 +1,6 @@
-"""Programs for whoever works on the project, run from a checkout as `python -m tools.NAME`.
+"""Programs for people who work on the project, run from a checkout as `python -m tools.NAME`.
 
 * `generate`: CRDs and reference pages from the code, with `crdpage`, `monitoring` and `markdown`.
 * `render`: `manifests/install.yaml` from the kustomization.
+* `figures`: figures of the code's structure, of the checkout or of any revision.
 """

@@ -1,0 +1,297 @@
+"""Figures of the code's structure: `python -m tools.figures [REVISION] [--list]`.
+
+It reads the working tree, or any revision of git, and parses it; nothing is imported or run. Revisions from before
+the sandbox and the generators became packages beside the product are counted as if they had been moved already.
+`--list` also prints the places that a figure counts.
+"""
+
+import argparse
+import ast
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
+LINES_MAX: Final = 300
+"""Of a module."""
+
+_SANDBOX_BEFORE: Final = ("vkprovider/sim/", "vkprovider/sandbox/")
+_SANDBOX_COMMANDS_BEFORE: Final = ("demo", "demo_labs", "demo_reach", "demo_story", "sandbox", "sim")
+_TOOLS_BEFORE: Final = ("crdpage", "generated", "markdown", "monitoring", "rendered")
+"""Modules of `vkprovider/cli` that are today in `vkpsandbox/` and `tools/`."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module: its path below the checkout, its text, and its tree."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def lines(self) -> int:
+        """Count its lines, empty ones included."""
+        return len(self.text.splitlines())
+
+    @property
+    def package(self) -> str:
+        """Return the part of the repository that it belongs to today."""
+        top, _, rest = self.path.partition("/")
+        if self.path.startswith(_SANDBOX_BEFORE):
+            return "vkpsandbox"
+        if top == "vkprovider" and rest.startswith("cli/"):
+            name = Path(rest).stem
+            if name in _SANDBOX_COMMANDS_BEFORE:
+                return "vkpsandbox"
+            if name in _TOOLS_BEFORE:
+                return "tools"
+        return "product" if top in {"vkprovider", "tunnels"} else top
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its value, what it counts, and the places counted."""
+
+    name: str
+    value: int
+    definition: str
+    places: list[str] = field(default_factory=list)
+
+
+def read_tree(revision: str | None) -> list[Module]:
+    """Parse every module of the packages, in the working tree or at a revision.
+
+    Raises:
+        subprocess.CalledProcessError: git does not know the revision.
+    """
+    texts = _read_revision(revision) if revision else _read_working_tree()
+    return [Module(path, text, ast.parse(text, path)) for path, text in sorted(texts.items())]
+
+
+def _read_working_tree() -> dict[str, str]:
+    listed = _git("ls-files", "--cached", "--others", "--exclude-standard", "--", *PACKAGES).decode().splitlines()
+    paths = [path for path in listed if path.endswith(".py") and (ROOT / path).is_file()]
+    return {path: (ROOT / path).read_text(encoding="utf-8") for path in paths}
+
+
+def _read_revision(revision: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    with tarfile.open(fileobj=io.BytesIO(_git("archive", "--format=tar", revision))) as archive:
+        for member in archive:
+            if member.isfile() and member.name.startswith(PACKAGES) and member.name.endswith(".py"):
+                content = archive.extractfile(member)
+                if content is not None:
+                    texts[member.name] = content.read().decode()
+    return texts
+
+
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], stdout=subprocess.PIPE, check=True).stdout  # noqa: S603, S607 (git of the checkout)
+
+
+def figures(modules: list[Module]) -> list[Figure]:
+    """Compute every figure."""
+    product = _of(modules, "product")
+    controllers = [module for module in product if module.path.startswith("vkprovider/controllers/")]
+    long = [f"{module.path}: {module.lines}" for module in product if module.lines > LINES_MAX]
+    writers = memory_writers(product)
+    callbacks = callback_attributes(product)
+    late = late_assignments(product, set(callbacks))
+    silent = [place for places in callbacks.values() for place, does_nothing in places if does_nothing]
+    urls = url_strings(controllers)
+    return [
+        Figure("lines of the product", _lines(product), "vkprovider and tunnels, *.py, empty lines included"),
+        Figure("lines of vkpsandbox", _lines(_of(modules, "vkpsandbox")), "control plane, simulators, demo"),
+        Figure("lines of tools", _lines(_of(modules, "tools")), "generators, and this program"),
+        Figure(f"modules > {LINES_MAX} lines", len(long), "of the product", long),
+        Figure(
+            "modules that write a lablet's memory",
+            len(writers),
+            "they assign an attribute of it, or make a changed copy of it",
+            writers,
+        ),
+        Figure(
+            "attributes assigned after construction",
+            len(late),
+            "`other.callback = function`, where the class of `other` declares `callback` with a default",
+            late,
+        ),
+        Figure(
+            "callbacks that do nothing by default",
+            len(silent),
+            "`self.callback: Callable[…] = lambda …: None`",
+            silent,
+        ),
+        Figure(
+            "raw URL strings in controllers",
+            len(urls),
+            "strings with `/api`, strings that begin with `/`, and f-strings that extend such a path",
+            urls,
+        ),
+    ]
+
+
+def _of(modules: list[Module], package: str) -> list[Module]:
+    return [module for module in modules if module.package == package]
+
+
+def memory_writers(modules: list[Module]) -> list[str]:
+    """List the modules that change what a replica remembers of a lablet, with the number of changes."""
+    fields = _memory_fields(modules)
+    found = []
+    for module in modules:
+        changes = [node for node in ast.walk(module.tree) if fields & set(_written_by(node))]
+        if changes:
+            found.append(f"{module.path}: {len(changes)}")
+    return found
+
+
+def _memory_fields(modules: list[Module]) -> set[str]:
+    for module in modules:
+        if module.path.startswith(("vkprovider/controllers/", "vkprovider/domain/lablet/")):
+            for node in module.tree.body:
+                is_memory = isinstance(node, ast.ClassDef) and (
+                    node.name == "Memory" or (node.name == "Lablet" and module.path.endswith("memory.py"))
+                )
+                if is_memory and isinstance(node, ast.ClassDef):
+                    return {
+                        item.target.id
+                        for item in node.body
+                        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+                    }
+    return set()
+
+
+def _written_by(node: ast.AST) -> Iterator[str]:
+    """Yield the fields of a lablet's memory that one statement or call changes, going by the variable's name."""
+    if isinstance(node, ast.Call) and node.args:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in {"replace", "_replace"} and _is_memory(node.args[0]):
+            yield from (keyword.arg for keyword in node.keywords if keyword.arg)
+    for target in _targets(node):
+        if isinstance(target, ast.Attribute) and _is_memory(target.value):
+            yield target.attr
+
+
+def _is_memory(value: ast.expr) -> bool:
+    name = value.id if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
+    return name.lstrip("_") in {"lablet", "memory"}
+
+
+def callback_attributes(modules: list[Module]) -> dict[str, list[tuple[str, bool]]]:
+    """Return the attributes that a class declares as a callback with a default, and whether that does nothing."""
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for module in modules:
+        for node in _declarations(module):
+            if node.value is None or "Callable" not in ast.unparse(node.annotation):
+                continue
+            name = node.target.attr if isinstance(node.target, ast.Attribute) else ast.unparse(node.target)
+            does_nothing = isinstance(node.value, ast.Lambda) and ast.unparse(node.value.body) == "None"
+            found.setdefault(name, []).append((f"{module.path}:{node.lineno}: {name}", does_nothing))
+    return found
+
+
+def _declarations(module: Module) -> Iterator[ast.AnnAssign]:
+    """Yield the annotated attributes: of `self` in a method, and fields in the body of a class."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ClassDef):
+            yield from (item for item in node.body if isinstance(item, ast.AnnAssign))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute) and _is_self(node.target.value):
+            yield node
+
+
+def late_assignments(modules: list[Module], callbacks: set[str]) -> list[str]:
+    """List where a callback of another object is set to a function, a method or a lambda."""
+    return [
+        f"{module.path}:{target.lineno}: {ast.unparse(target)}"
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute | ast.Lambda)
+        for target in _targets(node)
+        if isinstance(target, ast.Attribute) and not _is_self(target.value) and target.attr in callbacks
+    ]
+
+
+def _targets(node: ast.AST) -> Iterator[ast.expr]:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AugAssign | ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        yield from target.elts if isinstance(target, ast.Tuple) else [target]
+
+
+def _is_self(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) and value.id in {"self", "cls"}
+
+
+def url_strings(modules: list[Module]) -> list[str]:
+    """List the strings that are a path of the Kubernetes API, or extend one."""
+    found = []
+    for module in modules:
+        nodes = list(ast.walk(module.tree))
+        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        strings = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr)]
+        bases = {name for node in module.tree.body for name in _path_constants(node)}
+        found += [
+            f"{module.path}:{node.lineno}: {ast.unparse(node)}"
+            for node in strings
+            if id(node) not in parts | docstrings and _is_url(node, bases)
+        ]
+    return found
+
+
+def _path_constants(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and "/api" in ast.unparse(node.value):
+        yield from (target.id for target in _targets(node) if isinstance(target, ast.Name))
+
+
+def _is_url(node: ast.Constant | ast.JoinedStr, bases: set[str]) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and (node.value.startswith("/") or "/api" in node.value)
+    if "/api" in ast.unparse(node):
+        return True
+    base = node.values[0]
+    if not isinstance(base, ast.FormattedValue) or len(node.values) == 1:
+        return False
+    named = base.value.func if isinstance(base.value, ast.Call) else base.value
+    name = named.attr if isinstance(named, ast.Attribute) else ast.unparse(named)
+    return name in bases or "path" in name
+
+
+def _lines(modules: list[Module]) -> int:
+    return sum(module.lines for module in modules)
+
+
+def report(found: list[Figure], *, places: bool) -> str:
+    """Render the figures as text."""
+    lines = []
+    for figure in found:
+        lines.append(f"{figure.value:>7,}  {figure.name}: {figure.definition}")
+        lines += [f"           {place}" for place in figure.places if places]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.figures", description="Figures of the code's structure.")
+    parser.add_argument("revision", nargs="?", help="revision of git; the working tree if omitted")
+    parser.add_argument("--list", action="store_true", help="also print the places that a figure counts")
+    options = parser.parse_args(arguments)
+    try:
+        modules = read_tree(options.revision)
+    except subprocess.CalledProcessError:
+        return 2
+    print(report(figures(modules), places=options.list))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
