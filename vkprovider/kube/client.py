@@ -16,7 +16,6 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube import auth
-from vkprovider.kube.coalescing import Coalescing
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.kube.transport import Transport
 
@@ -25,8 +24,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 Guard = Callable[[], None]
 """Called in the loop step that sends a request; raises `Fenced` to stop it."""
-
-APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 USER_AGENT: Final = f"vkprovider/{__version__}"
 """The part before the slash becomes the field manager of plain writes."""
@@ -89,7 +86,6 @@ class KubeClient:
         self._timeout_s = timeout_s
         self._bucket = TokenBucket(qps, burst)
         self._in_flight = asyncio.Semaphore(in_flight_max)
-        self._coalescing = Coalescing()
         self._transport = Transport(access, reload, user_agent=user_agent)
         self.writes: dict[tuple[str, str], int] = {}
 
@@ -137,13 +133,8 @@ class KubeClient:
         return self._transport.requests_total
 
     @property
-    def errors_total(self) -> int:
-        """Requests that were refused or got no answer."""
-        return sum(self._transport.errors.values())
-
-    @property
     def errors(self) -> Mapping[str, int]:
-        """The same by status (`403`), or `none` if there was no answer."""
+        """Requests that were refused, by status (`403`), or got no response (`none`)."""
         return self._transport.errors
 
     async def request(
@@ -186,10 +177,9 @@ class KubeClient:
                 if not urgent:
                     await self._wait_turn(timeout_s, f"{method} {path}")
                 async with nullcontext() if urgent else self._in_flight:
-                    with self._coalescing:
-                        return await exchange(
-                            method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
-                        )
+                    return await exchange(
+                        method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
+                    )
         except TimeoutError:
             self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
@@ -232,11 +222,6 @@ class KubeClient:
     async def strategic_patch(self, path: str, body: bytes, **how: Any) -> bytes:
         """PATCH a built-in kind: lists such as `conditions` are merged by their key; `podIPs` only ever grow by it."""
         return await self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH, **how)
-
-    async def apply(self, path: str, body: bytes, *, manager: str, force: bool = False, **how: Any) -> bytes:
-        """Server-side apply: own the fields in `body`. The dearest write there is; not for hot paths."""
-        params = {"fieldManager": manager, "force": "true" if force else "false", **how.pop("params", {})}
-        return await self.request("PATCH", path, params=params, body=body, content_type=APPLY_PATCH, **how)
 
     async def delete(
         self,

@@ -100,7 +100,7 @@ async def test_a_401_reads_the_credentials_once_more(server: ApiServer, tmp_path
         write(path, {"server": server.url}, {"token": "new"})
         server.token = "new"
         await asyncio.gather(*(client.get(PATH) for _ in range(8)))
-        assert client.errors_total == 0
+        assert not client.errors
         assert sum(s.headers["Authorization"] == "Bearer new" for s in server.seen) == 8
         async with client.stream("/log") as batches:
             assert [batch async for batch in batches] == []

@@ -427,7 +427,7 @@ async def test_a_server_that_is_gone_for_a_while(server: ApiServer, client: Kube
     async with following(client) as (informer, told):
         await until(lambda: server.watching == 1)
         await server.stop()
-        await until(lambda: client.errors_total >= 3)
+        await until(lambda: client.errors.get("none", 0) >= 3)
         assert set(informer.items) == {"default/a"}
         assert told.changes == [(None, "uid-a")]
 
