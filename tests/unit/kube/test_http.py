@@ -34,7 +34,7 @@ def fed(*pieces: bytes) -> Connection:
 
 def body_of(connection: Connection) -> bytes:
     assert connection.complete
-    return connection._take()
+    return connection._pop()
 
 
 def chunked(*parts: bytes, trailer: bytes = b"") -> bytes:
@@ -144,11 +144,16 @@ def test_bytes_nobody_asked_for_spoil_a_connection() -> None:
         OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc",
         OK + b"X: " + b"x" * 100_000,
         OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"0" * 100_000,
+        OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"x" * 100_000,
+        OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        OK + b"X: a\r\n Content-Length: 1\r\n\r\na",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\nabc",
     ],
 )
 async def test_what_is_no_answer_is_told_apart(junk: bytes) -> None:
     connection = fed(junk)
-    with pytest.raises(ProtocolError, match=r"no HTTP/1\.1 answer"):
+    with pytest.raises(ProtocolError, match=r"not an HTTP/1\.1 response"):
         await connection.body()
 
 
