@@ -22,8 +22,8 @@ from vkprovider.app.readings import (
     tasks,
     value,
 )
-from vkprovider.cml.calls import CALLS
-from vkprovider.lds.calls import CALLS as LDS_CALLS
+from vkprovider.cml.factory import CALLS
+from vkprovider.lds.factory import CALLS as LDS_CALLS
 
 Kind = Literal["counter", "gauge", "histogram"]
 

@@ -1,5 +1,7 @@
 """The CML shell: what the controllers ask of a CML worker, over any transport.
 
-`spi.Labs` is the seam the controllers use, `factory.open_labs` opens it by URL. Below it stand the clients for labs,
-nodes and interfaces, which share one `session.CmlSession` per worker. `allow` names every path that may leave.
+`spi.Labs` is the seam that the controllers use; `factory.open_labs` opens it by URL: `worker.CmlLabs` for a CML
+controller, `null.NullLabs` for the null backend. `CmlLabs` joins the clients of `labs`, `nodes` and `interfaces` over
+one `rest.client.ServiceClient`. `operations` names every request that may leave, `dialect` says what CML's answers
+mean, `wire` has their shapes. `stats` alone asks the system API.
 """

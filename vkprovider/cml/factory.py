@@ -1,24 +1,32 @@
 """Opens a worker by its URL: `https://` and `http://` a CML controller, `null://name` the null backend."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from tunnels.allowlist import AllowList
-from tunnels.direct import DirectTransport
+from tunnels.direct import DirectTransport, Guard
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
-from vkprovider.cml.allow import LABS_API
+from vkprovider.cml.dialect import CmlDialect
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.cml.session import CmlSession
-from vkprovider.cml.spi import CredentialsReader, Labs
+from vkprovider.cml.operations import BASE, LABS_API, LOG_IN
+from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.worker import CmlLabs
-
-Guard = Callable[[], None]
-"""Called right before a request is written; raises to stop it."""
+from vkprovider.rest.calls import Calls
+from vkprovider.rest.client import ServiceClient, own_timeout_s
+from vkprovider.rest.exchange import Exchange
+from vkprovider.rest.operations import Operation
+from vkprovider.rest.tokens import HOLDS, Holds, SharedLogin
 
 CONNECTIONS_MAX: Final = 12
 """Per worker. A burst opens as many as it may, and a TLS handshake costs both sides more than a request."""
+SLOW_MAX: Final = 10
+"""Slow requests at once, so that two connections are left for those that show whether CML is alive."""
+
+CALLS: Final = Calls(long_bounds=6)
+"""Of this process: sessions come and go with workers and their settings, a count only ever grows."""
 
 _SCHEMES: Final = frozenset({"https", "http", "null"})
 _NULL_WORKERS: Final[dict[str, NullWorker]] = {}
@@ -43,7 +51,7 @@ def open_labs(
         ca_bundle: PEM text of the authorities to trust instead of the system's.
         guard: Called right before a request is written, in the same step of the event loop; what it raises passes
             through.
-        user_agent: What the worker's log calls us.
+        user_agent: The name of this client in the worker's log.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
@@ -55,7 +63,7 @@ def open_labs(
     session = open_session(
         url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard, user_agent=user_agent
     )
-    return CmlLabs(session)
+    return CmlLabs(session, address_of(parts))
 
 
 def open_session(
@@ -68,10 +76,22 @@ def open_session(
     guard: Guard | None = None,
     user_agent: str = "",
     token: str | None = None,
-) -> CmlSession:
-    """Open a session with a CML controller over the direct transport; for the arguments see `open_labs`.
+    holds: Holds = HOLDS,
+    timeout_s: Callable[[Operation], float] = own_timeout_s,
+) -> ServiceClient:
+    """Open a session with a CML controller over the direct transport.
 
-    `token` is used until CML refuses it; without one the first request logs in.
+    Args:
+        url: See `open_labs`.
+        credentials: See `open_labs`.
+        verify: See `open_labs`.
+        ca_bundle: See `open_labs`.
+        guard: See `open_labs`.
+        user_agent: See `open_labs`.
+        allow: The requests that may leave.
+        token: Used until CML refuses it; without one the first request logs in.
+        holds: How long a failed login is not tried again: CML limits the rate of logins.
+        timeout_s: The seconds for a request of an operation.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
@@ -79,7 +99,7 @@ def open_session(
     parts = parse_worker_url(url)
     if parts.scheme == "null":
         raise InputError("WorkerUrlInvalid", f"{url!r}: the null backend has no sessions")
-    address = f"{parts.scheme}://{parts.netloc}"
+    address = address_of(parts)
     try:
         transport = DirectTransport(
             address,
@@ -92,7 +112,21 @@ def open_session(
         )
     except CertificateInvalid as error:
         raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
-    return CmlSession(transport, credentials, address=address, token=token)
+    dialect = CmlDialect(address)
+    exchange = Exchange(transport, dialect, base=BASE, calls=CALLS)
+
+    async def log_in(user: Credentials) -> str:
+        request = LOG_IN.to(json={"username": user.username, "password": user.password})
+        end_s = asyncio.get_running_loop().time() + timeout_s(LOG_IN)
+        return dialect.token_of(request, user.username, await exchange.send(request, None, end_s))
+
+    tokens = SharedLogin(address, credentials, log_in, token=token, holds=holds)
+    return ServiceClient(exchange, tokens, timeout_s=timeout_s, slow_max=SLOW_MAX)
+
+
+def address_of(parts: SplitResult) -> str:
+    """Return a worker's URL without path."""
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def parse_worker_url(url: str) -> SplitResult:
@@ -109,13 +143,13 @@ def parse_worker_url(url: str) -> SplitResult:
     if parts.scheme not in _SCHEMES:
         raise _url_invalid(url, "the scheme is not https or http")
     if "@" in parts.netloc:
-        raise _url_invalid(f"{parts.scheme}://…", "user and password belong into the credentials Secret")
+        raise _url_invalid(f"{parts.scheme}://…", "user and password belong in the credentials Secret")
     if not parts.hostname or any(char.isspace() for char in url):
         raise _url_invalid(url, "there is no host")
     if port == 0:
         raise _url_invalid(url, "port 0 cannot be dialled")
     if parts.path not in {"", "/"} or "?" in url or "#" in url:
-        raise _url_invalid(url, "a path or query is not wanted")
+        raise _url_invalid(url, "a path or query is not allowed")
     return parts
 
 

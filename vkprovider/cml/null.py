@@ -16,10 +16,10 @@ from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
 VERSION: Final = "2.9.1+build.7"
-DEFAULT_NODES: Final = (("n0", "alpine"),)
-"""(label, node definition) of each node of a lab."""
+DEFAULT_DEVICES: Final = (("n0", "alpine"),)
+"""(label, node definition) of each device of a lab."""
 
-_NODE_STATE: Final = {"DEFINED_ON_CORE": "DEFINED_ON_CORE", "STARTED": "BOOTED", "STOPPED": "STOPPED"}
+_DEVICE_STATE: Final = {"DEFINED_ON_CORE": "DEFINED_ON_CORE", "STARTED": "BOOTED", "STOPPED": "STOPPED"}
 
 
 class _NullLab(msgspec.Struct, gc=False):
@@ -32,23 +32,23 @@ class NullWorker:
     """The labs of one null worker.
 
     Args:
-        name: Its own.
-        nodes: (label, node definition) of the nodes that every lab has, whatever its topology says.
+        name: The worker's name.
+        devices: (label, node definition) of the devices that every lab has, whatever its topology says.
     """
 
-    def __init__(self, name: str, nodes: tuple[tuple[str, str], ...] = DEFAULT_NODES) -> None:
+    def __init__(self, name: str, devices: tuple[tuple[str, str], ...] = DEFAULT_DEVICES) -> None:
         self.name: Final = name
         self.labs: dict[str, _NullLab] = {}
-        self.facts: Final = {
-            lab_state: tuple(DeviceFact(label, label, definition, state) for label, definition in nodes)
-            for lab_state, state in _NODE_STATE.items()
+        self.devices: Final = {
+            lab_state: tuple(DeviceFact(label, label, definition, state) for label, definition in devices)
+            for lab_state, state in _DEVICE_STATE.items()
         }
 
     def lab(self, lab_id: str) -> _NullLab:
         """Get a lab.
 
         Raises:
-            NotFound: There is none.
+            NotFound: There is no such lab.
         """
         try:
             return self.labs[lab_id]
@@ -80,20 +80,20 @@ class NullLabs:
         return True
 
     async def version(self) -> str:
-        """Pretend a version."""
+        """Return a fixed version."""
         self._check()
         return VERSION
 
-    async def list_labs(self) -> list[str]:
+    async def list_lab_ids(self) -> list[str]:
         """List the lab ids."""
         self._check()
         return list(self._worker.labs)
 
-    async def list_all_nodes(self) -> dict[str, tuple[DeviceFact, ...]]:
-        """List all nodes by lab id."""
+    async def list_all_devices(self) -> dict[str, tuple[DeviceFact, ...]]:
+        """List all devices by lab id."""
         self._check()
-        facts = self._worker.facts
-        return {lab_id: facts[lab.state] for lab_id, lab in self._worker.labs.items()}
+        devices = self._worker.devices
+        return {lab_id: devices[lab.state] for lab_id, lab in self._worker.labs.items()}
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:
         """Get one lab; its notes are read from the topology here, so that an import costs nothing.
@@ -108,11 +108,11 @@ class NullLabs:
             lab_title=lab.title,
             lab_notes=_notes(lab.topology_yaml),
             state=lab.state,
-            node_count=len(self._worker.facts[lab.state]),
+            node_count=len(self._worker.devices[lab.state]),
         )
 
     async def download_lab(self, lab_id: str) -> bytes:
-        """Give the topology that was imported.
+        """Return the topology that was imported.
 
         Raises:
             NotFound: There is no such lab.
@@ -120,14 +120,14 @@ class NullLabs:
         self._check()
         return self._worker.lab(lab_id).topology_yaml.encode()
 
-    async def get_nodes(self, lab_id: str) -> tuple[DeviceFact, ...]:
-        """Get the nodes of one lab.
+    async def list_devices(self, lab_id: str) -> tuple[DeviceFact, ...]:
+        """List the devices of one lab.
 
         Raises:
             NotFound: There is no such lab.
         """
         self._check()
-        return self._worker.facts[self._worker.lab(lab_id).state]
+        return self._worker.devices[self._worker.lab(lab_id).state]
 
     async def import_lab(self, topology_yaml: str, title: str) -> str:
         """Add a lab."""
@@ -135,7 +135,7 @@ class NullLabs:
         return self._worker.add(title, topology_yaml)
 
     async def start_lab(self, lab_id: str) -> None:
-        """Boot all nodes.
+        """Boot all devices.
 
         Raises:
             NotFound: There is no such lab.
@@ -143,7 +143,7 @@ class NullLabs:
         self._move(lab_id, "STARTED")
 
     async def stop_lab(self, lab_id: str) -> None:
-        """Stop all nodes.
+        """Stop all devices.
 
         Raises:
             NotFound: There is no such lab.
@@ -160,7 +160,7 @@ class NullLabs:
         self._move(lab_id, "DEFINED_ON_CORE")
 
     async def delete_lab(self, lab_id: str) -> None:
-        """Forget the lab.
+        """Delete the lab.
 
         Raises:
             NotFound: There is no such lab.
@@ -169,25 +169,17 @@ class NullLabs:
         self._worker.lab(lab_id)
         del self._worker.labs[lab_id]
 
-    async def start_node(self, lab_id: str, node_id: str) -> None:  # noqa: ARG002 (nodes have no state of their own)
-        """Boot the lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
-        self._move(lab_id, "STARTED")
-
     async def extract_configs(
         self,
         lab_id: str,  # noqa: ARG002 (its devices have no configurations)
-        nodes: tuple[DeviceFact, ...],  # noqa: ARG002 (as above)
+        devices: tuple[DeviceFact, ...],  # noqa: ARG002 (as above)
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
-        """Find nothing."""
+        """Return nothing: null devices have no configurations."""
         self._check()
         return {}, {}
 
     def recall(self, labs: Mapping[str, bool]) -> None:
-        """Have exactly these labs: whoever acted for the worker before may have been another process."""
+        """Replace the labs by these: the previous owner of the worker may have been another process."""
         self._worker.labs = {
             lab_id: _NullLab("", "", "STARTED" if started else "DEFINED_ON_CORE") for lab_id, started in labs.items()
         }

@@ -37,19 +37,19 @@ class Labs(Protocol):
 
     @property
     def immediate(self) -> bool:
-        """Tell whether what a call asked for has happened when it returns."""
+        """Whether what a call asked for has happened when it returns."""
         ...
 
     async def version(self) -> str:
-        """Ask for CML's version, `2.9.1+build.7`; needs no login."""
+        """Get CML's version, `2.9.1+build.7`; needs no login."""
         ...
 
-    async def list_labs(self) -> list[str]:
+    async def list_lab_ids(self) -> list[str]:
         """List the ids of all labs, also other users'; short deadline, fit for a probe."""
         ...
 
-    async def list_all_nodes(self) -> dict[str, tuple[DeviceFact, ...]]:
-        """Observe all nodes of the worker in one request, by lab id; a lab without nodes is not in it."""
+    async def list_all_devices(self) -> dict[str, tuple[DeviceFact, ...]]:
+        """Observe all devices of the worker in one request, by lab id; a lab without devices is not in it."""
         ...
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:
@@ -60,8 +60,8 @@ class Labs(Protocol):
         """Get a lab as a topology file, with the configurations that CML has."""
         ...
 
-    async def get_nodes(self, lab_id: str) -> tuple[DeviceFact, ...]:
-        """Get the nodes of one lab."""
+    async def list_devices(self, lab_id: str) -> tuple[DeviceFact, ...]:
+        """List the devices of one lab."""
         ...
 
     async def import_lab(self, topology_yaml: str, title: str) -> str:
@@ -69,11 +69,11 @@ class Labs(Protocol):
         ...
 
     async def start_lab(self, lab_id: str) -> None:
-        """Ask for all nodes to be started; those that run stay as they are."""
+        """Ask for all devices to be started; those that run stay as they are."""
         ...
 
     async def stop_lab(self, lab_id: str) -> None:
-        """Ask for all nodes to be stopped."""
+        """Ask for all devices to be stopped."""
         ...
 
     async def wipe_lab(self, lab_id: str) -> None:
@@ -84,22 +84,18 @@ class Labs(Protocol):
         """Delete a wiped lab."""
         ...
 
-    async def start_node(self, lab_id: str, node_id: str) -> None:
-        """Ask for one node to be started."""
-        ...
-
     async def extract_configs(
-        self, lab_id: str, nodes: tuple[DeviceFact, ...]
+        self, lab_id: str, devices: tuple[DeviceFact, ...]
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:
-        """Fetch the configurations of running nodes: by label, and by label why there is none.
+        """Fetch the configurations of running devices: by label, and by label why there is none.
 
-        A node that cannot be extracted stops no other; only what the guard raises is raised. `Invalid`: nodes of its
-        kind have none.
+        A device that cannot be extracted stops no other; only what the guard raises is raised. `Invalid`: devices of
+        its kind have no configuration.
         """
         ...
 
     def recall(self, labs: Mapping[str, bool]) -> None:
-        """Hear which labs the claims name, and whether they were started; for a backend that keeps none elsewhere."""
+        """Restore the labs that the claims name, started or not, in a backend that keeps them in this process only."""
         ...
 
     async def close(self) -> None:

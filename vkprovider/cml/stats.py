@@ -4,21 +4,21 @@ from typing import Protocol
 
 import msgspec
 
-from vkprovider.cml.allow import STATS_API
 from vkprovider.cml.factory import open_session, parse_worker_url
-from vkprovider.cml.session import CmlSession
+from vkprovider.cml.operations import LICENSING, STATS_API, SYSTEM_STATS
 from vkprovider.cml.spi import CredentialsReader
+from vkprovider.rest.client import ServiceClient
 
 
 class WorkerUsage(msgspec.Struct, frozen=True, gc=False):
-    """What a worker has and uses; None where CML does not say.
+    """What a worker has and uses; None for a figure that CML does not report.
 
     Attributes:
         cpus: Cores, over all compute hosts.
-        cpus_allocated: Cores given to nodes, whoever owns them.
+        cpus_allocated: Cores given to nodes, whoever owns the lab.
         memory_bytes: Memory, over all compute hosts.
         memory_used_bytes: Memory in use.
-        memory_allocated_bytes: Memory given to nodes, whoever owns them.
+        memory_allocated_bytes: Memory given to nodes, whoever owns the lab.
         licences: Licensed nodes that may run at once.
         licences_started: Licensed nodes that run.
     """
@@ -36,7 +36,7 @@ class WorkerStats(Protocol):
     """Load and licences of one worker."""
 
     async def usage(self) -> WorkerUsage:
-        """Ask for load and licences.
+        """Get load and licences.
 
         Raises:
             OutsideError: CML refused, failed or did not answer.
@@ -89,17 +89,17 @@ class _Licensing(msgspec.Struct, frozen=True, gc=False):
 class CmlWorkerStats:
     """`WorkerStats` of a CML controller, over a session whose transport allows `STATS_API` only."""
 
-    def __init__(self, session: CmlSession) -> None:
+    def __init__(self, session: ServiceClient) -> None:
         self._session = session
 
     async def usage(self) -> WorkerUsage:
-        """Ask for load and licences, two requests.
+        """Get load and licences, two requests.
 
         Raises:
-            OutsideError: As every request.
+            OutsideError: CML refused, failed or did not answer.
         """
-        stats = await self._session.fetch("read", "/system_stats", _SystemStats)
-        licensing = await self._session.fetch("read", "/diagnostics/licensing", _Licensing)
+        stats = await self._session.fetch(SYSTEM_STATS.to(), _SystemStats)
+        licensing = await self._session.fetch(LICENSING.to(), _Licensing)
         hosts = [compute.stats.dominfo for compute in stats.computes.values()]
         cpus = [host.allocated_cpus for host in hosts if host.allocated_cpus is not None]
         kib = [host.allocated_memory for host in hosts if host.allocated_memory is not None]
@@ -122,7 +122,7 @@ class NoStats:
     """`WorkerStats` of a null worker: nothing is known."""
 
     async def usage(self) -> WorkerUsage:
-        """Know nothing."""
+        """Return unknown figures."""
         return WorkerUsage()
 
     async def close(self) -> None:

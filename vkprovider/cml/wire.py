@@ -85,7 +85,7 @@ class CmlNodeConfiguration(msgspec.Struct, frozen=True, gc=False):
     configuration: str | tuple[CmlConfigurationFile, ...] | None = None
 
     def text(self) -> str:
-        """Give one text; several files each follow a line `### name`."""
+        """Return one text; several files each follow a line `### name`."""
         if self.configuration is None or isinstance(self.configuration, str):
             return self.configuration or ""
         if len(self.configuration) == 1:

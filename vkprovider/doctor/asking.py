@@ -1,4 +1,4 @@
-"""Asks one worker what it answers to this machine: version, login, rights, licence, clock. Read only."""
+"""Probes one worker from this machine: version, login, rights, licence, clock. Read only."""
 
 import time
 from collections.abc import Awaitable
@@ -8,27 +8,23 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from tunnels.allowlist import AllowList
 from tunnels.base import Response
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.models import CMLWorkerSpec
-from vkprovider.cml.allow import BASE
 from vkprovider.cml.factory import open_session
-from vkprovider.cml.session import CmlSession
+from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG_IN
 from vkprovider.cml.spi import Credentials
+from vkprovider.cml.wire import CmlSystemInformation
 from vkprovider.doctor.workers import Licence, Probe
+from vkprovider.rest.client import ServiceClient
+from vkprovider.rest.operations import Operation, allow_list
 
-DOCTOR_API: Final = AllowList(
-    [
-        ("GET", f"{BASE}/system_information"),
-        ("POST", f"{BASE}/authenticate"),
-        ("GET", f"{BASE}/labs"),
-        ("GET", f"{BASE}/users/{{user}}/id"),
-        ("GET", f"{BASE}/users/{{user}}"),
-        ("GET", f"{BASE}/licensing"),
-        ("GET", f"{BASE}/diagnostics/licensing"),
-    ]
-)
+_READ_S: Final = 10.0
+_USER_ID: Final = Operation("user_id", "GET", "/users/{user}/id", _READ_S)
+_USER: Final = Operation("user", "GET", "/users/{user}", _READ_S)
+_REGISTRATION: Final = Operation("registration", "GET", "/licensing", _READ_S)
+
+DOCTOR_API: Final = allow_list((HANDSHAKE, LOG_IN, LIST_LABS, _USER_ID, _USER, _REGISTRATION, LICENSING), BASE)
 """What an examination asks; the provider itself asks less."""
 
 T = TypeVar("T")
@@ -57,7 +53,7 @@ class _Quota(msgspec.Struct, frozen=True):
 
 
 async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
-    """Ask a worker over its direct transport; without credentials only for its version."""
+    """Probe a worker over its direct transport; without credentials only its version."""
     version = ""
 
     async def read() -> Credentials:
@@ -70,11 +66,11 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
     except InputError as error:
         return Probe(error=error)
     try:
-        version = (await session.system_information()).version
+        version = (await session.fetch(HANDSHAKE.to(), CmlSystemInformation)).version
         if credentials is None:
             return Probe(version)
         began_s = time.time()
-        answer = await session.request("probe", "GET", "/labs", params={"show_all": "true"})
+        answer = await session.send(LIST_LABS.to(params={"show_all": "true"}))
         skew_s = _skew_s(answer, (began_s + time.time()) / 2)
         return Probe(
             version,
@@ -88,14 +84,14 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
         await session.close()
 
 
-async def _is_admin(session: CmlSession, username: str) -> bool | None:
-    user = await session.fetch("read", f"/users/{username}/id", str)
-    return (await session.fetch("read", f"/users/{user}", _User)).admin
+async def _is_admin(session: ServiceClient, username: str) -> bool | None:
+    user = await session.fetch(_USER_ID.to(user=username), str)
+    return (await session.fetch(_USER.to(user=user), _User)).admin
 
 
-async def _licence(session: CmlSession) -> Licence:
-    found = await session.fetch("read", "/licensing", _Licensing)
-    quota = await _unless_refused(session.fetch("read", "/diagnostics/licensing", _Quota))
+async def _licence(session: ServiceClient) -> Licence:
+    found = await session.fetch(_REGISTRATION.to(), _Licensing)
+    quota = await _unless_refused(session.fetch(LICENSING.to(), _Quota))
     return Licence(
         found.registration.status,
         found.authorization.status,
@@ -105,7 +101,7 @@ async def _licence(session: CmlSession) -> Licence:
 
 
 async def _unless_refused(call: Awaitable[T]) -> T | None:
-    """Give None for what this user may not know, or this release does not tell."""
+    """Return None for what this user may not read, or this release does not report."""
     try:
         return await call
     except OutsideError:
@@ -113,7 +109,7 @@ async def _unless_refused(call: Awaitable[T]) -> T | None:
 
 
 def _skew_s(answer: Response, now_s: float) -> float | None:
-    """Tell how far the worker's clock is ahead of ours; it shows whole seconds."""
+    """Return how far the worker's clock is ahead of this machine's; it shows whole seconds."""
     try:
         date: datetime = parsedate_to_datetime(answer.headers["date"])
     except (KeyError, ValueError):

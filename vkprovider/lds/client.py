@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import msgspec
 
+from tunnels.base import Response
 from tunnels.direct import Guard
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.connection import REFRESH_S, Connection
+from vkprovider.lds import operations
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import (
     CLIENT_KEY,
@@ -19,17 +21,24 @@ from vkprovider.lds.spi import (
     Feedback,
     FeedbackData,
     Info,
+    LabDelivery,
     LabSessionInfo,
     ResponseData,
 )
+from vkprovider.rest.client import ServiceClient
+from vkprovider.rest.operations import Operation, Request
 
 INFO_KEPT_S: Final = 300.0
 NO_INFO_KEPT_S: Final = 30.0
 PAGE: Final = "500"
 PAGES_MAX: Final = 1000
-"""More pages than this are a server that turns in a circle."""
+"""A server with more pages than this repeats itself."""
 
-_NOT_FOUND: Final = 404
+_NO_INFO: Final = Info()
+"""Of a deployment without extensions, or behind a wrong URL that may be corrected."""
+
+_guard: ContextVar[Guard | None] = ContextVar("lds_guard", default=None)
+"""The guard of the call under way: one pool serves the lablets of many nodes, and each has a guard of its own."""
 
 
 class _NewSession(msgspec.Struct, frozen=True):
@@ -53,6 +62,7 @@ class _FeedbackPage(_Page, frozen=True, kw_only=True):
     entries: tuple[Feedback, ...]
 
 
+_T = TypeVar("_T")
 _P = TypeVar("_P", bound=_Page)
 
 
@@ -60,42 +70,48 @@ class _LoginUrl(msgspec.Struct, frozen=True):
     login_url: str
 
 
+def check_guard() -> None:
+    """Call the guard of the call under way; the transport does so right before it writes a request."""
+    guard = _guard.get()
+    if guard is not None:
+        guard()
+
+
 class _Known:
-    """What a deployment said that it is, shared by all who speak with it."""
+    """What a deployment last reported about itself, shared by all clients of its connections."""
 
     def __init__(self) -> None:
         self.info: Info | None = None
         self.until_s = 0.0
 
 
-class LdsClient:
+class LdsClient(LabDelivery):
     """A `LabDelivery` over HTTP.
 
     Args:
-        connection: To the deployment; the client closes it.
+        deployment: Its id.
+        service: Carries the calls; the client closes it.
         guard: Called in the loop step in which a request leaves; raises to stop it.
     """
 
-    def __init__(self, connection: Connection, *, guard: Guard | None = None, known: _Known | None = None) -> None:
-        self.deployment: Final = connection.deployment
-        self._connection = connection
+    def __init__(
+        self, deployment: str, service: ServiceClient, *, guard: Guard | None = None, known: _Known | None = None
+    ) -> None:
+        self.deployment: Final = deployment
+        self._service = service
         self._guard = guard
         self._known = known or _Known()
 
     def guarded(self, guard: Guard) -> "LdsClient":
-        """Give a client of the same connections whose every request is guarded."""
-        return LdsClient(self._connection, guard=guard, known=self._known)
+        """Return a client of the same connections whose every request is guarded."""
+        return LdsClient(self.deployment, self._service, guard=guard, known=self._known)
 
     async def info(self) -> Info:
-        """See `LabDelivery.info`."""
         now_s = asyncio.get_running_loop().time()
         if self._known.info is None or now_s >= self._known.until_s:
-            response = await self._connection.request("info", "GET", "/info", guard=self._guard, accept=_NOT_FOUND)
-            if response.status == _NOT_FOUND:  # a deployment without extensions, or a wrong URL that may be corrected
-                self._known.info, kept_s = Info(), NO_INFO_KEPT_S
-            else:
-                self._known.info, kept_s = self._connection.decode("info", response, Info), INFO_KEPT_S
-            self._known.until_s = now_s + kept_s
+            info = await self._fetch(operations.INFO.to(), Info, missing=_NO_INFO)
+            self._known.info = info
+            self._known.until_s = now_s + (NO_INFO_KEPT_S if info is _NO_INFO else INFO_KEPT_S)
         return self._known.info
 
     async def create_session_with_part(
@@ -108,85 +124,51 @@ class LdsClient:
         client_key: str,
         owner: str,
     ) -> LabSessionInfo:
-        """See `LabDelivery.create_session_with_part`."""
-        call = "create_session_with_part"
         wish = _NewSession(
             username, _utc(timeslot_start), _utc(timeslot_end), form_qualified_name, client_key=client_key, owner=owner
         )
         repeat = CLIENT_KEY in (await self.info()).extensions
-        response = await self._connection.request(
-            call, "POST", "/sessions", guard=self._guard, repeat=repeat, body=wish
-        )
-        return self._connection.decode(call, response, LabSessionInfo)
+        return await self._fetch(operations.CREATE_SESSION.to(json=wish), LabSessionInfo, repeat=repeat)
 
     async def set_devices(self, session_id: str, devices: Sequence[DeviceAccessInfo]) -> None:
-        """See `LabDelivery.set_devices`."""
-        await self._connection.request(
-            "set_devices",
-            "PUT",
-            f"/sessions/{session_id}/devices",
-            guard=self._guard,
-            body={"devices": devices},
-            secrets=[device.password for device in devices if device.password],
-        )
+        secrets = [device.password for device in devices if device.password]
+        await self._send(operations.SET_DEVICES.to(session=session_id, json={"devices": devices}, secrets=secrets))
 
     async def get_session_info(self, session_id: str) -> LabSessionInfo:
-        """See `LabDelivery.get_session_info`."""
-        call = "get_session_info"
-        response = await self._connection.request(call, "GET", f"/sessions/{session_id}", guard=self._guard)
-        return self._connection.decode(call, response, LabSessionInfo)
+        return await self._fetch(operations.GET_SESSION.to(session=session_id), LabSessionInfo)
 
     async def get_login_url(self, session_id: str) -> str:
-        """See `LabDelivery.get_login_url`."""
-        call = "get_login_url"
-        response = await self._connection.request(call, "GET", f"/sessions/{session_id}/login_url", guard=self._guard)
-        return self._connection.decode(call, response, _LoginUrl).login_url
+        return (await self._fetch(operations.GET_LOGIN_URL.to(session=session_id), _LoginUrl)).login_url
 
     async def archive_session(self, session_id: str) -> None:
-        """See `LabDelivery.archive_session`."""
-        path = f"/sessions/{session_id}/archive"
         try:
-            await self._connection.request("archive_session", "POST", path, guard=self._guard)
+            await self._send(operations.ARCHIVE_SESSION.to(session=session_id))
         except NotFound:
             return
 
     async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
-        """See `LabDelivery.refresh_content`."""
-        call = "refresh_content"
-        body = {"form_qualified_name": form_qualified_name}
-        response = await self._connection.request(
-            call, "POST", "/content/refresh", guard=self._guard, body=body, timeout_s=REFRESH_S
-        )
-        return self._connection.decode(call, response, ContentMetadata)
+        request = operations.REFRESH_CONTENT.to(json={"form_qualified_name": form_qualified_name})
+        return await self._fetch(request, ContentMetadata)
 
     async def collect_responses(self, session_id: str) -> ResponseData:
-        """See `LabDelivery.collect_responses`."""
-        call = "collect_responses"
-        response = await self._connection.request(call, "GET", f"/sessions/{session_id}/responses", guard=self._guard)
-        return self._connection.decode(call, response, ResponseData)
+        return await self._fetch(operations.COLLECT_RESPONSES.to(session=session_id), ResponseData)
 
     async def collect_user_feedback_by_session(self, session_id: str) -> FeedbackData:
-        """See `LabDelivery.collect_user_feedback_by_session`."""
-        call = "collect_user_feedback_by_session"
-        response = await self._connection.request(call, "GET", f"/sessions/{session_id}/feedback", guard=self._guard)
-        return self._connection.decode(call, response, FeedbackData)
+        return await self._fetch(operations.COLLECT_FEEDBACK.to(session=session_id), FeedbackData)
 
     async def collect_user_feedback_by_form(self, form_qualified_name: str) -> FeedbackData:
-        """See `LabDelivery.collect_user_feedback_by_form`."""
-        call = "collect_user_feedback_by_form"
         params = {"form_qualified_name": form_qualified_name}
-        pages = await self._pages(call, "/feedback", params, _FeedbackPage)
+        pages = await self._pages(operations.COLLECT_FORM_FEEDBACK, params, _FeedbackPage)
         return FeedbackData(tuple(entry for page in pages for entry in page.entries))
 
     async def list_sessions(self, *, owner: str, client_key: str | None = None) -> tuple[LabSessionInfo, ...]:
-        """See `LabDelivery.list_sessions`."""
         needed = {OWNER} if client_key is None else {OWNER, CLIENT_KEY}
         if lacking := needed - (await self.info()).extensions:
             raise Lacking(
                 f"LDS {self.deployment} cannot tell its sessions apart: it lacks {', '.join(sorted(lacking))}"
             )
         params = {"owner": owner} | ({} if client_key is None else {"client_key": client_key})
-        pages = await self._pages("list_sessions", "/sessions", params, _SessionPage)
+        pages = await self._pages(operations.LIST_SESSIONS, params, _SessionPage)
         sessions = {session.id: session for page in pages for session in page.sessions}
         return tuple(
             session
@@ -196,17 +178,30 @@ class LdsClient:
 
     async def close(self) -> None:
         """Close the connections, also of all guarded clients."""
-        await self._connection.close()
+        await self._service.close()
 
-    async def _pages(self, call: str, path: str, params: dict[str, str], shape: type[_P]) -> list[_P]:
+    async def _send(self, request: Request) -> Response:
+        reset = _guard.set(self._guard)
+        try:
+            return await self._service.send(request)
+        finally:
+            _guard.reset(reset)
+
+    async def _fetch(self, request: Request, shape: type[_T], *, repeat: bool = True, missing: _T | None = None) -> _T:
+        reset = _guard.set(self._guard)
+        try:
+            return await self._service.fetch(request, shape, repeat=repeat, missing=missing)
+        finally:
+            _guard.reset(reset)
+
+    async def _pages(self, operation: Operation, params: dict[str, str], shape: type[_P]) -> list[_P]:
         """Get all pages of a list; an incomplete one is an error."""
         pages: list[_P] = []
         seen: set[str] = set()
         cursor = ""
         while len(pages) < PAGES_MAX:
             query = params | {"limit": PAGE} | ({"cursor": cursor} if cursor else {})
-            response = await self._connection.request(call, "GET", path, guard=self._guard, params=query)
-            page = self._connection.decode(call, response, shape)
+            page = await self._fetch(operation.to(params=query), shape)
             pages.append(page)
             cursor = page.next or ""
             if not cursor:
@@ -214,7 +209,7 @@ class LdsClient:
             if cursor in seen:
                 break
             seen.add(cursor)
-        raise Unavailable(f"LDS {self.deployment}: {call}: the pages do not end")
+        raise Unavailable(f"LDS {self.deployment}: {operation.name}: the pages do not end")
 
 
 def _utc(moment: datetime) -> datetime:

@@ -28,12 +28,12 @@ from vkprovider.domain.session.deployments import Deployment, Strategy
 DEFAULT: Final = "default"
 """The id of the deployment of LDS_API_URL."""
 UNLIMITED: Final = 2**31
-"""Its capacity: nobody said one."""
+"""Its capacity, which no setting limits."""
 _BYTES_MAX: Final = 2**20
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What the settings say about the LDS.
+    """The settings of the LDS.
 
     Attributes:
         path: The deployments file.
@@ -115,7 +115,7 @@ def check_url(value: str) -> str:
     if url.scheme not in {"http", "https"} or not url.host:
         raise ValueError("must be http://host or https://host")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
-        raise ValueError("must have no user, query or fragment; a token belongs into token_file or LDS_API_TOKEN")
+        raise ValueError("must have no user, query or fragment; a token belongs in token_file or LDS_API_TOKEN")
     return str(url).rstrip("/")
 
 
@@ -136,7 +136,7 @@ def read(source: Source) -> tuple[Configured, ...]:
     except OSError as error:
         raise _invalid(source, f"cannot be read: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(source, f"is no YAML: {error}") from None
+        raise _invalid(source, f"is not YAML: {error}") from None
     except pydantic.ValidationError as error:
         faults = (
             f"{'.'.join(map(str, each['loc'])) or 'lds_deployments'}: {each['msg'].removeprefix('Value error, ')}"
@@ -150,7 +150,7 @@ def read(source: Source) -> tuple[Configured, ...]:
 
 
 def from_file(source: Source) -> bool:
-    """Tell whether the file speaks, and not LDS_API_URL."""
+    """Return whether the file decides, and not LDS_API_URL."""
     return not source.url or Path(source.path).exists()
 
 

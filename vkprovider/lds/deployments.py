@@ -17,9 +17,10 @@ from vkprovider.domain.session.deployments import Choice, Deployment, Health
 from vkprovider.lds import config
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Configured, Source
-from vkprovider.lds.connection import Connection, TokenReader
 from vkprovider.lds.errors import Full
+from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import ContentMetadata
+from vkprovider.rest.tokens import TokenReader
 
 RELOAD_S: Final = 5.0
 """Seconds between two looks at the file; a mounted ConfigMap changes without a notice."""
@@ -30,14 +31,14 @@ _log: Final = structlog.get_logger(__name__)
 class Deployments:
     """The deployments of the configuration.
 
-    A deployment that still has sessions is disabled in the file, not removed: nobody could archive them.
+    A deployment that still has sessions must be disabled in the file, not removed: they could not be archived.
 
     Args:
-        source: What the settings say.
-        user_agent: What the LDS's log calls us.
+        source: The settings.
+        user_agent: The name of this client in the LDS's log.
 
     Attributes:
-        problem: Why the file as it is now is not used, and the one before still is; empty if it is used.
+        problem: Why the current file is not used, and the one before still is; empty if it is used.
 
     Raises:
         InputError: `SettingInvalid`: the configuration is wrong from the beginning.
@@ -52,7 +53,8 @@ class Deployments:
         self._retired: list[LdsClient] = []
         self._health: dict[str, Health] = {}
         self._last = ""
-        self._apply(self._read())
+        self._source, configured = _read(source)
+        self._apply(configured)
 
     @property
     def deployments(self) -> tuple[Deployment, ...]:
@@ -61,17 +63,17 @@ class Deployments:
 
     @property
     def health(self) -> Mapping[str, Health]:
-        """How each of them does, by id."""
+        """The health of each, by id."""
         return self._health
 
     def choose(self, load: Mapping[str, int], *, affinity: str | None = None) -> Choice:
-        """Choose the deployment of a new session, without committing anybody to it; see `took`.
+        """Choose the deployment of a new session; nothing is reserved, see `took`.
 
-        The caller writes the choice down before it creates the session, and keeps to it until it knows that there is
-        none: `errors.may_have_happened`.
+        The caller persists the choice before it creates the session, and keeps to it until it knows that the session
+        was not created: `rest.errors.may_have_happened`.
 
         Args:
-            load: Live sessions by deployment, those of all replicas, and those that are about to be made.
+            load: Live sessions by deployment: those of all replicas, and those about to be created.
             affinity: The id that the lablet's definition prefers.
 
         Raises:
@@ -89,17 +91,17 @@ class Deployments:
         )
 
     def took(self, deployment: str, *, affinity: str | None = None, warning: str = "") -> None:
-        """Note that a choice was followed: the next one goes on from there, unless it was the affinity's."""
+        """Note that a choice was followed: the rotation continues from there, unless it was the affinity's."""
         if warning:
             _log.warning("lds affinity not followed", why=warning, deployment=deployment)
         if warning or not affinity:
             self._last = deployment
 
     def client(self, deployment: str) -> LdsClient:
-        """Give the client of a deployment, enabled or not; `guarded` of it takes a guard.
+        """Return the client of a deployment, enabled or not; see `LdsClient.guarded`.
 
         Raises:
-            InputError: `LDSDeploymentUnknown`: it is not configured (any more).
+            InputError: `LDSDeploymentUnknown`: it is not configured, or not any more.
         """
         try:
             return self._clients[deployment]
@@ -111,7 +113,7 @@ class Deployments:
             ) from None
 
     async def refresh_content(self, form_qualified_name: str) -> dict[str, ContentMetadata | OutsideError]:
-        """Have every enabled deployment fetch a form's content anew, and tell what came of it, by id."""
+        """Make every enabled deployment fetch a form's content anew; return the outcomes by id."""
 
         async def ask(deployment: str) -> ContentMetadata | OutsideError:
             try:
@@ -122,10 +124,10 @@ class Deployments:
         ids = [each.id for each in self.deployments if each.enabled]
         return dict(zip(ids, await asyncio.gather(*map(ask, ids)), strict=True))
 
-    def reload(self) -> bool:
-        """Read the configuration again; a wrong one changes nothing but `problem`. Tell whether anything changed."""
+    async def reload(self) -> bool:
+        """Read the configuration again and return whether anything changed; a wrong one changes `problem` only."""
         try:
-            configured = self._read()
+            self._source, configured = await asyncio.to_thread(_read, self._source)
         except InputError as error:
             if error.message != self.problem:
                 _log.warning("lds deployments not reloaded, the ones before stay", why=error.message)
@@ -142,20 +144,12 @@ class Deployments:
         """Reload when the file changes, until cancelled."""
         while True:
             await asyncio.sleep(every_s)
-            self.reload()
+            await self.reload()
 
     async def close(self) -> None:
         """Close all connections."""
         for client in (*self._clients.values(), *self._retired):
             await client.close()
-
-    def _read(self) -> tuple[Configured, ...]:
-        spoken = config.from_file(self._source)
-        configured = config.read(self._source)
-        if spoken:
-            # From now on a missing file is a fault: its deployments have sessions that LDS_API_URL knows nothing of.
-            self._source = msgspec.structs.replace(self._source, url="")
-        return configured
 
     def _apply(self, configured: tuple[Configured, ...]) -> None:
         before, self._configured = self._configured, {each.deployment.id: each for each in configured}
@@ -175,23 +169,26 @@ class Deployments:
 
     def _open(self, configured: Configured) -> LdsClient:
         name = configured.deployment.id
-        return LdsClient(
-            Connection(
-                name,
-                configured.deployment.base_url,
-                token=self._token_of(configured),
-                timeout_s=configured.timeout_s,
-                ca_bundle=configured.ca_bundle,
-                report=partial(self._report, name, configured),
-                user_agent=self._user_agent,
-            )
+        return open_deployment(
+            name,
+            configured.deployment.base_url,
+            token=self._token_of(configured),
+            timeout_s=configured.timeout_s,
+            ca_bundle=configured.ca_bundle,
+            report=partial(self._report, name, configured),
+            user_agent=self._user_agent,
         )
 
     def _token_of(self, configured: Configured) -> TokenReader:
         path, token = configured.token_file, self._source.token
-        if path is None:
-            return lambda: token
-        return lambda: Path(path).read_text("utf-8").strip()
+
+        async def given() -> str | None:
+            return token
+
+        async def of_file() -> str:
+            return (await asyncio.to_thread(Path(path or "").read_text, "utf-8")).strip()
+
+        return given if path is None else of_file
 
     def _report(self, name: str, of: Configured, error: OutsideError | None) -> None:
         now = self._configured.get(name)
@@ -208,6 +205,16 @@ class Deployments:
             _log.info("lds deployment answers again", deployment=name)
 
 
+def _read(source: Source) -> tuple[Source, tuple[Configured, ...]]:
+    """Read the configuration; return it after the source of the next reading.
+
+    Once the file has been read, a missing one is a fault: its deployments have sessions that LDS_API_URL does not know.
+    """
+    by_file = config.from_file(source)
+    configured = config.read(source)
+    return (msgspec.structs.replace(source, url="") if by_file else source), configured
+
+
 def _reach(configured: Configured) -> tuple[object, ...]:
-    """What a client is made of."""
+    """Return what a client is made of."""
     return configured.deployment.base_url, configured.timeout_s, configured.token_file, configured.ca_bundle

@@ -1,16 +1,19 @@
-"""The grader: one URL that takes what was collected from a lablet and answers a verdict (row A24 of `openapi.yaml`)."""
+"""The grader: one URL that judges what was collected from a lablet (row A24 of `openapi.yaml`)."""
 
 from typing import Any, Final, Protocol
 
 import msgspec
 from yarl import URL
 
-from tunnels.allowlist import AllowList
 from tunnels.direct import DirectTransport
-from tunnels.errors import TransportError
-from vkprovider.api.errors import Invalid, Throttled, Unavailable
+from vkprovider.api.errors import Invalid, Throttled
 from vkprovider.domain.session.delivery import Verdict
-from vkprovider.lds import answers
+from vkprovider.lds.dialect import LdsDialect
+from vkprovider.rest.client import ServiceClient
+from vkprovider.rest.dialect import decode
+from vkprovider.rest.exchange import Exchange
+from vkprovider.rest.operations import Operation, allow_list
+from vkprovider.rest.tokens import GivenToken
 
 _ACCEPTED: Final = 202
 _AGAIN_S: Final = 5.0
@@ -18,7 +21,7 @@ _MESSAGE_CHARS_MAX: Final = 1024
 
 
 class Grading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a grader is given.
+    """What a grader judges.
 
     Attributes:
         grading_id: Names this grading: asking twice gives one verdict.
@@ -27,7 +30,7 @@ class Grading(msgspec.Struct, frozen=True, omit_defaults=True):
         session: `id`, `username`, `form_qualified_name`; None without an LDS.
         failures: Device label → why it has no configuration.
         responses: What the learner answered.
-        grading: The content's criteria, where it has some.
+        grading: The content's criteria, if it has any.
     """
 
     grading_id: str
@@ -40,10 +43,10 @@ class Grading(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Grader(Protocol):
-    """Gives verdicts."""
+    """A source of verdicts."""
 
     async def grade(self, grading: Grading) -> Verdict:
-        """Give the verdict on what was collected.
+        """Return the verdict on what was collected.
 
         Raises:
             Throttled: It takes longer; ask again.
@@ -61,42 +64,39 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpGrader:
-    """A grader behind a URL."""
+    """A grader behind a URL.
+
+    Args:
+        url: The URL; its path is the grader's own.
+        token: The bearer token; None for none.
+        timeout_s: Seconds for one answer.
+        user_agent: The name of this client in the grader's log.
+    """
 
     def __init__(self, url: str, *, token: str | None, timeout_s: float, user_agent: str = "") -> None:
-        """Take where it is, and the token that it wants, if it wants one."""
         parts = URL(url)
-        self._path = parts.raw_path or "/"
-        self._token = token
-        self._timeout_s = timeout_s
-        self._transport = DirectTransport(
-            str(parts.origin()), allow=AllowList([("POST", self._path)]), user_agent=user_agent
+        self._operation = Operation("grade", "POST", parts.raw_path or "/", timeout_s)
+        self._dialect = LdsDialect(
+            "grader",
+            kind="a grader",
+            setting="VKPROVIDER_GRADER_URL",
+            token_setting="VKPROVIDER_GRADER_TOKEN",  # noqa: S106 (the setting's name)
+            ca_setting="renew it",
         )
+
+        async def read() -> str | None:
+            return token or None
+
+        transport = DirectTransport(str(parts.origin()), allow=allow_list([self._operation], ""), user_agent=user_agent)
+        self._service = ServiceClient(Exchange(transport, self._dialect), GivenToken("grader", read))
 
     async def grade(self, grading: Grading) -> Verdict:
         """See `Grader.grade`."""
-        headers = {"Content-Type": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            response = await self._transport.request(
-                "POST",
-                self._path,
-                body=msgspec.json.encode(grading),
-                headers=headers,
-                deadline_s=self._timeout_s,
-            )
-        except TransportError as cause:
-            raise answers.transport_error("grader", cause) from cause
+        request = self._operation.to(json=grading)
+        response = await self._service.send(request)
         if response.status == _ACCEPTED:
             raise Throttled("the grader needs more time", status=_ACCEPTED, after_s=response.retry_after_s(_AGAIN_S))
-        error = answers.error_of("grader", response, (self._token or "",))
-        if error is not None:
-            raise error
-        try:
-            answer = msgspec.json.decode(response.body, type=_Answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unavailable(f"grader: an answer that is no verdict: {error}", status=response.status) from error
+        answer = decode(self._dialect, request, response, _Answer)
         if answer.grading_id != grading.grading_id:
             raise Invalid(f"grader: a verdict on {answer.grading_id}, not on {grading.grading_id}")
         score = f"score {answer.score:g} of {answer.max_score:g}"
@@ -105,4 +105,4 @@ class HttpGrader:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.close()
+        await self._service.close()

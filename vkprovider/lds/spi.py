@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Protocol
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from vkprovider.domain.topology.devices import DeviceAccessInfo
+from vkprovider.rest.dialect import without_secrets
 
 CLIENT_KEY: Final = "client-key"
 """Extension: a create with the same client key gives the same live session."""
@@ -51,11 +51,11 @@ class LabSessionInfo(msgspec.Struct, frozen=True):
     """One session; its login URL, which is a way in, never shows in a repr.
 
     Attributes:
-        state: A `SessionState`, or a word that we do not know.
+        state: A `SessionState`, or an unknown word.
         parts: Oldest first.
         login_url: With its secrets; None in lists and once archived.
-        client_key: What its creator named it; None on a deployment without that extension.
-        owner: Whose it is; None on a deployment without that extension.
+        client_key: The name that its creator gave it; None on a deployment without that extension.
+        owner: The mark of the installation that created it; None on a deployment without that extension.
     """
 
     id: Id
@@ -69,12 +69,12 @@ class LabSessionInfo(msgspec.Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Tell whether its user can do nothing more in it."""
+        """Whether its user can do nothing more in it."""
         return self.state in {SessionState.USER_FINISHED, SessionState.ARCHIVED}
 
     @property
     def archived(self) -> bool:
-        """Tell whether it is over for good."""
+        """Whether it is over for good."""
         return self.state == SessionState.ARCHIVED
 
     @property
@@ -107,7 +107,7 @@ class Answer(msgspec.Struct, frozen=True):
     Attributes:
         item: The task or question.
         answer: Any JSON.
-        score: From 0 to 1, where the LDS itself can tell.
+        score: From 0 to 1, if the LDS itself scores it.
     """
 
     part_id: Id
@@ -142,10 +142,10 @@ class FeedbackData(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What a deployment is.
+    """A deployment's version and extensions.
 
     Attributes:
-        extensions: Of `CLIENT_KEY` and `OWNER` those that it has, and others that do not concern us.
+        extensions: `CLIENT_KEY` and `OWNER`, if it has them, and others, which are ignored.
     """
 
     version: str = ""
@@ -156,17 +156,17 @@ class LabDelivery(Protocol):
     """The sessions of one deployment.
 
     Every method may raise what an outside call may raise: `Unavailable` (with `Throttled`, `DeadlineExceeded`, and
-    `Full` and `Unsent` of `vkprovider.lds.errors`), `Unauthorized`, `Forbidden`, `TlsFailed`, `Invalid`; and what the
-    guard raises. `NotFound` is raised only when the LDS itself said that session or form do not exist. An incomplete
-    list is an error, never a shorter list.
+    `Unsent` of `vkprovider.rest.errors`, `Full` of `vkprovider.lds.errors`), `Unauthorized`, `Forbidden`, `TlsFailed`,
+    `Invalid`; and what the guard raises. `NotFound` is raised only when the LDS itself said that session or form do not
+    exist. An incomplete list is an error, never a shorter list.
 
     Every method but `create_session_with_part` may be called again with the same arguments, whatever came of the first
     call. A create may be called again if it has a client key and the deployment has the extension; else see
-    `errors.may_have_happened`.
+    `vkprovider.rest.errors.may_have_happened`.
     """
 
     async def info(self) -> Info:
-        """Tell what the deployment is; kept for some minutes."""
+        """Get the deployment's version and extensions; kept for some minutes."""
         ...
 
     async def create_session_with_part(
@@ -179,7 +179,7 @@ class LabDelivery(Protocol):
         client_key: str,
         owner: str,
     ) -> LabSessionInfo:
-        """Make a session with its first part; the live one of that client key, if there is one.
+        """Create a session with its first part, or return the live one of that client key.
 
         Args:
             username: Who may log in.
@@ -223,11 +223,11 @@ class LabDelivery(Protocol):
         ...
 
     async def archive_session(self, session_id: str) -> None:
-        """End a session for good; an unknown one is at its end already."""
+        """End a session for good; an unknown one counts as ended."""
         ...
 
     async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
-        """Have the LDS fetch a form's content anew; returns when it is in place.
+        """Make the LDS fetch a form's content anew; return when it is in place.
 
         Raises:
             NotFound: The LDS's store has no such form.
@@ -265,13 +265,3 @@ class LabDelivery(Protocol):
             Lacking: The deployment lacks an extension, so that its sessions cannot be told apart.
         """
         ...
-
-
-def without_secrets(url: str) -> str:
-    """Cut query, fragment and user from a URL.
-
-    >>> without_secrets("https://lds.example.com/login/7?token=secret")
-    'https://lds.example.com/login/7'
-    """
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

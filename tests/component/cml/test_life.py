@@ -8,12 +8,12 @@ import pytest
 
 from tests.component.cml.conftest import Secret
 from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
-from vkprovider.cml import session as session_module
-from vkprovider.cml.allow import LABS_API
 from vkprovider.cml.factory import open_labs, open_session
+from vkprovider.cml.operations import BASE, LABS, LABS_API, MORE
 from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.stats import WorkerUsage, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.rest.operations import allow_list
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.faults import Fault
@@ -48,7 +48,15 @@ def secret() -> Secret:
 
 @pytest.fixture
 async def labs(sim: CmlSimulator, secret: Secret) -> AsyncIterator[CmlLabs]:
-    opened = CmlLabs(open_session(sim.url, secret.read))
+    opened = CmlLabs(open_session(sim.url, secret.read), sim.url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def more(sim: CmlSimulator, secret: Secret) -> AsyncIterator[CmlLabs]:
+    """All that the clients offer, beyond what the program itself sends."""
+    opened = CmlLabs(open_session(sim.url, secret.read, allow=allow_list((*LABS, *MORE), BASE)), sim.url)
     yield opened
     await opened.close()
 
@@ -68,8 +76,8 @@ def fault(sim: CmlSimulator, **fields: object) -> None:
 
 async def test_r000_036_to_041_the_whole_life(labs: CmlLabs, sim: CmlSimulator) -> None:
     assert (await labs.version()).startswith("2.9.1")
-    assert await labs.list_labs() == []
-    assert await labs.list_all_nodes() == {}
+    assert await labs.list_lab_ids() == []
+    assert await labs.list_all_devices() == {}
     lab = await labs.import_lab(TOPOLOGY, "netlab-0123abcd")
     detail = await labs.get_lab(lab)
     assert (detail.lab_title, detail.lab_notes, detail.state, detail.node_count) == (
@@ -78,58 +86,68 @@ async def test_r000_036_to_041_the_whole_life(labs: CmlLabs, sim: CmlSimulator) 
         "DEFINED_ON_CORE",
         2,
     )
-    assert [(info.id, info.lab_title) for info in await labs.labs.list_labs()] == [(lab, "netlab-0123abcd")]
+    assert [(info.id, info.lab_title) for info in await labs.list_labs()] == [(lab, "netlab-0123abcd")]
     await labs.start_lab(lab)
-    facts = await until(lambda: labs.get_nodes(lab), "BOOTED")
+    facts = await until(lambda: labs.list_devices(lab), "BOOTED")
     assert {(fact.label, fact.definition) for fact in facts} == {("r1", "iosv"), ("d1", "desktop")}
-    assert await labs.list_all_nodes() == {lab: facts}
-    assert (await labs.nodes.get_node_state(lab, facts[0].id)).state == "BOOTED"
+    assert await labs.list_all_devices() == {lab: facts}
     await labs.stop_lab(lab)
-    await until(lambda: labs.get_nodes(lab), "STOPPED")
+    await until(lambda: labs.list_devices(lab), "STOPPED")
     await labs.wipe_lab(lab)
-    await until(lambda: labs.get_nodes(lab), "DEFINED_ON_CORE")
+    await until(lambda: labs.list_devices(lab), "DEFINED_ON_CORE")
     await labs.delete_lab(lab)
-    assert await labs.list_labs() == []
+    assert await labs.list_lab_ids() == []
     foreign = [entry for entry in sim.log.since(0) if not LABS_API.allows(entry.method, entry.path)]
     assert not foreign
 
 
-async def test_one_node_alone(labs: CmlLabs) -> None:
+async def test_r000_041_a_device_reports_its_state(more: CmlLabs) -> None:
+    lab = await more.import_lab(TOPOLOGY, "t")
+    first, _ = await more.list_devices(lab)
+    assert (await more.get_node_state(lab, first.id)).state == "DEFINED_ON_CORE"
+    await more.start_lab(lab)
+    await until(lambda: more.list_devices(lab), "BOOTED")
+    assert (await more.get_node_state(lab, first.id)).state == "BOOTED"
+
+
+async def test_the_program_itself_asks_for_less_than_the_clients_offer(labs: CmlLabs, sim: CmlSimulator) -> None:
     lab = await labs.import_lab(TOPOLOGY, "t")
-    first, second = await labs.get_nodes(lab)
-    await labs.start_node(lab, first.id)
-    await until(lambda: labs.get_nodes(lab), "BOOTED", "DEFINED_ON_CORE")
-    assert (await labs.nodes.get_node_state(lab, second.id)).state == "DEFINED_ON_CORE"
+    device, _ = await labs.list_devices(lab)
+    before = len(sim.log.since(0))
+    for call in (labs.get_node_state(lab, device.id), labs.get_vnc_url(lab, device.id)):
+        with pytest.raises(Invalid, match="allow-list"):
+            await call
+    assert [entry.path for entry in sim.log.since(0)[before:]] == [f"/api/v0/labs/{lab}/nodes/{device.id}"]
 
 
-async def test_r000_042_consoles_and_screens(labs: CmlLabs) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
-    ids = {fact.label: fact.id for fact in await labs.get_nodes(lab)}
-    assert await labs.interfaces.get_console_ports(lab) == {"r1": 5041, "d1:1": 5042}
-    assert await labs.interfaces.get_vnc_url(lab, ids["d1"]) == "vnc://127.0.0.1:5044"
+async def test_r000_042_consoles_and_screens(more: CmlLabs) -> None:
+    lab = await more.import_lab(TOPOLOGY, "t")
+    ids = {fact.label: fact.id for fact in await more.list_devices(lab)}
+    assert await more.get_console_ports(lab) == {"r1": 5041, "d1:1": 5042}
+    assert await more.get_vnc_url(lab, ids["d1"]) == "vnc://127.0.0.1:5044"
 
 
-async def test_a_screen_without_a_port_of_its_own(labs: CmlLabs, sim: CmlSimulator) -> None:
-    lab = await labs.import_lab(TOPOLOGY.replace("'vnc:5044', ", ""), "t")
-    ids = {fact.label: fact.id for fact in await labs.get_nodes(lab)}
+async def test_a_screen_without_a_port_of_its_own(more: CmlLabs, sim: CmlSimulator) -> None:
+    lab = await more.import_lab(TOPOLOGY.replace("'vnc:5044', ", ""), "t")
+    ids = {fact.label: fact.id for fact in await more.list_devices(lab)}
     with pytest.raises(NotFound):
-        await labs.interfaces.get_vnc_url(lab, ids["d1"])
-    await labs.start_lab(lab)
-    await until(lambda: labs.get_nodes(lab), "BOOTED")
-    url = await labs.interfaces.get_vnc_url(lab, ids["d1"])
+        await more.get_vnc_url(lab, ids["d1"])
+    await more.start_lab(lab)
+    await until(lambda: more.list_devices(lab), "BOOTED")
+    url = await more.get_vnc_url(lab, ids["d1"])
     assert url.startswith(f"ws://127.0.0.1:{sim.port}/ws/")
     with pytest.raises(NotFound):
-        await labs.interfaces.get_vnc_url(lab, ids["r1"])
+        await more.get_vnc_url(lab, ids["r1"])
 
 
 async def test_r000_041_a_configuration_is_extracted(labs: CmlLabs) -> None:
     lab = await labs.import_lab(TOPOLOGY, "t")
-    node = next(fact.id for fact in await labs.get_nodes(lab) if fact.label == "r1")
+    node = next(fact.id for fact in await labs.list_devices(lab) if fact.label == "r1")
     with pytest.raises(Invalid):
-        await labs.nodes.extract_config(lab, node)
+        await labs.extract_config(lab, node)
     await labs.start_lab(lab)
-    await until(lambda: labs.get_nodes(lab), "BOOTED")
-    assert "hostname r1" in await labs.nodes.extract_config(lab, node)
+    await until(lambda: labs.list_devices(lab), "BOOTED")
+    assert "hostname r1" in await labs.extract_config(lab, node)
 
 
 async def test_what_the_state_forbids_is_invalid(labs: CmlLabs) -> None:
@@ -142,7 +160,7 @@ async def test_what_the_state_forbids_is_invalid(labs: CmlLabs) -> None:
 
 async def test_a_missing_lab_is_not_found(labs: CmlLabs) -> None:
     lab = "00000000-0000-4000-8000-000000000000"
-    for action in (labs.start_lab, labs.stop_lab, labs.wipe_lab, labs.delete_lab, labs.get_lab, labs.get_nodes):
+    for action in (labs.start_lab, labs.stop_lab, labs.wipe_lab, labs.delete_lab, labs.get_lab, labs.list_devices):
         with pytest.raises(NotFound, match="Lab not found"):
             await action(lab)
 
@@ -151,7 +169,7 @@ async def test_a_missing_lab_is_not_found(labs: CmlLabs) -> None:
 async def test_a_bad_topology_is_invalid(labs: CmlLabs, topology: str) -> None:
     with pytest.raises(Invalid):
         await labs.import_lab(topology, "t")
-    assert await labs.list_labs() == []
+    assert await labs.list_lab_ids() == []
 
 
 async def test_a_title_that_is_too_long_is_invalid(labs: CmlLabs) -> None:
@@ -163,24 +181,24 @@ async def test_a_lost_answer_may_leave_a_lab(labs: CmlLabs, sim: CmlSimulator) -
     fault(sim, kind="lost_answer", route="POST .*/import", count=1)
     with pytest.raises(Unavailable):
         await labs.import_lab(TOPOLOGY, "t")
-    assert len(await labs.list_labs()) == 1
+    assert len(await labs.list_lab_ids()) == 1
 
 
 async def test_lost_tokens_go_unnoticed(labs: CmlLabs, sim: CmlSimulator, secret: Secret) -> None:
     lab = await labs.import_lab(TOPOLOGY, "t")
     reads = secret.reads
     fault(sim, kind="lost_token", count=1)
-    assert await asyncio.gather(*(labs.list_labs() for _ in range(10))) == [[lab]] * 10
+    assert await asyncio.gather(*(labs.list_lab_ids() for _ in range(10))) == [[lab]] * 10
     assert secret.reads == reads + 1
 
 
 async def test_a_wrong_password_says_so(labs: CmlLabs, secret: Secret) -> None:
     secret.password = "hush-hush"
     with pytest.raises(Unauthorized, match="'admin'") as caught:
-        await labs.list_labs()
+        await labs.list_lab_ids()
     assert "hush-hush" not in str(caught.value)
     secret.password = "right"
-    assert await labs.list_labs() == []
+    assert await labs.list_lab_ids() == []
 
 
 async def test_errors_of_the_worker_pass(labs: CmlLabs, sim: CmlSimulator) -> None:
@@ -195,31 +213,32 @@ async def test_errors_of_the_worker_pass(labs: CmlLabs, sim: CmlSimulator) -> No
 async def test_a_broken_connection_is_repeated_once_if_that_is_harmless(labs: CmlLabs, sim: CmlSimulator) -> None:
     lab = await labs.import_lab(TOPOLOGY, "t")
     fault(sim, kind="drop", route="GET .*/labs", count=1)
-    assert await labs.list_labs() == [lab]
+    assert await labs.list_lab_ids() == [lab]
     fault(sim, kind="drop", route="GET .*/labs", count=2)
     with pytest.raises(Unavailable, match="connection"):
-        await labs.list_labs()
+        await labs.list_lab_ids()
 
 
-async def test_silence_meets_the_deadline(labs: CmlLabs, sim: CmlSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    await labs.list_labs()
-    monkeypatch.setattr(session_module, "DEADLINE_S", dict.fromkeys(session_module.DEADLINE_S, 0.2))
+async def test_silence_meets_the_deadline(sim: CmlSimulator, secret: Secret) -> None:
+    labs = CmlLabs(open_session(sim.url, secret.read, timeout_s=lambda _: 0.2), sim.url)
+    await labs.list_lab_ids()
     sim.endpoint.silence(60)
     with pytest.raises(DeadlineExceeded):
-        await labs.list_labs()
+        await labs.list_lab_ids()
     sim.endpoint.release()
-    assert await labs.list_labs() == []
+    assert await labs.list_lab_ids() == []
+    await labs.close()
 
 
 async def test_a_restarted_worker_is_found_again(labs: CmlLabs, sim: CmlSimulator) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     await sim.listener.refuse(0.05, None)
     with pytest.raises(Unavailable):
-        await labs.list_labs()
+        await labs.list_lab_ids()
     async with asyncio.timeout(10):
         while True:
             try:
-                assert await labs.list_labs() == []
+                assert await labs.list_lab_ids() == []
             except Unavailable:
                 await asyncio.sleep(0.01)
             else:
@@ -231,18 +250,18 @@ async def test_a_fresh_controller_signs_its_own_certificate(secret: Secret) -> N
     async with CmlSimulator(Settings(password="right"), tls=server_context(certificate, key)) as sim:
         labs = open_labs(sim.url, secret.read)
         with pytest.raises(TlsFailed, match="self-signed"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
         await labs.close()
         for options in ({"verify": False}, {"ca_bundle": certificate.decode()}):
             labs = open_labs(sim.url, secret.read, **options)
-            assert await labs.list_labs() == []
+            assert await labs.list_lab_ids() == []
             await labs.close()
 
 
 async def test_statistics_are_asked_over_their_own_allow_list(sim: CmlSimulator, labs: CmlLabs, secret: Secret) -> None:
     lab = await labs.import_lab(TOPOLOGY, "t")
     await labs.start_lab(lab)
-    await until(lambda: labs.get_nodes(lab), "BOOTED")
+    await until(lambda: labs.list_devices(lab), "BOOTED")
     stats = open_worker_stats(sim.url, secret.read)
     usage = await stats.usage()
     await stats.close()

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 
 from tests.component.cml.conftest import MiniCml
 from vkprovider.api.errors import Unauthorized
-from vkprovider.cml import session as session_module
 from vkprovider.cml.factory import open_session
-from vkprovider.cml.session import CmlSession
+from vkprovider.cml.operations import LIST_LABS
 from vkprovider.cml.spi import Credentials
+from vkprovider.rest.client import ServiceClient
+from vkprovider.rest.tokens import Holds
+
+HOLDS = Holds(refused_s=0.2, refused_s_max=0.7)
 
 
 class Account:
@@ -27,32 +31,28 @@ def account() -> Account:
 
 
 @pytest.fixture
-async def session(mini: MiniCml, account: Account) -> AsyncIterator[CmlSession]:
-    made = open_session(mini.url, account)
+async def session(mini: MiniCml, account: Account) -> AsyncIterator[ServiceClient]:
+    made = open_session(mini.url, account, holds=HOLDS)
     yield made
     await made.close()
 
 
-async def refused(session: CmlSession, mini: MiniCml) -> float:
-    """Ask until a login is refused anew; give the seconds until the next one may be tried."""
+async def refused(session: ServiceClient, mini: MiniCml) -> float:
+    """Ask until CML refuses a login anew; return when."""
     before = mini.logins
     while mini.logins == before:
         with pytest.raises(Unauthorized):
-            await session.request("probe", "GET", "/labs")
-        await asyncio.sleep(0)
-    hold = session._hold
-    assert hold
-    return hold.until - asyncio.get_running_loop().time()
+            await session.send(LIST_LABS.to())
+        await asyncio.sleep(0.002)
+    return asyncio.get_running_loop().time()
 
 
-async def test_refused_logins_grow_rare(
-    session: CmlSession, mini: MiniCml, account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_module, "REFUSED_HOLD_S", 0.1)
-    monkeypatch.setattr(session_module, "REFUSED_HOLD_S_MAX", 0.35)
-    first, second, third, fourth = [await refused(session, mini) for _ in range(4)]
-    assert first <= 0.1 < second <= 0.2 < third <= 0.35
-    assert fourth <= 0.35
+async def test_refused_logins_grow_rare(session: ServiceClient, mini: MiniCml, account: Account) -> None:
+    times = [await refused(session, mini) for _ in range(5)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    for gap, hold_s in zip(gaps, (0.2, 0.4, 0.7, 0.7), strict=True):
+        assert hold_s - 0.02 <= gap, "sooner than CML was to be left alone"
+    assert gaps[3] < 1.2, "no longer than the greatest hold"
     account.password = "right"
-    response = await session.request("probe", "GET", "/labs")
+    response = await session.send(LIST_LABS.to())
     assert response.status == 200

@@ -18,11 +18,12 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.cml import session as session_module
-from vkprovider.cml.factory import open_session
-from vkprovider.cml.session import CmlSession
+from vkprovider.cml.factory import SLOW_MAX, open_session
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.rest.client import ServiceClient
+from vkprovider.rest.operations import Operation
+from vkprovider.rest.tokens import Holds
 
 
 @pytest.fixture
@@ -31,20 +32,23 @@ def secret() -> Secret:
 
 
 @pytest.fixture
-async def session(mini: MiniCml, secret: Secret) -> AsyncIterator[CmlSession]:
+async def session(mini: MiniCml, secret: Secret) -> AsyncIterator[ServiceClient]:
     opened = open_session(mini.url, secret.read)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def labs(session: CmlSession) -> CmlLabs:
-    return CmlLabs(session)
+def labs(session: ServiceClient, mini: MiniCml) -> CmlLabs:
+    return CmlLabs(session, mini.url)
 
 
 @pytest.fixture
-def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "DEADLINE_S", dict.fromkeys(session_module.DEADLINE_S, 0.2))
+async def hasty(mini: MiniCml, secret: Secret) -> AsyncIterator[CmlLabs]:
+    """Labs of a session that waits 0.2 s for everything."""
+    opened = CmlLabs(open_session(mini.url, secret.read, timeout_s=lambda _: 0.2), mini.url)
+    yield opened
+    await opened.close()
 
 
 async def test_the_handshake_needs_no_login(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
@@ -54,15 +58,15 @@ async def test_the_handshake_needs_no_login(labs: CmlLabs, mini: MiniCml, secret
 
 async def test_many_requests_share_one_login(labs: CmlLabs, mini: MiniCml) -> None:
     mini.login_delay_s = 0.05
-    assert await asyncio.gather(*(labs.list_labs() for _ in range(20))) == [["lab-1"]] * 20
+    assert await asyncio.gather(*(labs.list_lab_ids() for _ in range(20))) == [["lab-1"]] * 20
     assert mini.logins == 1
 
 
 async def test_a_lost_token_is_renewed_once(labs: CmlLabs, mini: MiniCml) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     mini.token = "revoked"
     mini.login_delay_s = 0.05
-    assert await asyncio.gather(*(labs.list_labs() for _ in range(20))) == [["lab-1"]] * 20
+    assert await asyncio.gather(*(labs.list_lab_ids() for _ in range(20))) == [["lab-1"]] * 20
     assert mini.logins == 2
 
 
@@ -70,17 +74,17 @@ async def test_a_token_that_is_given_is_used_until_it_is_refused(mini: MiniCml, 
     """R000-043: a call is bound to an address and a token."""
     mini.token = "from elsewhere"
     session = open_session(mini.url, secret.read, token="from elsewhere")
-    labs = CmlLabs(session)
-    assert await labs.list_labs() == ["lab-1"]
+    labs = CmlLabs(session, mini.url)
+    assert await labs.list_lab_ids() == ["lab-1"]
     assert (mini.logins, secret.reads) == (0, 0)
     mini.token = "revoked"
-    assert await labs.list_labs() == ["lab-1"]
+    assert await labs.list_lab_ids() == ["lab-1"]
     assert mini.logins == 1
     await session.close()
 
 
 async def test_a_late_401_does_not_renew_again(labs: CmlLabs, mini: MiniCml) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     held = asyncio.Event()
 
     async def late(_: web.Request) -> web.StreamResponse:
@@ -92,7 +96,7 @@ async def test_a_late_401_does_not_renew_again(labs: CmlLabs, mini: MiniCml) -> 
     slow = asyncio.create_task(labs.get_lab("slow"))
     await mini.wait_for("GET /labs/slow")
     mini.token = "revoked"
-    await labs.list_labs()
+    await labs.list_lab_ids()
     held.set()
     with pytest.raises(NotFound):
         await slow
@@ -100,48 +104,47 @@ async def test_a_late_401_does_not_renew_again(labs: CmlLabs, mini: MiniCml) -> 
 
 
 async def test_a_changed_password_needs_no_restart(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     mini.password = "new"
     mini.token = "revoked"
     secret.password = "new"
-    assert await labs.list_labs() == ["lab-1"]
+    assert await labs.list_lab_ids() == ["lab-1"]
 
 
 async def test_a_refused_login_waits_until_the_credentials_change(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
     secret.password = "hush-hush"
     for _ in range(5):
         with pytest.raises(Unauthorized, match=r"'admin'.*Secret") as caught:
-            await labs.list_labs()
+            await labs.list_lab_ids()
         assert "hush-hush" not in str(caught.value)
     assert mini.logins == 1
     secret.password = "right"
-    assert await labs.list_labs() == ["lab-1"]
+    assert await labs.list_lab_ids() == ["lab-1"]
 
 
 async def test_a_refused_login_is_shared(labs: CmlLabs, mini: MiniCml, secret: Secret) -> None:
     secret.password = "wrong"
     mini.login_delay_s = 0.05
-    found = await asyncio.gather(*(labs.list_labs() for _ in range(10)), return_exceptions=True)
+    found = await asyncio.gather(*(labs.list_lab_ids() for _ in range(10)), return_exceptions=True)
     assert {type(each) for each in found} == {Unauthorized}
     assert mini.logins == 1
 
 
-async def test_a_refused_login_is_tried_again_after_a_while(
-    labs: CmlLabs, mini: MiniCml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_module, "REFUSED_HOLD_S", 0.0)
+async def test_a_refused_login_is_tried_again_after_a_while(mini: MiniCml, secret: Secret) -> None:
+    labs = CmlLabs(open_session(mini.url, secret.read, holds=Holds(refused_s=0.0)), mini.url)
     mini.password = "other"
     with pytest.raises(Unauthorized):
-        await labs.list_labs()
+        await labs.list_lab_ids()
     mini.password = "right"
-    assert await labs.list_labs() == ["lab-1"]
+    assert await labs.list_lab_ids() == ["lab-1"]
+    await labs.close()
 
 
 async def test_a_token_refused_at_once_does_not_hammer_the_login(labs: CmlLabs, mini: MiniCml) -> None:
     mini.replies["/labs"] = reply(401, '{"code": 401, "description": "no"}')
     for _ in range(5):
         with pytest.raises(Unauthorized):
-            await labs.list_labs()
+            await labs.list_lab_ids()
     assert mini.logins == 2
 
 
@@ -180,27 +183,26 @@ async def test_a_failing_login_is_never_a_missing_lab(
 async def test_slow_requests_leave_room_for_what_tells_that_cml_is_alive(
     labs: CmlLabs, mini: MiniCml, act: Callable[[CmlLabs], Awaitable[object]], line: str
 ) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     mini.replies[line.partition(" ")[2]] = mini.hang
     acts = [asyncio.ensure_future(act(labs)) for _ in range(20)]
     async with asyncio.timeout(5):
-        while mini.count(line) < session_module.ACTS_MAX:
+        while mini.count(line) < SLOW_MAX:
             mini.changed.clear()
             await mini.changed.wait()
-    assert await asyncio.wait_for(labs.list_labs(), 1.0) == ["lab-1"]
-    assert mini.count(line) == session_module.ACTS_MAX
+    assert await asyncio.wait_for(labs.list_lab_ids(), 1.0) == ["lab-1"]
+    assert mini.count(line) == SLOW_MAX
     for task in acts:
         task.cancel()
 
 
-@pytest.mark.usefixtures("short_deadlines")
-async def test_time_of_a_slow_request_begins_when_it_is_its_turn(labs: CmlLabs, mini: MiniCml) -> None:
+async def test_time_of_a_slow_request_begins_when_it_is_its_turn(hasty: CmlLabs, mini: MiniCml) -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.1)
         return web.json_response("Lab is stopping")
 
     mini.replies["/labs/lab-1/stop"] = slow
-    await asyncio.gather(*(labs.stop_lab("lab-1") for _ in range(3 * session_module.ACTS_MAX)))
+    await asyncio.gather(*(hasty.stop_lab("lab-1") for _ in range(3 * SLOW_MAX)))
 
 
 async def test_missing_credentials_pass_through(mini: MiniCml) -> None:
@@ -209,7 +211,7 @@ async def test_missing_credentials_pass_through(mini: MiniCml) -> None:
 
     session = open_session(mini.url, read)
     with pytest.raises(InputError, match="CredentialsMissing"):
-        await CmlLabs(session).list_labs()
+        await CmlLabs(session, mini.url).list_lab_ids()
     await session.close()
 
 
@@ -246,25 +248,22 @@ async def test_answers_become_our_errors(
 async def test_an_unreadable_list_is_never_empty(labs: CmlLabs, mini: MiniCml, body: str) -> None:
     mini.replies["/labs"] = reply(200, body)
     with pytest.raises(Unavailable, match="not CML's"):
-        await labs.list_labs()
+        await labs.list_lab_ids()
 
 
-@pytest.mark.usefixtures("short_deadlines")
-async def test_silence_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+async def test_silence_meets_the_deadline(hasty: CmlLabs, mini: MiniCml) -> None:
     mini.replies["/labs"] = mini.hang
     with pytest.raises(DeadlineExceeded, match="GET /labs"):
-        await labs.list_labs()
+        await hasty.list_lab_ids()
 
 
-@pytest.mark.usefixtures("short_deadlines")
-async def test_a_silent_login_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+async def test_a_silent_login_meets_the_deadline(hasty: CmlLabs, mini: MiniCml) -> None:
     mini.replies["/authenticate"] = mini.hang
     with pytest.raises(DeadlineExceeded):
-        await labs.list_labs()
+        await hasty.list_lab_ids()
 
 
-@pytest.mark.usefixtures("short_deadlines")
-async def test_a_trickling_answer_meets_the_deadline(labs: CmlLabs, mini: MiniCml) -> None:
+async def test_a_trickling_answer_meets_the_deadline(hasty: CmlLabs, mini: MiniCml) -> None:
     async def trickle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -275,18 +274,18 @@ async def test_a_trickling_answer_meets_the_deadline(labs: CmlLabs, mini: MiniCm
 
     mini.replies["/labs"] = trickle
     with pytest.raises(DeadlineExceeded):
-        await labs.list_labs()
+        await hasty.list_lab_ids()
 
 
 async def test_a_refused_connection_is_unavailable(secret: Secret, unused_tcp_port: int) -> None:
     session = open_session(f"http://127.0.0.1:{unused_tcp_port}", secret.read)
     with pytest.raises(Unavailable, match=str(unused_tcp_port)):
-        await CmlLabs(session).version()
+        await CmlLabs(session, "http://127.0.0.1").version()
     await session.close()
 
 
 async def test_an_import_is_sent_once(labs: CmlLabs, mini: MiniCml) -> None:
-    await labs.list_labs()
+    await labs.list_lab_ids()
     mini.replies["/import"] = drop
     with pytest.raises(Unavailable):
         await labs.import_lab("lab: {}", "t")
@@ -297,8 +296,8 @@ async def test_an_import_is_sent_once(labs: CmlLabs, mini: MiniCml) -> None:
 
 async def test_a_cancelled_caller_leaves_the_login_to_others(labs: CmlLabs, mini: MiniCml) -> None:
     mini.login_delay_s = 0.05
-    first = asyncio.create_task(labs.list_labs())
-    second = asyncio.create_task(labs.list_labs())
+    first = asyncio.create_task(labs.list_lab_ids())
+    second = asyncio.create_task(labs.list_lab_ids())
     await mini.wait_for("POST /authenticate")
     first.cancel()
     assert await second == ["lab-1"]
@@ -306,10 +305,10 @@ async def test_a_cancelled_caller_leaves_the_login_to_others(labs: CmlLabs, mini
 
 
 async def test_closing_ends_a_login_without_cancelling_its_waiters(
-    labs: CmlLabs, session: CmlSession, mini: MiniCml
+    labs: CmlLabs, session: ServiceClient, mini: MiniCml
 ) -> None:
     mini.replies["/authenticate"] = mini.hang
-    waiting = asyncio.create_task(labs.list_labs())
+    waiting = asyncio.create_task(labs.list_lab_ids())
     await mini.wait_for("POST /authenticate")
     await session.close()
     with pytest.raises(Unavailable, match="closed"):
@@ -318,8 +317,8 @@ async def test_closing_ends_a_login_without_cancelling_its_waiters(
         await labs.version()
 
 
-async def test_r000_044_no_other_path_leaves(session: CmlSession, mini: MiniCml) -> None:
-    await CmlLabs(session).list_labs()
+async def test_r000_044_no_other_path_leaves(session: ServiceClient, mini: MiniCml) -> None:
+    await CmlLabs(session, mini.url).list_lab_ids()
     before = list(mini.seen)
     for method, path in [
         ("GET", "/system_stats"),
@@ -328,9 +327,12 @@ async def test_r000_044_no_other_path_leaves(session: CmlSession, mini: MiniCml)
         ("DELETE", "/labs"),
         ("PUT", "/labs/x/y"),
         ("PUT", "/licensing/product_license"),
+        ("PATCH", "/labs/x/nodes/y"),
+        ("PUT", "/labs/x/nodes/y/state/stop"),
+        ("GET", "/labs/x/nodes/y/keys/console"),
     ]:
         with pytest.raises(Invalid, match="allow-list"):
-            await session.request("read", method, path)
+            await session.send(Operation("any", method, path, 10.0).to())
     assert mini.seen == before
 
 
@@ -342,14 +344,14 @@ async def test_a_fenced_replica_sends_nothing(mini: MiniCml, secret: Secret) -> 
             raise Fenced("ownership lost")
 
     session = open_session(mini.url, secret.read, guard=guard)
-    labs = CmlLabs(session)
-    await labs.list_labs()
+    labs = CmlLabs(session, mini.url)
+    await labs.list_lab_ids()
     before = list(mini.seen)
     fenced = True
-    for call in (labs.list_labs(), labs.delete_lab("x"), labs.import_lab("lab: {}", "t")):
+    for call in (labs.list_lab_ids(), labs.delete_lab("x"), labs.import_lab("lab: {}", "t")):
         with pytest.raises(Fenced):
             await call
     assert mini.seen == before
     fenced = False
-    assert await labs.list_labs() == ["lab-1"]
+    assert await labs.list_lab_ids() == ["lab-1"]
     await session.close()

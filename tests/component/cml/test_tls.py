@@ -35,24 +35,24 @@ def pem(authority: trustme.CA) -> str:
 
 async def test_a_trusted_authority_will_do(authority: trustme.CA) -> None:
     async with worker(authority.issue_cert("127.0.0.1"), ca_bundle=pem(authority)) as labs:
-        assert await labs.list_labs() == ["lab-1"]
+        assert await labs.list_lab_ids() == ["lab-1"]
 
 
 async def test_verification_can_be_switched_off(authority: trustme.CA) -> None:
     async with worker(authority.issue_cert("other.example.net"), verify=False) as labs:
-        assert await labs.list_labs() == ["lab-1"]
+        assert await labs.list_lab_ids() == ["lab-1"]
 
 
 async def test_an_unknown_authority(authority: trustme.CA) -> None:
     async with worker(authority.issue_cert("127.0.0.1")) as labs:
         with pytest.raises(TlsFailed, match=r"tls\.caBundle.*tls\.insecureSkipVerify"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
 
 
 async def test_another_host_name(authority: trustme.CA) -> None:
     async with worker(authority.issue_cert("other.example.net"), ca_bundle=pem(authority)) as labs:
         with pytest.raises(TlsFailed, match="another host name"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
 
 
 async def test_an_expired_certificate(authority: trustme.CA) -> None:
@@ -60,7 +60,7 @@ async def test_an_expired_certificate(authority: trustme.CA) -> None:
     leaf = authority.issue_cert("127.0.0.1", not_before=past - dt.timedelta(days=1), not_after=past)
     async with worker(leaf, ca_bundle=pem(authority)) as labs:
         with pytest.raises(TlsFailed, match="has expired: renew it"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
 
 
 async def test_a_certificate_of_tomorrow(authority: trustme.CA) -> None:
@@ -68,7 +68,7 @@ async def test_a_certificate_of_tomorrow(authority: trustme.CA) -> None:
     leaf = authority.issue_cert("127.0.0.1", not_before=soon, not_after=soon + dt.timedelta(days=1))
     async with worker(leaf, ca_bundle=pem(authority)) as labs:
         with pytest.raises(TlsFailed, match="not valid yet"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
 
 
 def self_signed(folder: Path) -> tuple[ssl.SSLContext, str]:
@@ -105,17 +105,17 @@ async def test_a_self_signed_certificate_is_its_own_bundle(tmp_path: Path) -> No
     async with serving(MiniCml(), context) as mini:
         labs = open_labs(mini.url, Secret().read)
         with pytest.raises(TlsFailed, match="is self-signed: put it into tls"):
-            await labs.list_labs()
+            await labs.list_lab_ids()
         await labs.close()
         labs = open_labs(mini.url, Secret().read, ca_bundle=text)
-        assert await labs.list_labs() == ["lab-1"]
+        assert await labs.list_lab_ids() == ["lab-1"]
         await labs.close()
 
 
 async def test_a_server_without_tls(mini: MiniCml) -> None:
     labs = open_labs(mini.url.replace("http:", "https:"), Secret().read)
     with pytest.raises(Unavailable, match="no TLS"):
-        await labs.list_labs()
+        await labs.list_lab_ids()
     await labs.close()
 
 

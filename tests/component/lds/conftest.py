@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -11,7 +12,8 @@ from aiohttp import web
 
 from tests.support.lds_protocol import Answered, Asked, judge, judge_request
 from vkprovider.lds.client import LdsClient
-from vkprovider.lds.connection import Connection
+from vkprovider.lds.factory import open_deployment
+from vkprovider.rest.tokens import TokenReader
 
 TOKEN: Final = "token-of-lds"
 INFO: Final = {"version": "1", "extensions": ["client-key", "owner"]}
@@ -113,14 +115,33 @@ async def lds() -> AsyncIterator[ScriptedLds]:
 Open = Callable[..., LdsClient]
 
 
+def given(*tokens: str | None) -> TokenReader:
+    """Read these tokens, the last one for ever."""
+    left = list(tokens)
+
+    async def read() -> str | None:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return read
+
+
+def of_file(path: Path) -> TokenReader:
+    """Read a file's text."""
+
+    async def read() -> str:
+        return path.read_text("utf-8")  # noqa: ASYNC240 (a test's file)
+
+    return read
+
+
 @pytest.fixture
 async def connect(lds: ScriptedLds) -> AsyncIterator[Open]:
-    """Opens clients of the server; arguments are those of `Connection`."""
+    """Opens clients of the server; arguments are those of `open_deployment`."""
     clients = []
 
     def open_client(base_url: str = "", **options: Any) -> LdsClient:
-        options = dict[str, Any](token=lambda: TOKEN, timeout_s=20.0) | options
-        client = LdsClient(Connection("a", base_url or lds.url, **options))
+        options = dict[str, Any](token=given(TOKEN), timeout_s=20.0) | options
+        client = open_deployment("a", base_url or lds.url, **options)
         clients.append(client)
         return client
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds
+from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given
 from vkprovider.api.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds import connection
+from vkprovider.lds import client as client_module
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import LabDelivery
@@ -273,7 +273,7 @@ async def test_answer_with_an_id_that_is_none(lds: ScriptedLds, client: LdsClien
 
 async def test_without_a_token_no_header_is_sent(lds: ScriptedLds, connect: Open) -> None:
     lds.say("GET /sessions/s-1", Say(200, session()))
-    await connect(token=lambda: None).get_session_info("s-1")
+    await connect(token=given(None)).get_session_info("s-1")
     assert "Authorization" not in lds.asked[0].headers
     lds.exchanges.clear()  # the protocol wants one
 
@@ -315,5 +315,5 @@ async def test_guard_is_of_one_client_alone(lds: ScriptedLds, client: LdsClient)
     fenced = client.guarded(Turned(0))
     with pytest.raises(Fenced):
         await fenced.get_session_info("s-1")
-    assert connection._guard.get() is None
+    assert client_module._guard.get() is None
     assert (await client.get_session_info("s-1")).id == "s-1"

@@ -179,9 +179,9 @@ async def test_reload(file: File, lds: ScriptedLds, open_: Open) -> None:
     file.write({"id": "a"}, {"id": "b"})
     deployments = open_()
     kept = deployments.client("b")
-    assert not deployments.reload()
+    assert not await deployments.reload()
     file.write({"id": "b"}, {"id": "c"})
-    assert deployments.reload()
+    assert await deployments.reload()
     assert chosen(deployments, turns=3) == ["b", "c", "b"]
     assert deployments.client("b") is kept
     lds.say("GET /c/api/v1/sessions/s-1", Say(200, session()))
@@ -195,7 +195,7 @@ async def test_disabled_one_keeps_its_client(file: File, open_: Open) -> None:
     deployments = open_()
     client = deployments.client("a")
     file.write({"id": "a", "enabled": False, "capacity": 0}, {"id": "b"})
-    assert deployments.reload()
+    assert await deployments.reload()
     assert chosen(deployments, turns=2) == ["b", "b"]
     assert deployments.client("a") is client
 
@@ -207,7 +207,7 @@ async def test_call_under_way_survives_a_reload(file: File, lds: ScriptedLds, op
     call = asyncio.create_task(deployments.client("a").get_session_info("s-1"))
     await lds.arrived.wait()
     file.write({"id": "a", "base_url": f"{lds.url}/moved"})
-    assert deployments.reload()
+    assert await deployments.reload()
     lds.say("GET /a/api/v1/sessions/s-1", Say(200, session()))
     lds.released.set()
     assert (await call).id == "s-1"
@@ -220,7 +220,7 @@ async def test_late_failure_at_the_old_address_says_nothing_about_the_new(
     deployments = open_()
     old = deployments.client("a")
     file.write({"id": "a", "base_url": f"{lds.url}/moved"})
-    deployments.reload()
+    await deployments.reload()
     lds.say("GET /a/api/v1/sessions/s-1", DOWN)
     with pytest.raises(Unavailable):
         await old.get_session_info("s-1")
@@ -233,13 +233,13 @@ async def test_wrong_new_file_keeps_the_old_one_and_says_why(file: File, open_: 
     deployments = open_()
     file.swap(text)
     with capture_logs() as logs:
-        assert not deployments.reload()
-        assert not deployments.reload()
+        assert not await deployments.reload()
+        assert not await deployments.reload()
     assert chosen(deployments) == ["a"]
     assert deployments.problem.startswith(f"LDS_DEPLOYMENTS_CONFIG {file.path}: ")
     assert [line["why"] for line in logs] == [deployments.problem], "told once, not at every look"
     file.write({"id": "a"})
-    assert not deployments.reload()
+    assert not await deployments.reload()
     assert deployments.problem == ""
 
 
@@ -261,10 +261,10 @@ async def test_file_goes_before_the_url_and_its_loss_is_a_fault(file: File, lds:
     deployments = open_(url=f"{lds.url}/one")
     assert chosen(deployments) == ["default"]
     file.write({"id": "a"})
-    assert deployments.reload()
+    assert await deployments.reload()
     assert chosen(deployments) == ["a"]
     file.path.unlink()
-    assert not deployments.reload()
+    assert not await deployments.reload()
     assert chosen(deployments) == ["a"]
     assert "No such file" in deployments.problem
 

@@ -11,7 +11,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds
+from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given, of_file
 from tests.component.lds.test_lds_client import create, session
 from vkprovider.api.errors import (
     DeadlineExceeded,
@@ -24,11 +24,11 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds import connection
-from vkprovider.lds.calls import CALLS
 from vkprovider.lds.client import LdsClient
-from vkprovider.lds.connection import ATTEMPTS_MAX
-from vkprovider.lds.errors import Full, Unsent, may_have_happened
+from vkprovider.lds.errors import Full
+from vkprovider.lds.factory import CALLS, RETRY
+from vkprovider.rest.client import Retry
+from vkprovider.rest.errors import Unsent, may_have_happened
 
 DOWN = Say(503, {"code": "Down", "message": "down for the night"})
 NO_KEYS = Say(200, {"version": "1", "extensions": []})
@@ -57,7 +57,7 @@ async def test_lasting_fault_ends_after_a_few_tries(
     lds.say(request_, DOWN)
     with pytest.raises(Unavailable, match="503 Down down for the night"):
         await call(client)
-    assert len(lds.asked) == ATTEMPTS_MAX
+    assert len(lds.asked) == RETRY.attempts_max
 
 
 async def test_create_that_may_have_happened_once_is_not_made_certain_by_a_later_refusal(
@@ -161,15 +161,12 @@ async def test_deadline_covers_all_repetitions(lds: ScriptedLds, connect: Open) 
         await connect(timeout_s=1.0).get_session_info("s-1")
     waited_s = asyncio.get_running_loop().time() - began_s
     assert len(lds.asked) == 2
-    assert waited_s < 5.0 * ATTEMPTS_MAX  # not once more for each repetition
+    assert waited_s < 5.0 * RETRY.attempts_max  # not once more for each repetition
 
 
-async def test_no_repetition_is_begun_that_could_not_end(
-    lds: ScriptedLds, client: LdsClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The fault is told, not that its repetition came too late."""
-    monkeypatch.setattr(connection, "REPEAT_FIRST_S", 1000.0)
-    monkeypatch.setattr(connection, "REPEAT_MAX_S", 1000.0)
+async def test_no_retry_is_begun_that_could_not_end(lds: ScriptedLds, connect: Open) -> None:
+    """The error is the service's, not that the retry came too late."""
+    client = connect(retry=Retry(3, first_s=1000.0, cap_s=1000.0))
     lds.say("GET /sessions/s-1", DOWN)
     with pytest.raises(Unavailable, match="503 Down"):
         await client.get_session_info("s-1")
@@ -193,9 +190,8 @@ async def test_cancelled_call_leaves_the_client_usable(lds: ScriptedLds, client:
 
 
 async def test_token_is_read_anew_for_every_request(lds: ScriptedLds, connect: Open) -> None:
-    tokens = iter(["one", "two"])
     lds.say("GET /sessions/s-1", Say(401, {"code": "NoToken", "message": "no"}), Say(200, session()))
-    client = connect(token=lambda: next(tokens))
+    client = connect(token=given("one", "two"))
     with pytest.raises(Unauthorized, match="check token_file or LDS_API_TOKEN"):
         await client.get_session_info("s-1")
     await client.get_session_info("s-1")
@@ -203,8 +199,8 @@ async def test_token_is_read_anew_for_every_request(lds: ScriptedLds, connect: O
 
 
 async def test_token_that_cannot_be_read(lds: ScriptedLds, connect: Open, tmp_path: Path) -> None:
-    client = connect(token=(tmp_path / "token").read_text)
-    with pytest.raises(Unauthorized, match=r"LDS a: info: the token cannot be read: .*No such file"):
+    client = connect(token=of_file(tmp_path / "token"))
+    with pytest.raises(Unauthorized, match=r"LDS a: the token cannot be read: .*No such file"):
         await create(client)
     assert lds.asked == []
 
@@ -212,8 +208,8 @@ async def test_token_that_cannot_be_read(lds: ScriptedLds, connect: Open, tmp_pa
 @pytest.mark.parametrize("content", [b"to\nken", b"\xff\xfe"], ids=["line break", "no text"])
 async def test_token_that_no_header_may_hold(lds: ScriptedLds, connect: Open, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "token").write_bytes(content)
-    client = connect(token=lambda: (tmp_path / "token").read_text("utf-8"))
-    with pytest.raises(Unauthorized, match="LDS a: info: the token"):
+    client = connect(token=of_file(tmp_path / "token"))
+    with pytest.raises(Unauthorized, match="LDS a: the token"):
         await create(client)
     assert lds.asked == []
 
@@ -232,7 +228,7 @@ async def test_secrets_stay_out_of_errors(lds: ScriptedLds, client: LdsClient) -
         error = error.__cause__ or error.__context__
 
 
-def counts() -> dict[tuple[str, str, str], int]:
+def counts() -> dict[tuple[str, ...], int]:
     return {key: histogram.count for key, histogram in CALLS.took_s.items()}
 
 
@@ -264,7 +260,7 @@ async def test_outcome_of_each_call_is_reported_once(lds: ScriptedLds, connect: 
     await client.get_session_info("s-1")
     with pytest.raises(Unavailable):
         await client.get_session_info("s-1")
-    assert [type(each) for each in told] == [Unavailable, type(None), type(None), Unavailable]
+    assert [type(each) for each in told] == [Unavailable, type(None), Unavailable]
 
 
 @asynccontextmanager

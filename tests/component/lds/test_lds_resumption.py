@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.component.lds.conftest import given
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, lds_client
 from vkprovider.api.errors import Conflict, DeadlineExceeded, InputError, NotFound, OutsideError, Throttled, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Source
-from vkprovider.lds.connection import Connection
 from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.errors import Full, Lacking, may_have_happened
+from vkprovider.lds.errors import Full, Lacking
+from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import LabDelivery, LabSessionInfo
+from vkprovider.rest.errors import may_have_happened
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -45,7 +47,7 @@ async def bare() -> AsyncIterator[LdsSimulator]:
 
 @asynccontextmanager
 async def connected(simulator: LdsSimulator, *, timeout_s: float = 20.0) -> AsyncIterator[LdsClient]:
-    client = LdsClient(Connection("a", simulator.url, token=lambda: TOKEN, timeout_s=timeout_s))
+    client = open_deployment("a", simulator.url, token=given(TOKEN), timeout_s=timeout_s)
     yield client
     await client.close()
 
@@ -148,11 +150,13 @@ async def test_orphans_are_found_by_their_owner(simulator: LdsSimulator) -> None
 CONTROLLER = """
 import asyncio, sys
 from datetime import datetime
-from vkprovider.lds.client import LdsClient
-from vkprovider.lds.connection import Connection
+from vkprovider.lds.factory import open_deployment
 
 async def main(url, token, start, end, form):
-    client = LdsClient(Connection("a", url, token=lambda: token, timeout_s=60.0))
+    async def read():
+        return token
+
+    client = open_deployment("a", url, token=read, timeout_s=60.0)
     times = map(datetime.fromisoformat, (start, end))
     session = await client.create_session_with_part("ann", *times, form, client_key="pod-1", owner="us")
     print("made", flush=True)
@@ -218,7 +222,11 @@ async def test_create_without_client_keys_is_not_repeated(bare: LdsSimulator) ->
 
 async def test_token_may_change(simulator: LdsSimulator) -> None:
     tokens = [TOKEN]
-    client = LdsClient(Connection("a", simulator.url, token=lambda: tokens[-1], timeout_s=20.0))
+
+    async def read() -> str:
+        return tokens[-1]
+
+    client = open_deployment("a", simulator.url, token=read, timeout_s=20.0)
     await create(client)
     simulator.endpoint.token = "new"
     with pytest.raises(OutsideError, match="the token was refused"):

@@ -6,16 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.component.lds.conftest import given
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
 from vkprovider.api.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.domain.session.delivery import Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
-from vkprovider.lds.connection import Connection
-from vkprovider.lds.errors import Full, Lacking, may_have_happened
+from vkprovider.lds.errors import Full, Lacking
+from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.lds.spi import LabSessionInfo
+from vkprovider.rest.errors import may_have_happened
 from vkpsandbox.http.faults import Fault, Kind
 from vkpsandbox.lds.grading import Check, Grader
 from vkpsandbox.lds.server import LdsSimulator
@@ -28,7 +30,7 @@ WORKSTATION = DeviceAccessInfo("workstation", "vnc", "10.0.1.50", 10012, "vnc://
 async def both(token: str = TOKEN, **settings: int | bool) -> AsyncIterator[tuple[LdsSimulator, LdsClient]]:
     """Run a simulator, and connect a client."""
     async with LdsSimulator(LdsSettings(token=TOKEN, **settings)) as simulator:  # type: ignore[arg-type]
-        client = LdsClient(Connection("sim", simulator.url, token=lambda: token, timeout_s=10))
+        client = open_deployment("sim", simulator.url, token=given(token), timeout_s=10)
         yield simulator, client
         await client.close()
 

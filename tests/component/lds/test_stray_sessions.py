@@ -160,7 +160,7 @@ async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_o
         sweep = asyncio.create_task(strays.sweep())
         await asyncio.sleep(0.1)
         write({"a": simulator.url})
-        assert deployments.reload()
+        assert await deployments.reload()
         await sweep
         assert set(strays.elsewhere) == {"a"}
         await deployments.close()

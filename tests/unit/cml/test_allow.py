@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import vkprovider.cml
-from vkprovider.cml.allow import LABS_API, STATS_API
+from vkprovider.cml.operations import LABS_API, STATS_API
 
 SYSTEM = (
     "system_stats", "system_health", "system/compute_hosts", "system/maintenance_mode", "licensing",
@@ -25,6 +25,27 @@ def test_no_system_path_is_a_lab_path(method: str, path: str) -> None:
 def test_every_entry_is_about_labs_or_the_login() -> None:
     roots = {pattern.removeprefix("/api/v0/").partition("/")[0] for _, pattern in LABS_API.entries}
     assert roots == {"authenticate", "system_information", "import", "labs", "nodes"}
+
+
+def test_the_program_sends_fourteen_kinds_of_requests() -> None:
+    """Least privilege: who adds a request adds it here."""
+    lab, node = "labs/{lab}", "labs/{lab}/nodes/{node}"
+    assert {(method, pattern.removeprefix("/api/v0/")) for method, pattern in LABS_API.entries} == {
+        ("GET", "system_information"),
+        ("POST", "authenticate"),
+        ("POST", "import"),
+        ("GET", "labs"),
+        ("GET", "nodes"),
+        ("GET", lab),
+        ("GET", f"{lab}/download"),
+        ("DELETE", lab),
+        ("PUT", f"{lab}/start"),
+        ("PUT", f"{lab}/stop"),
+        ("PUT", f"{lab}/wipe"),
+        ("GET", f"{lab}/nodes"),
+        ("GET", node),
+        ("PUT", f"{node}/extract_configuration"),
+    }
 
 
 def test_statistics_only_read() -> None:

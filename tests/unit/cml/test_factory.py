@@ -81,8 +81,8 @@ async def test_the_null_backend_does_everything_at_once() -> None:
     states = []
     for action in (labs.start_lab, labs.stop_lab, labs.wipe_lab):
         await action(lab)
-        (fact,) = (await labs.list_all_nodes())[lab]
-        assert (fact,) == await labs.get_nodes(lab)
+        (fact,) = (await labs.list_all_devices())[lab]
+        assert (fact,) == await labs.list_devices(lab)
         states.append((fact.label, fact.state, (await labs.get_lab(lab)).state))
     assert states == [
         ("n0", "BOOTED", "STARTED"),
@@ -90,7 +90,7 @@ async def test_the_null_backend_does_everything_at_once() -> None:
         ("n0", "DEFINED_ON_CORE", "DEFINED_ON_CORE"),
     ]
     await labs.delete_lab(lab)
-    assert await labs.list_labs() == []
+    assert await labs.list_lab_ids() == []
     for action in (labs.start_lab, labs.stop_lab, labs.wipe_lab, labs.delete_lab):
         with pytest.raises(NotFound):
             await action(lab)
@@ -100,15 +100,15 @@ async def test_null_labs_outlive_their_handle() -> None:
     first = open_labs("null://again", nobody)
     lab = await first.import_lab("", "t")
     await first.close()
-    assert await open_labs("null://again", nobody).list_labs() == [lab]
-    assert await open_labs("null://other", nobody).list_labs() == []
+    assert await open_labs("null://again", nobody).list_lab_ids() == [lab]
+    assert await open_labs("null://other", nobody).list_lab_ids() == []
 
 
 async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
     labs = open_labs("null://taken-over", nobody)
     gone = await labs.import_lab("", "t")
     labs.recall({"running": True, "imported": False})
-    assert {lab: facts[0].state for lab, facts in (await labs.list_all_nodes()).items()} == {
+    assert {lab: facts[0].state for lab, facts in (await labs.list_all_devices()).items()} == {
         "running": "BOOTED",
         "imported": "DEFINED_ON_CORE",
     }
@@ -117,9 +117,9 @@ async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
 
 
 async def test_null_labs_may_have_given_nodes() -> None:
-    labs = NullLabs(NullWorker("w", nodes=(("r1", "iosv"), ("r2", "iosv"))))
+    labs = NullLabs(NullWorker("w", devices=(("r1", "iosv"), ("r2", "iosv"))))
     lab = await labs.import_lab("", "t")
-    assert [fact.label for fact in await labs.get_nodes(lab)] == ["r1", "r2"]
+    assert [fact.label for fact in await labs.list_devices(lab)] == ["r1", "r2"]
 
 
 async def test_a_fenced_null_worker_does_nothing() -> None:

@@ -7,8 +7,15 @@ from tunnels import errors as transport
 from tunnels.base import Response
 from vkprovider.api import errors
 from vkprovider.api.errors import OutsideError
-from vkprovider.lds import answers
-from vkprovider.lds.errors import Full, Lacking, Unsent, may_have_happened
+from vkprovider.lds.dialect import LdsDialect
+from vkprovider.lds.errors import Full, Lacking
+from vkprovider.rest import dialect as dialects
+from vkprovider.rest.calls import code_of
+from vkprovider.rest.errors import Unsent, may_have_happened
+from vkprovider.rest.operations import Operation
+
+LDS = LdsDialect("LDS a")
+CALL = Operation("call", "GET", "/sessions/s-1").to()
 
 
 def response(status: int, code: str = "", message: str = "", **headers: str) -> Response:
@@ -38,34 +45,34 @@ def response(status: int, code: str = "", message: str = "", **headers: str) -> 
     ],
 )
 def test_kind(answer: Response, kind: type[OutsideError]) -> None:
-    error = answers.error_of("LDS a: call", answer)
+    error = dialects.error_of(LDS, CALL, answer)
     assert type(error) is kind
     assert error.message.startswith("LDS a: call")
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_success(status: int) -> None:
-    assert answers.error_of("x", Response(status, b"", {"content-type": "application/json"})) is None
+    assert dialects.error_of(LDS, CALL, Response(status, b"", {"content-type": "application/json"})) is None
 
 
 @pytest.mark.parametrize(("said", "after_s"), [("7", 7.0), ("999999", 300.0), ("soon", 1.0), ("0", 0.1), ("nan", 0.1)])
 def test_retry_after(said: str, after_s: float) -> None:
-    error = answers.error_of("x", response(429, retry_after=said))
+    error = dialects.error_of(LDS, CALL, response(429, retry_after=said))
     assert isinstance(error, errors.Throttled)
     assert error.after_s == after_s
 
 
 def test_secrets_are_not_quoted() -> None:
     said = response(422, "Invalid", "password 'cisco123' of user cisco is too short: cisco")
-    error = answers.error_of("x", said, ["cisco", "cisco123", ""])
+    error = dialects.error_of(LDS, CALL, said, ["cisco", "cisco123", ""])
     assert error is not None
     assert "cisco" not in error.message
 
 
 def test_long_and_odd_bodies_are_harmless() -> None:
     for body in (b"", b"\xff\xfe", b"[]", b'{"code": 1}', b'"text"', b"{" * 100_000):
-        assert type(answers.error_of("x", Response(500, body))) is errors.Unavailable
-    error = answers.error_of("x", response(500, "Down", "long " * 10_000))
+        assert type(dialects.error_of(LDS, CALL, Response(500, body))) is errors.Unavailable
+    error = dialects.error_of(LDS, CALL, response(500, "Down", "long " * 10_000))
     assert error is not None
     assert len(error.message) <= 256
 
@@ -81,9 +88,9 @@ TRANSPORT = [
 
 @pytest.mark.parametrize(("cause", "kind", "code", "maybe"), TRANSPORT)
 def test_no_answer(cause: transport.TransportError, kind: type[OutsideError], code: str, *, maybe: bool) -> None:
-    error = answers.transport_error("x", cause)
+    error = dialects.transport_error(LDS, CALL, cause)
     assert type(error) is kind
-    assert answers.code_of(error) == code
+    assert code_of(cause) == code
     assert may_have_happened(error) is maybe
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.spi import LabSessionInfo, without_secrets
+from vkprovider.lds.spi import LabSessionInfo
+from vkprovider.rest.dialect import without_secrets
 
 
 def test_device_does_not_show_its_password() -> None:

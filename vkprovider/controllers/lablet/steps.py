@@ -38,7 +38,7 @@ from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.session.delivery import Session
 from vkprovider.domain.topology import mappings
-from vkprovider.lds.errors import may_have_happened
+from vkprovider.rest.errors import may_have_happened
 
 T = TypeVar("T")
 _LEARNERS: Final = (
@@ -323,7 +323,7 @@ class Steps:
                 raise AssertionError(step)
         lablet.acted_at, lablet.assumed = ctx.now(), None
         if labs.immediate and not lablet.absent:
-            lablet.assumed = await labs.get_nodes(lab_id)
+            lablet.assumed = await labs.list_devices(lab_id)
         return True
 
     async def _unless_gone(self, lablet: Lablet, call: Awaitable[None]) -> None:
@@ -343,7 +343,7 @@ class Steps:
         self._set_lab(worker, lablet, lab_id)
         self._teller.emit(lablet, "Normal", "Created", f"Imported lab {claim.title} on worker {worker.name}")
         if worker.labs.immediate:
-            return await worker.labs.get_nodes(lab_id)
+            return await worker.labs.list_devices(lab_id)
         return tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
 
     def _set_lab(self, worker: Worker, lablet: Lablet, lab_id: str) -> None:

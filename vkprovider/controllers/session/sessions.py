@@ -27,11 +27,10 @@ from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.leftovers import Left
 from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
-from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
-from vkprovider.lds.spi import ResponseData
+from vkprovider.lds.spi import LabDelivery, ResponseData
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -143,7 +142,9 @@ class Sessions:
         await client.set_devices(session.id, devices)
         return msgspec.structs.replace(session, ready=self._ctx.now_unix)
 
-    async def _create(self, client: LdsClient, worker: Worker, claim: Claim, session: Session, terms: Terms) -> Session:
+    async def _create(
+        self, client: LabDelivery, worker: Worker, claim: Claim, session: Session, terms: Terms
+    ) -> Session:
         start = session.slot_start or self._ctx.now_unix
         end = session.slot_end or start + int(self._ctx.limits.slot_s)
         info = await client.create_session_with_part(
@@ -178,7 +179,7 @@ class Sessions:
         assert self._deployments is not None  # noqa: S101 (a session names one)
         return next((d.base_url for d in self._deployments.deployments if d.id == deployment), "")
 
-    def _client(self, session: Session, worker: Worker) -> LdsClient:
+    def _client(self, session: Session, worker: Worker) -> LabDelivery:
         if self._deployments is None:
             raise InputError(
                 "LDSDeploymentUnknown",

@@ -19,10 +19,9 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
-from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import OWNER, LabSessionInfo
+from vkprovider.lds.spi import OWNER, LabDelivery, LabSessionInfo
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_S: Final = 30.0
@@ -88,7 +87,7 @@ class StraySessions:
         if self._leads():
             await self._archive_heard()
 
-    async def _archive_strays(self, client: LdsClient, live: tuple[LabSessionInfo, ...]) -> None:
+    async def _archive_strays(self, client: LabDelivery, live: tuple[LabSessionInfo, ...]) -> None:
         """Archive sessions of ours that no row names; nothing while a row cannot be read."""
         before = datetime.now(UTC).timestamp() - _STRAY_S
         old = [info for info in live if info.created_at is not None and info.created_at.timestamp() < before]
@@ -131,7 +130,7 @@ class StraySessions:
             _log.warning("sessions that were heard of are not looked for", error=str(error))
 
 
-async def _archive(client: LdsClient, info: LabSessionInfo) -> None:
+async def _archive(client: LabDelivery, info: LabSessionInfo) -> None:
     await client.archive_session(info.id)
     _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
 

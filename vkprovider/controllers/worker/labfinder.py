@@ -58,7 +58,7 @@ class LabFinder:
             OutsideError: The worker could not be asked; that is no "none".
         """
         async with self._finding:  # after a takeover many look at once, and what one has learned serves all
-            lab_ids = await self._labs.list_labs()
+            lab_ids = await self._labs.list_lab_ids()
             taken = {other.lab_id for other in claims.values() if other.lab_id}
             unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
             await self._learn(unknown)

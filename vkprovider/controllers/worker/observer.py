@@ -42,11 +42,11 @@ class Observer:
                 worker.version = await worker.labs.version()
                 worker.version_at = now
             labs_at = ctx.now()
-            lab_ids = frozenset(await worker.labs.list_labs())
+            lab_ids = frozenset(await worker.labs.list_lab_ids())
             worker.lab_ids, worker.labs_at = lab_ids, labs_at
             if full:
                 devices_at = ctx.now()
-                worker.devices = await worker.labs.list_all_nodes()
+                worker.devices = await worker.labs.list_all_devices()
                 worker.devices_at = devices_at
             await worker.finder.scan(lab_ids, worker.claims.claims)
         except Fenced:

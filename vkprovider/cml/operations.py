@@ -1,0 +1,71 @@
+"""The only requests that may leave for a CML worker, with their timeouts.
+
+`LABS_API` is what the program sends for lablets: no user, licence or system management. `STATS_API` is for
+`stats: On` alone. What the clients offer beyond that (`MORE`) passes only where whoever opens the session allows it.
+"""
+
+from typing import Final
+
+from vkprovider.rest.operations import Operation, allow_list
+
+BASE: Final = "/api/v0"
+
+_PROBE_S: Final = 3.0
+"""Of the requests that show whether the worker is alive."""
+_LOGIN_S: Final = 10.0
+_READ_S: Final = 10.0
+_OBSERVE_S: Final = 15.0
+"""All nodes of a worker."""
+_ACTION_S: Final = 30.0
+"""CML answers when it has accepted; a busy one late."""
+_IMPORT_S: Final = 60.0
+_EXTRACT_S: Final = 120.0
+"""CML logs in to the device."""
+
+_LAB: Final = "/labs/{lab}"
+_NODE: Final = "/labs/{lab}/nodes/{node}"
+
+HANDSHAKE: Final = Operation("system_information", "GET", "/system_information", _PROBE_S, anonymous=True)
+LOG_IN: Final = Operation("log_in", "POST", "/authenticate", _LOGIN_S, anonymous=True)
+IMPORT_LAB: Final = Operation("import_lab", "POST", "/import", _IMPORT_S, slow=True)
+LIST_LABS: Final = Operation("list_labs", "GET", "/labs", _PROBE_S)
+LIST_ALL_NODES: Final = Operation("list_all_nodes", "GET", "/nodes", _OBSERVE_S)
+GET_LAB: Final = Operation("get_lab", "GET", _LAB, _READ_S)
+DOWNLOAD_LAB: Final = Operation("download_lab", "GET", f"{_LAB}/download", _READ_S)
+DELETE_LAB: Final = Operation("delete_lab", "DELETE", _LAB, _ACTION_S, slow=True)
+START_LAB: Final = Operation("start_lab", "PUT", f"{_LAB}/start", _ACTION_S, slow=True)
+STOP_LAB: Final = Operation("stop_lab", "PUT", f"{_LAB}/stop", _ACTION_S, slow=True)
+WIPE_LAB: Final = Operation("wipe_lab", "PUT", f"{_LAB}/wipe", _ACTION_S, slow=True)
+LIST_NODES: Final = Operation("list_nodes", "GET", f"{_LAB}/nodes", _READ_S)
+GET_NODE: Final = Operation("get_node", "GET", _NODE, _READ_S)
+EXTRACT_CONFIG: Final = Operation("extract_config", "PUT", f"{_NODE}/extract_configuration", _EXTRACT_S, slow=True)
+
+GET_NODE_STATE: Final = Operation("get_node_state", "GET", f"{_NODE}/state", _READ_S)
+GET_VNC_KEY: Final = Operation("get_vnc_key", "GET", f"{_NODE}/keys/vnc", _READ_S)
+
+SYSTEM_STATS: Final = Operation("system_stats", "GET", "/system_stats", _READ_S)
+LICENSING: Final = Operation("licensing", "GET", "/diagnostics/licensing", _READ_S)
+
+LABS: Final = (
+    HANDSHAKE,
+    LOG_IN,
+    IMPORT_LAB,
+    LIST_LABS,
+    LIST_ALL_NODES,
+    GET_LAB,
+    DOWNLOAD_LAB,
+    DELETE_LAB,
+    START_LAB,
+    STOP_LAB,
+    WIPE_LAB,
+    LIST_NODES,
+    GET_NODE,
+    EXTRACT_CONFIG,
+)
+MORE: Final = (GET_NODE_STATE, GET_VNC_KEY)
+STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING)
+
+LABS_API: Final = allow_list(LABS, BASE)
+"""Labs, their nodes, import, login, and the handshake that reports the version."""
+STATS_API: Final = allow_list(STATS, BASE)
+"""Read-only load and licence figures."""
