@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 from tools import crdpage, monitoring
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons, stock_reasons
-from vkprovider.api.reasons import Reason
+from vkprovider.api.reasons import Explanation, Reason
 from vkprovider.app.settings import Settings
 from vkprovider.cli import crds
 
@@ -93,14 +93,14 @@ def why_page() -> str:
         for heading, found in tables.items()
         if found is wanted
     }
-    parts = [NOTE.format(source="vkprovider/api/reasons.py or stock_reasons.py"), WHY.format(**headings)]
+    parts = [NOTE.format(source="vkprovider/api/reasons or stock_reasons.py"), WHY.format(**headings)]
     for heading, described in tables.items():
         rows = [("Reason", "What it means", "What to do"), *_reason_rows(described)]
         parts.append(f"\n## {heading}\n\n{table(rows)}")
     return "".join(parts)
 
 
-def _reason_rows(described: Mapping[str, Reason]) -> Iterator[tuple[str, str, str]]:
+def _reason_rows(described: Mapping[str, Reason | Explanation]) -> Iterator[tuple[str, str, str]]:
     for name, reason in described.items():
         yield f"`{name}`", reason.means, reason.remedy or "Nothing."
 

@@ -6,19 +6,20 @@ That every reason of the code is in the tables, and none too many, is tested wit
 import re
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.models import parse_worker_spec
-from vkprovider.api.reasons import Reason
+from vkprovider.api.reasons import Explanation, Reason, known
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.worker.node import View, down
 
-TABLES: Mapping[str, Mapping[str, Reason]] = {**stock_reasons.TABLES, **reasons.TABLES}
+TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock_reasons.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
 
 
@@ -42,6 +43,41 @@ def test_links_of_the_page_lead_to_its_headings() -> None:
     links = re.findall(r"\]\(#([^)]+)\)", PAGE)
     assert links
     assert set(links) <= anchors
+
+
+def test_a_word_in_two_tables_has_the_same_traits_in_both() -> None:
+    by_word: dict[str, set[tuple[bool, reasons.Trait]]] = {}
+    for table in reasons.TABLES.values():
+        for reason in table.values():
+            if isinstance(reason, Reason):
+                by_word.setdefault(reason, set()).add((reason.progress, reason.traits))
+    assert {word for word, traits in by_word.items() if len(traits) > 1} == set()
+    assert len(by_word) > 100
+
+
+def test_a_reason_is_found_by_its_word() -> None:
+    assert known("CleaningUp") is reasons.Progress.CLEANING_UP
+    assert known("OutOfcpu") is reasons.Trouble.OUT_OF
+    assert known("FreeDiskSpaceFailed") is reasons.OtherReason.OTHER
+
+
+def test_a_reason_is_its_word() -> None:
+    assert f"{reasons.Progress.CLEANING_UP}" == "CleaningUp"
+    assert msgspec.json.encode({"reason": reasons.Progress.CLEANING_UP}) == b'{"reason":"CleaningUp"}'
+
+
+def test_traits_are_those_of_the_decisions() -> None:
+    def having(trait: str) -> set[str]:
+        table = [r for t in reasons.TABLES.values() for r in t.values() if isinstance(r, Reason)]
+        return {str(reason) for reason in table if getattr(reason, trait)}
+
+    assert having("progress") == set(reasons.PROGRESS)
+    assert having("deferrable") == set(reasons.PROGRESS) - {"LabStopped", "Recovering"} | {"LabQueued"}
+    assert having("asked_for") == {"CleaningUp", "LabStopped", "Resetting", "ReturningToPool"}
+    assert having("passing") == {"WaitingForRelease", "WorkerNotReady", "Deleting", "Refreshing", "NoContent"}
+    assert having("lasting") == {"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"}
+    assert having("leaving") == {"InUse", "Deleting"}
+    assert having("foreign") == {"NodeConflict"}
 
 
 def test_every_condition_of_a_pod_is_described() -> None:

@@ -1,0 +1,83 @@
+"""Every reason of vkprovider: what it means, what to do about it, and what it implies.
+
+A reason stands in a container's waiting state, a condition or an Event, next to a message with the particulars.
+`docs/why.md` is made from `TABLES`; a test finds reasons in the code that they lack.
+
+* `base`: `Reason`, the enum without members, and its traits.
+* `pod`, `worker`, `definition`, `programs`: the reasons by the object, or the program, that shows them.
+* `conditions`: types of conditions.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from vkprovider.api.reasons.base import Explanation, OtherReason, Reason, Trait
+from vkprovider.api.reasons.conditions import CONDITIONS
+from vkprovider.api.reasons.definition import DefinitionReason
+from vkprovider.api.reasons.pod import Happened, Progress, Trouble
+from vkprovider.api.reasons.programs import DoctorReason, StartReason
+from vkprovider.api.reasons.worker import WorkerReason
+
+__all__ = [
+    "CONDITIONS",
+    "DEFINITIONS",
+    "DOCTOR",
+    "PROGRESS",
+    "TABLES",
+    "TROUBLE",
+    "WORKERS",
+    "DefinitionReason",
+    "DoctorReason",
+    "Explanation",
+    "Happened",
+    "OtherReason",
+    "Progress",
+    "Reason",
+    "StartReason",
+    "Trait",
+    "Trouble",
+    "WorkerReason",
+    "known",
+]
+
+
+def _table(reasons: type[Reason]) -> dict[str, Reason]:
+    return {reason.value: reason for reason in reasons}
+
+
+PROGRESS: Final = _table(Progress)
+TROUBLE: Final = _table(Trouble)
+WORKERS: Final = _table(WorkerReason)
+DEFINITIONS: Final = _table(DefinitionReason)
+DOCTOR: Final = _table(DoctorReason)
+
+TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
+    "A Pod on its way (waiting reason)": PROGRESS,
+    "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
+    "What happened to a Pod (Event, condition)": _table(Happened),
+    "Conditions of a Pod, Node or definition": CONDITIONS,
+    "CMLWorker and Node (condition Ready, Event)": WORKERS,
+    "LabletDefinition (condition Ready, Event)": DEFINITIONS,
+    "Start of the provider (exit)": _table(StartReason),
+    "Only `vkprovider doctor`": DOCTOR,
+}
+"""Heading: its reasons."""
+
+_BY_WORD: Final = {
+    word: reason
+    for table in (DOCTOR, _table(StartReason), _table(Happened), DEFINITIONS, WORKERS, TROUBLE, PROGRESS)
+    for word, reason in table.items()
+}
+"""A word that stands in several enums has the same traits in each of them."""
+
+
+def known(word: str) -> Reason:
+    """Return the reason of a word that was read from an object or comes from another program.
+
+    Returns:
+        `Trouble.OUT_OF` for `OutOfcpu` and its like; `OtherReason.OTHER`, which has no traits, for a foreign word.
+    """
+    found = _BY_WORD.get(word)
+    if found is not None:
+        return found
+    return Trouble.OUT_OF if word.startswith(Trouble.OUT_OF) else OtherReason.OTHER

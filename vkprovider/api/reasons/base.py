@@ -1,0 +1,103 @@
+"""What a reason is: a word, its explanation, and the traits that decisions depend on."""
+
+from enum import Flag, StrEnum, auto
+from typing import Final, NamedTuple, Self
+
+
+class Trait(Flag):
+    """What a reason implies beyond its text.
+
+    Attributes:
+        DEFERRABLE: A status with this reason may be written late, or skipped.
+        ASKED_FOR: The lab is off, or goes off, because that was requested: a device that is off is not a fault.
+        PASSING: It goes away by itself; no Warning Event is emitted for it.
+        LASTING: It applies to a worker that is Ready all the same.
+        LEAVING: The object is being deleted and accepts no new lablets.
+        FOREIGN: The object belongs to another installation and is not touched.
+    """
+
+    DEFERRABLE = auto()
+    ASKED_FOR = auto()
+    PASSING = auto()
+    LASTING = auto()
+    LEAVING = auto()
+    FOREIGN = auto()
+
+
+_NO_TRAITS: Final = Trait(0)
+
+
+class Explanation(NamedTuple):
+    """The row of a word in docs/why.md.
+
+    Attributes:
+        means: What is the case.
+        remedy: What to do about it; empty if nothing has to be done.
+    """
+
+    means: str
+    remedy: str = ""
+
+
+class Reason(StrEnum):
+    """A word in a container's waiting state, a condition or an Event; its members stand in one enum for each subject.
+
+    A member is a string and equals its word. No decision compares words: it reads the attributes of a member.
+
+    Attributes:
+        means: What is the case.
+        remedy: What to do about it; empty if nothing has to be done.
+        traits: What it implies beyond its text.
+    """
+
+    means: str
+    remedy: str
+    traits: Trait
+
+    def __new__(cls, word: str, means: str, remedy: str = "", traits: Trait = _NO_TRAITS) -> Self:
+        """Make a member of `word`."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.means, member.remedy, member.traits = means, remedy, traits
+        return member
+
+    @property
+    def progress(self) -> bool:
+        """Whether the Pod is on its way, so that patience is due before it counts as stuck."""
+        return False
+
+    @property
+    def deferrable(self) -> bool:
+        """Whether a status with this reason may be written late, or skipped."""
+        return Trait.DEFERRABLE in self.traits
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether devices are off because that was requested."""
+        return Trait.ASKED_FOR in self.traits
+
+    @property
+    def passing(self) -> bool:
+        """Whether it goes away by itself, so that no Warning Event is emitted for it."""
+        return Trait.PASSING in self.traits
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it applies to a worker that is Ready all the same."""
+        return Trait.LASTING in self.traits
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the object is being deleted and accepts no new lablets."""
+        return Trait.LEAVING in self.traits
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the object belongs to another installation and is not touched."""
+        return Trait.FOREIGN in self.traits
+
+
+class OtherReason(Reason):
+    """The reason of a word that is not ours: it has no traits."""
+
+    OTHER = ("Other", "The word comes from another program.")

@@ -1,0 +1,82 @@
+"""Reasons of a LabletDefinition."""
+
+from vkprovider.api.reasons.base import Reason, Trait
+
+
+class DefinitionReason(Reason):
+    """Condition Ready and Events of a LabletDefinition."""
+
+    CONTENT_READY = ("ContentReady", "The content is stored, and Pods can run it.")
+    CONTENT_STORED = ("ContentStored", "A new version of the content was stored.")
+    VERSION_UNCHANGED = (
+        "VersionUnchanged",
+        "A refresh found the current version again, and stored nothing.",
+        "To store other content under the same version: `kubectl lablet refresh NAME --force`.",
+    )
+    REFRESHING = ("Refreshing", "The content package is being read.", "", Trait.PASSING)
+    PACKAGE_NOT_FOUND = (
+        "PackageNotFound",
+        "The object store has no such bucket or package.",
+        "Upload it, or correct spec.source.objectStore; then `kubectl lablet refresh NAME`.",
+    )
+    PACKAGE_FORBIDDEN = (
+        "PackageForbidden",
+        "The object store refuses the provider's keys.",
+        "Correct S3_ACCESS_KEY and S3_SECRET_KEY, or their rights; then `kubectl lablet refresh NAME`.",
+    )
+    PACKAGE_INVALID = (
+        "PackageInvalid",
+        "The content package is malformed; the content stored before stays.",
+        "Correct what the message names, upload it, and `kubectl lablet refresh NAME`.",
+    )
+    PACKAGE_TOO_LARGE = (
+        "PackageTooLarge",
+        "The content package exceeds a limit, packed or unpacked; the content stored before stays.",
+        "Make it smaller, or raise the setting that the message names; then `kubectl lablet refresh NAME`.",
+    )
+    CONTENT_STORE_UNAVAILABLE = (
+        "ContentStoreUnavailable",
+        "The object store does not answer; it is retried. Running lablets do not need it.",
+        "See that it runs and that VKPROVIDER_CONTENT_STORE and S3_ENDPOINT name it.",
+    )
+    NO_CONTENT = ("NoContent", "No content was read yet.", "", Trait.PASSING)
+    SOURCE_NOT_FOUND = (
+        "SourceNotFound",
+        "The ConfigMap or its key does not exist.",
+        "Create it, or correct spec.source.",
+    )
+    SOURCE_FORBIDDEN = (
+        "SourceForbidden",
+        "The provider may not read that ConfigMap.",
+        "Bind ClusterRole vkprovider-topology-reader in its namespace.",
+    )
+    TOPOLOGY_INVALID = (
+        "TopologyInvalid",
+        "The topology is not one that CML can import; the message names the place.",
+        "Correct it.",
+    )
+    RESOURCES_UNKNOWN = (
+        "ResourcesUnknown",
+        "A node definition of the topology has unknown CPU and memory; there is no RuntimeClass meanwhile.",
+        "Set cpus and ram on the device, list it in VKPROVIDER_NODE_DEFINITIONS, or set spec.resources.",
+    )
+    CONTENT_TOO_LARGE = ("ContentTooLarge", "The content does not fit into one object.", "Make it smaller.")
+    CONTENT_INVALID = (
+        "ContentInvalid",
+        "A stored content is damaged.",
+        "Delete that ConfigMap and apply the LabletDefinition again.",
+    )
+    RUNTIME_CLASS_CONFLICT = (
+        "RuntimeClassConflict",
+        "A RuntimeClass of that name exists and is not vkprovider's; it is not touched.",
+        "Rename the LabletDefinition, or delete that RuntimeClass.",
+    )
+    API_REFUSED = ("ApiRefused", "The API server refused an object of this definition.", "Do what the message says.")
+    SPEC_INVALID = ("SpecInvalid", "A field of spec is wrong.", "Correct the field that the message names.")
+    IN_USE = (
+        "InUse",
+        "The definition is being deleted and waits for its lablets; new ones are refused.",
+        "Delete their Pods, or annotate vkprovider.io/abandon=true.",
+        Trait.LEAVING,
+    )
+    DELETING = ("Deleting", "The definition is being deleted.", "", Trait.PASSING | Trait.LEAVING)

@@ -1,0 +1,290 @@
+"""Reasons of a Pod: waiting reasons of its containers, conditions and Events."""
+
+from vkprovider.api.reasons.base import Reason, Trait
+
+
+class Progress(Reason):
+    """Waiting reasons of a Pod that is on its way."""
+
+    ALLOCATING_PORTS = (
+        "AllocatingPorts",
+        "The lablet's row is being written into the claims of its worker.",
+        "",
+        Trait.DEFERRABLE,
+    )
+    WAITING_FOR_RELEASE = (
+        "WaitingForRelease",
+        "The lab of an earlier lablet is being removed from the worker to make room.",
+        "",
+        Trait.DEFERRABLE | Trait.PASSING,
+    )
+    IMPORTING_LAB = ("ImportingLab", "The lab is being imported.", "", Trait.DEFERRABLE)
+    STARTING_NODES = ("StartingNodes", "The lab's devices boot; the message counts them.", "", Trait.DEFERRABLE)
+    CLEANING_UP = (
+        "CleaningUp",
+        "The lab is being stopped, wiped and deleted; the Pod ends when it is gone.",
+        "",
+        Trait.DEFERRABLE | Trait.ASKED_FOR,
+    )
+    PROVISIONING_SESSION = (
+        "ProvisioningSession",
+        "All devices run; the learner's session is being made in the Lab Delivery System.",
+        "",
+        Trait.DEFERRABLE,
+    )
+    RESETTING = (
+        "Resetting",
+        "A reset was requested: the lab is wiped and started afresh; a session stays.",
+        "",
+        Trait.DEFERRABLE | Trait.ASKED_FOR,
+    )
+    RETURNING_TO_POOL = (
+        "ReturningToPool",
+        "The learner's time is over: the lab is wiped and started afresh for its pool.",
+        "",
+        Trait.DEFERRABLE | Trait.ASKED_FOR,
+    )
+    LAB_STOPPED = (
+        "LabStopped",
+        "The lab is stopped on request; its disks are kept for VKPROVIDER_STOPPED_MAX_SECONDS (24 hours).",
+        "Go on with `kubectl lablet start POD`.",
+        Trait.ASKED_FOR,
+    )
+    RECOVERING = ("Recovering", "Devices stopped on the worker; they are started again without a wipe, with back-off.")
+
+    @property
+    def progress(self) -> bool:
+        """Whether the Pod is on its way."""
+        return True
+
+
+class Trouble(Reason):
+    """Waiting reasons of a Pod that cannot go on by itself, or was stopped; also Warning Events."""
+
+    NOT_A_LABLET = (
+        "NotALablet",
+        (
+            "The Pod is bound to one of our Nodes, but its runtimeClassName does not name a LabletDefinition, or it "
+            "has init containers."
+        ),
+        "Set spec.runtimeClassName to a LabletDefinition, or remove the tolerations that admit the Pod here.",
+    )
+    DEFINITION_MISMATCH = (
+        "DefinitionMismatch",
+        "The containers' images do not all name the Pod's LabletDefinition and one version of it.",
+        "Write `image: NAME[:VERSION]` with the name in runtimeClassName, the same in every container.",
+    )
+    DEFINITION_NOT_READY = (
+        "DefinitionNotReady",
+        "The LabletDefinition has no usable content.",
+        "Repair what `kubectl describe ldef NAME` shows; the Pod then continues by itself.",
+    )
+    ENVIRONMENT_MISMATCH = (
+        "EnvironmentMismatch",
+        "The definition and the worker belong to different environments.",
+        "Do not set spec.nodeName; the scheduler keeps environments apart.",
+    )
+    UNKNOWN_VERSION = (
+        "UnknownVersion",
+        "The definition has no stored content of the version that the image names.",
+        "Name a version that `kubectl get ldef NAME -o yaml` lists under status.versions.",
+    )
+    UNKNOWN_DEVICE = (
+        "UnknownDevice",
+        "A container has a name that is neither `lab` nor a device of the topology.",
+        "Use the container names under status.devices of the LabletDefinition.",
+    )
+    CHARGED_TOO_LITTLE = (
+        "ChargedTooLittle",
+        "The Pod was admitted when the version needed less; it would use more than the scheduler counted.",
+        "Delete the Pod; its successor is charged what it needs.",
+    )
+    OUT_OF = (
+        "OutOf",
+        "`OutOfcpu`, `OutOfpods` and so on: the Pod was bound past the scheduler and its worker is full.",
+        "Do not set spec.nodeName; or wait until a lablet of this worker ends.",
+    )
+    TOO_MANY_PORTS = (
+        "TooManyPorts",
+        "The topology's port tags need more outside ports than one lablet may have; none was allocated.",
+        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
+    )
+    PORT_RANGE_FULL = (
+        "PortRangeFull",
+        "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
+        "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
+    )
+    PORT_CONFLICT = (
+        "PortConflict",
+        "A port of the lablet's row is claimed by another one on the same worker; the row was not written.",
+        (
+            "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "
+            "have the port."
+        ),
+    )
+    WORKER_NOT_READY = (
+        "WorkerNotReady",
+        "The worker has not answered since the provider started.",
+        "See the CMLWorker.",
+        Trait.PASSING,
+    )
+    CONTENT_MISSING = (
+        "ContentMissing",
+        "The content that the lablet began with is gone.",
+        "Delete the Pod; its successor takes the current version.",
+    )
+    LAB_QUEUED = (
+        "LabQueued",
+        "CML has queued devices: it lacks CPU, memory or node licences.",
+        "Correct spec.capacity of the CMLWorker if this happens often; stop foreign labs; or wait.",
+        Trait.DEFERRABLE,
+    )
+    IMPORT_REFUSED = (
+        "ImportRefused",
+        "CML refused the topology; the message is CML's.",
+        "Correct the LabletDefinition's topology.",
+    )
+    START_REFUSED = (
+        "StartRefused",
+        "CML refused to start the lab; the message is CML's.",
+        "Do what it says, for instance about licences.",
+    )
+    NO_LDS_DEPLOYMENT = (
+        "NoLDSDeployment",
+        "No deployment of the Lab Delivery System can take the lablet's session: each is disabled or full.",
+        "Enable one, raise its capacity or add one in lds_deployments; or wait until sessions end.",
+    )
+    LDS_DEPLOYMENT_UNKNOWN = (
+        "LDSDeploymentUnknown",
+        "The lablet's session is on a deployment of the Lab Delivery System that is no longer configured.",
+        "Put it back into lds_deployments, with `enabled: false`, until its sessions have ended.",
+    )
+    WORKER_UNREACHABLE = (
+        "WorkerUnreachable",
+        "The worker does not answer. Lablets keep their labs and turn Ready again with it.",
+        "See that the worker runs and that its url can be reached from the provider.",
+    )
+    CRASH_LOOP_BACK_OFF = (
+        "CrashLoopBackOff",
+        "The lab failed and is wiped and started afresh, as restartPolicy says, after a pause.",
+    )
+    LAB_START_TIMEOUT = (
+        "LabStartTimeout",
+        "Not every device booted within LAB_START_TIMEOUT.",
+        "Look at the devices' consoles; raise LAB_START_TIMEOUT if the topology needs longer.",
+    )
+    LAB_CRASHED = (
+        "LabCrashed",
+        "A device stopped again and again while it booted.",
+        "Look at the device's console in CML.",
+    )
+    LAB_EMPTY = (
+        "LabEmpty",
+        "All devices were removed from the lab on the worker.",
+        "Delete the Pod; do not change labs that carry our mark.",
+    )
+    LAB_LOST = (
+        "LabLost",
+        "The lab was deleted on the worker by another client.",
+        "Do not change labs that carry our mark.",
+    )
+    NEEDS_ATTENTION = (
+        "NeedsAttention",
+        "The lab does not come back, and a learner may have worked in it: it is kept as it is.",
+        "Inspect it on the worker; wipe it with `kubectl lablet reset POD`, or delete the Pod.",
+    )
+    LDS_UNAVAILABLE = (
+        "LDSUnavailable",
+        "The Lab Delivery System does not answer, or answers with errors; it is retried.",
+        "See that the deployment that the message names runs and can be reached from the provider.",
+    )
+    LDS_REFUSED = (
+        "LDSRefused",
+        "The Lab Delivery System refuses what the lablet needs; the message is from it.",
+        "Correct what it names: the form (spec.formQualifiedName), the token, the timeslot.",
+    )
+    DEVICE_SECRET_INVALID = (
+        "DeviceSecretInvalid",
+        "The Secret with the devices' credentials is missing or wrong.",
+        "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
+    )
+    GRADER_UNAVAILABLE = (
+        "GraderUnavailable",
+        "The grader does not answer; the collected work is kept, and the request is retried.",
+        "See that VKPROVIDER_GRADER_URL can be reached from the provider.",
+    )
+    API_UNAVAILABLE = (
+        "ApiUnavailable",
+        "The API server does not answer the provider's requests for this Pod; they are retried.",
+        "If it lasts, look at the API server and at the provider's log.",
+    )
+    API_REFUSED = (
+        "ApiRefused",
+        "The API server refuses what the provider writes for this Pod; the write is retried.",
+        "Do what the message says; if the provider lacks a right, apply its manifests again.",
+    )
+    GRADER_REFUSED = (
+        "GraderRefused",
+        "The grader refuses the request; the message is from it.",
+        "Do what it says.",
+    )
+    STOPPED_TOO_LONG = ("StoppedTooLong", "The lablet stayed stopped longer than allowed; it has phase Failed.")
+    NOT_PASSED = ("NotPassed", "The learner's work was graded and did not pass; phase Failed, exit code 1.")
+    DEVICE_STOPPED = ("DeviceStopped", "This device is off.", "It is started again with the lab's recovery.")
+    UNKNOWN_STATE = (
+        "UnknownState",
+        "CML reports a state of a device that vkprovider does not know.",
+        "Report it, with the CML version.",
+    )
+    COMPUTE_DISCONNECTED = (
+        "ComputeDisconnected",
+        "A compute host of the CML cluster is disconnected.",
+        "Bring it back; its devices continue by themselves.",
+    )
+    DEADLINE_EXCEEDED = ("DeadlineExceeded", "The Pod ran longer than its activeDeadlineSeconds; it has phase Failed.")
+
+
+class Happened(Reason):
+    """Events and conditions of a Pod that report what happened."""
+
+    IMAGE_CHANGE_IGNORED = (
+        "ImageChangeIgnored",
+        "The image of a bound Pod was changed; the lablet keeps the version that it began with.",
+        "Change the image in the Pod's template, or delete the Pod.",
+    )
+    ANNOTATION_INVALID = (
+        "AnnotationInvalid",
+        "An annotation of the Pod cannot be read; it counts as not set.",
+        "Write it as the message says.",
+    )
+    SESSION_READY = ("SessionReady", "The learner's session exists and knows the devices.")
+    SESSION_ARCHIVED = ("SessionArchived", "The learner's session is over for good.")
+    GRADED = ("Graded", "The learner's work was graded.")
+    COLLECTED = ("Collected", "The learner's work was stored; get it with `kubectl lablet configs POD`.")
+    NOT_KEPT = (
+        "NotKept",
+        "The configurations of some devices could not be read before the lab was stopped; the message says why.",
+        "Those of the other devices are stored. Look into the worker's own logs.",
+    )
+    CREATED = ("Created", "The lab was imported.")
+    STARTED = ("Started", "The start of the lab was requested.")
+    READY = ("Ready", "All devices booted.")
+    RECOVERED = ("Recovered", "All devices booted again after a restart.")
+    BACK_OFF = (
+        "BackOff",
+        "A recovery did not last; the next one waits longer.",
+        "Look at the device's console in CML.",
+    )
+    ADOPTED = ("Adopted", "After a crash of the provider, the lab of this Pod was found on the worker.")
+    KILLING = ("Killing", "The Pod was deleted; its lab is being removed.")
+    COMPLETED = ("Completed", "The lablet ended on request, or at the end of the learner's time; phase Succeeded.")
+    PASSED = ("Passed", "The learner's work was graded and passed; phase Succeeded, exit code 0.")
+    SESSION_STARTED = ("SessionStarted", "The learner has logged in.")
+    SESSION_ENDED = ("SessionEnded", "The learner's session has ended; the work is collected.")
+    TIMESLOT_ENDED = ("TimeslotEnded", "The learner's timeslot is over; the work is collected.")
+    COLLECTING = ("Collecting", "Collecting the learner's work was requested.")
+    STOPPING = ("Stopping", "Stopping the lab was requested.")
+    BACK_TO_POOL = ("BackToPool", "The learner's time is over, and the lablet goes back to its pool as a warm one.")
+    DELETED = ("Deleted", "The Pod was deleted before its end, and a finalizer keeps the object.")
+    POD_COMPLETED = ("PodCompleted", "Condition Ready of a Pod with phase Succeeded.")
+    POD_FAILED = ("PodFailed", "Condition Ready of a Pod with phase Failed.")

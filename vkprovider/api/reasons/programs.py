@@ -1,0 +1,140 @@
+"""Reasons that the programs themselves give: the start of `vkprovider run`, and `vkprovider doctor`."""
+
+from vkprovider.api.reasons.base import Reason, Trait
+
+
+class StartReason(Reason):
+    """Errors that end `vkprovider run` at once."""
+
+    KEPT_INVALID = ("KeptInvalid", "The stored work of a lablet is damaged.", "Delete that ConfigMap.")
+    SETTING_INVALID = (
+        "SettingInvalid",
+        "A file that a setting names is missing or wrong.",
+        "Correct it; see settings.md.",
+    )
+    KUBECONFIG_MISSING = ("KubeconfigMissing", "There is no kubeconfig at that path.", "Set KUBECONFIG.")
+    KUBECONFIG_INVALID = ("KubeconfigInvalid", "The kubeconfig cannot be used.", "Correct what the message names.")
+    KUBECONFIG_UNSUPPORTED = (
+        "KubeconfigUnsupported",
+        "The kubeconfig uses a feature that vkprovider does not support.",
+        "Use another user or context.",
+    )
+    SERVICE_ACCOUNT_INVALID = (
+        "ServiceAccountInvalid",
+        "The Pod's ServiceAccount files cannot be read.",
+        "Mount the ServiceAccount.",
+    )
+    TOKEN_INVALID = (
+        "TokenInvalid",
+        "The token has characters that an HTTP header cannot carry.",
+        "Write the token again.",
+    )
+    TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
+
+
+class DoctorReason(Reason):
+    """Findings of `vkprovider doctor` that no object shows."""
+
+    API_UNAVAILABLE = (
+        "ApiUnavailable",
+        "The API server does not answer.",
+        "Check the context, the network and your login.",
+    )
+    UNSUPPORTED_KUBERNETES = (
+        "UnsupportedKubernetes",
+        "The API server is older than Kubernetes 1.30.",
+        "Upgrade the cluster.",
+    )
+    VERSION_UNKNOWN = ("VersionUnknown", "The version that the API server reports cannot be parsed.")
+    CRD_MISSING = (
+        "CrdMissing",
+        "A custom resource definition is not installed.",
+        "kubectl apply --server-side -k manifests/crds",
+    )
+    CRD_DIFFERS = (
+        "CrdDiffers",
+        "A custom resource definition is of another version of vkprovider.",
+        "Apply the one of this version, or use the other version's doctor.",
+    )
+    CRD_NOT_ESTABLISHED = (
+        "CrdNotEstablished",
+        "The API server does not serve a custom resource (yet).",
+        "Do what the message says.",
+    )
+    NAMESPACE_MISSING = (
+        "NamespaceMissing",
+        "The provider's namespace does not exist.",
+        "kubectl apply -k manifests/base",
+    )
+    SERVICE_ACCOUNT_MISSING = (
+        "ServiceAccountMissing",
+        "The provider's ServiceAccount does not exist.",
+        "kubectl apply -k manifests/base",
+    )
+    RIGHTS_MISSING = ("RightsMissing", "The provider's ServiceAccount lacks rights.", "kubectl apply -k manifests/base")
+    RIGHTS_UNKNOWN = ("RightsUnknown", "You may not query the ServiceAccount's rights.", "Ask as a cluster admin.")
+    NOT_READABLE = ("NotReadable", "You may not read this.", "Ask as a cluster admin.")
+    SECRET_FORBIDDEN = ("SecretForbidden", "You may not read the worker's Secret.", "Ask as a cluster admin.")
+    NO_REPLICA = (
+        "NoReplica",
+        "No replica of the provider runs: no object is acted upon.",
+        "Start it; look at its log.",
+    )
+    REPLICA_SILENT = ("ReplicaSilent", "A replica ended without releasing its Nodes; the others take them over.")
+    NO_OWNER = ("NoOwner", "No living replica owns a worker.", "Wait LEADER_LEASE_TTL; look at the provider's log.")
+    LEASE_EXPIRED = (
+        "LeaseExpired",
+        "The Lease of a Node is not renewed in time: the Node turns NotReady.",
+        "See that its replica reaches the API server; look at its log.",
+    )
+    CLOCK_SKEW = (
+        "ClockSkew",
+        "The clock of the API server, a replica or a worker differs from that of this machine.",
+        "Run a time service on both.",
+    )
+    CLOCK_UNKNOWN = ("ClockUnknown", "You may not read the API server's time.", "Ask as a cluster admin.")
+    NO_WORKER = ("NoWorker", "There is no CMLWorker.", "Create one.")
+    NOT_OBSERVED = (
+        "NotObserved",
+        "The provider has not observed the object (or its last change).",
+        "See that it runs.",
+    )
+    NOT_READY = ("NotReady", "The object is not Ready and does not say why.", "Look at the provider's log.")
+    NODE_MISSING = ("NodeMissing", "A CMLWorker is Ready but has no Node.", "Look at the provider's log.")
+    RUNTIME_CLASS_MISSING = (
+        "RuntimeClassMissing",
+        "A LabletDefinition is Ready but has no RuntimeClass.",
+        "Look at the provider's log.",
+    )
+    SAME_URL = ("SameUrl", "Two CMLWorkers name the same CML controller.", "Keep one CMLWorker per controller.")
+    FOREIGN_LABS = ("ForeignLabs", "There are foreign labs on the worker; they are never touched.")
+    CORDONED = ("Cordoned", "The Node is cordoned.", "kubectl uncordon")
+    NOT_ADMINISTRATOR = (
+        "NotAdministrator",
+        "The worker's user is not an administrator of CML: foreign labs are neither seen nor counted.",
+        "Make the user an administrator, unless only vkprovider uses the worker.",
+    )
+    LICENCE_INVALID = ("LicenceInvalid", "CML is not licensed and starts no devices.", "Register it: Tools, Licensing.")
+    LICENCES_FEW = (
+        "LicencesFew",
+        "`capacity.labNodes` promises more devices than the worker's licence lets run.",
+        "Set it to what the message says, or license more.",
+    )
+    PORTS_NOT_OPENED = (
+        "PortsNotOpened",
+        "The worker's port range differs from the default of PATty, CML's port forwarder.",
+        "Set `portRange` to the ports that PATty opens on the worker.",
+        Trait.LASTING,
+    )
+    UNREACHABLE_FROM_HERE = ("UnreachableFromHere", "The provider reaches the worker, the doctor's machine does not.")
+    UNSCHEDULABLE = (
+        "Unschedulable",
+        "The scheduler finds no Node for a lablet; the message is from it.",
+        "Add workers of its environment, or wait until lablets end.",
+    )
+    STUCK = (
+        "Stuck",
+        "A Pod has been on its way for a quarter of an hour.",
+        "Look at the CMLWorker and the provider's log.",
+    )
+    FAILED = ("Failed", "A Pod ended with phase Failed; see the message.", "Delete it when it is not needed.")

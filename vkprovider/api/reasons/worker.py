@@ -1,0 +1,113 @@
+"""Reasons of a CMLWorker and its Node."""
+
+from vkprovider.api.reasons.base import Reason, Trait
+
+
+class WorkerReason(Reason):
+    """Condition Ready and Events of a CMLWorker; the Ready condition of its Node has the same."""
+
+    TAKEN_OVER = (
+        "TakenOver",
+        "The replica that acted for the worker was silent for two thirds of LEADER_LEASE_TTL; another has taken over.",
+        "Nothing, if it was stopped; else look at why it ended: its log, `kubectl describe pod` of the provider.",
+    )
+    WORKER_READY = ("WorkerReady", "The worker answers and can be used.")
+    STARTING = ("Starting", "The provider has not probed the worker yet.")
+    WORKER_UNREACHABLE = (
+        "WorkerUnreachable",
+        "The worker did not answer several probes in a row.",
+        "See that it runs and that spec.url can be reached from the provider. Nothing is deleted meanwhile.",
+    )
+    WORKER_ERROR = (
+        "WorkerError",
+        "The worker answers with errors; the message is CML's.",
+        "Look into the worker's own logs.",
+    )
+    CREDENTIALS_INVALID = (
+        "CredentialsInvalid",
+        "The Secret is missing or incomplete, or CML refuses its username and password.",
+        "Create or correct the Secret that spec.credentialsSecretName names, in the provider's namespace.",
+    )
+    CERTIFICATE_INVALID = (
+        "CertificateInvalid",
+        "The worker's certificate is expired, self-signed or for another host.",
+        "Renew it, or put its authority into spec.tls.caBundle.",
+    )
+    UNSUPPORTED_VERSION = (
+        "UnsupportedVersion",
+        "The worker runs a CML that is too old or too new.",
+        "Use CML 2.8, 2.9 or 2.10.",
+    )
+    CAPACITY_UNKNOWN = (
+        "CapacityUnknown",
+        "The worker's capacity is not known.",
+        "Set spec.capacity, or spec.stats: On to ask CML.",
+    )
+    WORKER_URL_INVALID = (
+        "WorkerUrlInvalid",
+        "spec.url is not the URL of a CML controller.",
+        "Write for instance https://cml.example.com",
+    )
+    TUNNEL_UNSUPPORTED = (
+        "TunnelUnsupported",
+        "spec.tunnel names a tunnel that this version does not have; nothing is sent another way.",
+        "Set spec.tunnel: direct if the provider can reach spec.url itself.",
+    )
+    CA_BUNDLE_INVALID = (
+        "CaBundleInvalid",
+        "spec.tls.caBundle is not a PEM certificate.",
+        "Put PEM certificates there.",
+    )
+    SPEC_INVALID = ("SpecInvalid", "A field of spec is wrong.", "Correct the field that the message names.")
+    NODE_CONFLICT = (
+        "NodeConflict",
+        "A Node or Lease with the worker's name belongs to another installation; it is not touched.",
+        "Rename the CMLWorker, or delete that Node.",
+        Trait.FOREIGN,
+    )
+    CLAIM_STORE_INVALID = (
+        "ClaimStoreInvalid",
+        "The ConfigMap with the worker's claims was changed by another client.",
+        "Restore NAME-port-allocations in the provider's namespace; nothing is deleted on doubt.",
+    )
+    NODE_REFUSED = (
+        "NodeRefused",
+        "The API server refuses the worker's Node, or the provider's rights do not suffice.",
+        "Do what the message says.",
+    )
+    ADDRESS_UNRESOLVED = (
+        "AddressUnresolved",
+        "The worker's address does not resolve to an IP address, so its lablets have none either.",
+        "Correct spec.address, or the resolver of the machine that the provider runs on.",
+        Trait.LASTING,
+    )
+    CLAIMS_REFUSED = (
+        "ClaimsRefused",
+        (
+            "The API server refuses the worker's claims, or the provider's rights do not suffice. No lablet "
+            "begins on it."
+        ),
+        "Do what the message says; `vkprovider doctor` names missing rights.",
+    )
+    CLAIM_STORE_FULL = (
+        "ClaimStoreFull",
+        "The claims of the worker do not fit into one ConfigMap.",
+        "Use more workers.",
+    )
+    IN_USE = (
+        "InUse",
+        "The CMLWorker is being deleted and waits for its lablets; its Node is cordoned.",
+        "Delete their Pods, or annotate vkprovider.io/abandon=true to leave their labs behind.",
+        Trait.LEAVING,
+    )
+    ABANDONED = (
+        "Abandoned",
+        "The CMLWorker was deleted and left labs behind; the Event names them.",
+        "Delete them in CML.",
+    )
+    UNCLAIMED_LAB = (
+        "UnclaimedLab",
+        "A lab carries our mark, but no claim names it: a saved copy, or a restored etcd. It is left alone.",
+        "Delete it in CML if it is not needed.",
+        Trait.LASTING,
+    )
