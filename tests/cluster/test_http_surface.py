@@ -371,11 +371,28 @@ def test_events_that_reach_both_replicas_at_once_are_all_noted(surface: Surface)
 
 
 @pytest.fixture
-async def third(surface: Surface) -> AsyncIterator[Inbox]:
+def heard() -> list[str]:
+    """Sessions of which the third inbox had news."""
+    return []
+
+
+@pytest.fixture
+def claimed() -> set[str]:
+    """Sessions that claims of the third replica name."""
+    return set()
+
+
+@pytest.fixture
+async def third(surface: Surface, heard: list[str], claimed: set[str]) -> AsyncIterator[Inbox]:
     """The inbox of one more replica."""
     kube = await KubeClient.connect(kubeconfig=str(surface.cluster.sandbox.kubeconfig))
     events = EventRecorder(kube, component="test", instance="third")
-    made = Inbox(Context(kube, events, surface.installation, "third", SYSTEM), lambda: True)
+    made = Inbox(
+        Context(kube, events, surface.installation, "third", SYSTEM),
+        lambda: True,
+        changed=heard.append,
+        claimed=claimed.__contains__,
+    )
     running = asyncio.create_task(made.objects.run())
     await made.objects.synced.wait()
     yield made
@@ -390,9 +407,7 @@ async def eventually(predicate: Callable[[], object]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_owner_hears_takes_and_drops(surface: Surface, third: Inbox) -> None:
-    heard: list[str] = []
-    third.changed = heard.append
+async def test_owner_hears_takes_and_drops(surface: Surface, third: Inbox, heard: list[str]) -> None:
     await asyncio.to_thread(surface.say, 0, "started", "s-taken", "e-1")
     await eventually(lambda: "s-taken" in heard)
     before = third.of("s-taken")
@@ -411,14 +426,16 @@ async def test_owner_hears_takes_and_drops(surface: Surface, third: Inbox) -> No
     assert "s-taken" not in surface.rows()
 
 
-async def test_sessions_that_nobody_knows_are_listed_and_dropped_after_a_day(surface: Surface, third: Inbox) -> None:
+async def test_sessions_that_nobody_knows_are_listed_and_dropped_after_a_day(
+    surface: Surface, third: Inbox, claimed: set[str]
+) -> None:
     await asyncio.to_thread(surface.say, 0, "started", "s-stray", "e-1")
     await eventually(lambda: third.of("s-stray"))
     assert "s-stray" in {row.session for row in third.strays()}
     assert "s-stray" not in {row.session for row in third.strays(older_s=3600)}
-    third.claimed = lambda session: session == "s-stray"
+    claimed.add("s-stray")
     assert "s-stray" not in {row.session for row in third.strays()}
-    third.claimed = lambda _: False
+    claimed.clear()
     await third.prune()
     assert "s-stray" in surface.rows()
     third._ctx = dataclasses.replace(third._ctx, wall=lambda: time.time() + inbox.KEEP_S + 60)

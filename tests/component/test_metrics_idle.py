@@ -49,7 +49,7 @@ async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> N
     counters.steps["IMPORT"] = 2
     counters.transitions["READY", "RUNNING"] = 3
     counters.lab_started("gone", 5.0)
-    replica.lablets.queue.ran_s["ok"].observe(0.3)
+    replica.queues.lablets.ran_s["ok"].observe(0.3)
     families = await exported(replica)
     for measure in MEASURES:
         for sample in families[measure.name].samples:
@@ -69,9 +69,9 @@ async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> N
 
 async def test_times_of_an_instance_end_with_it(replica: Replica) -> None:
     registry = registry_of(replica)
-    queue = replica.lablets.queue
+    queue = replica.queues.lablets
 
-    running = asyncio.create_task(queue.run())
+    running = asyncio.create_task(queue.run(replica.lablets.reconcile))
     queue.add("uid-1")  # nobody knows it, so its turn is short
     assert await queue.drain(5)
     running.cancel()

@@ -50,7 +50,7 @@ MEASURES: Final = (
         "histogram",
         ("instance_id",),
         "Time of a turn of one lablet, by its Pod's UID; ends with the lablet.",
-        lambda r: by_name(r.lablets.queue.ran_s_of or {}),
+        lambda r: by_name(r.queues.lablets.ran_s_of or {}),
     ),
     Measure(
         "instance_state_transitions_total",
@@ -122,7 +122,7 @@ MEASURES: Final = (
         "gauge",
         ("worker",),
         "Whether this replica owns the Node of a CMLWorker; exactly one replica should.",
-        lambda r: (((name,), name in r.ownership.epochs) for name in r.resources.items),
+        lambda r: (((name,), name in r.ownership.epochs) for name in r.objects.workers.items),
     ),
     Measure(
         "vkprovider_worker_ready",
@@ -143,14 +143,14 @@ MEASURES: Final = (
         "gauge",
         ("worker",),
         "Claims of a worker: lablets that have, or may have, a lab on it.",
-        lambda r: (((w.name,), len(w.claims.claims)) for w in r.workers.items.values()),
+        lambda r: (((w.name,), len(w.claims.claims)) for w in r.fleet.items.values()),
     ),
     Measure(
         "vkprovider_claims_unwritable",
         "gauge",
         ("worker",),
         "Whether a worker's claims cannot be written, so that no lablet may begin on it.",
-        lambda r: (((w.name,), w.claims.fault is not None) for w in r.workers.items.values()),
+        lambda r: (((w.name,), w.claims.fault is not None) for w in r.fleet.items.values()),
     ),
     Measure(
         "vkprovider_claim_writes_total",

@@ -10,7 +10,8 @@ from prometheus_client.registry import Collector
 
 from vkprovider.api.histogram import Histogram
 from vkprovider.app.measures import MEASURES, Kind, Measure
-from vkprovider.app.readings import Source, watch_instances
+from vkprovider.app.readings import watch_instances
+from vkprovider.app.run import Replica
 
 _FAMILIES: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]]] = {
     "counter": CounterMetricFamily,
@@ -22,7 +23,7 @@ _FAMILIES: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | Histo
 class ReplicaCollector(Collector):
     """Turns the counts of one replica into metrics; costs nothing between two scrapes."""
 
-    def __init__(self, replica: Source) -> None:
+    def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
     def collect(self) -> Iterator[Metric]:
@@ -34,7 +35,7 @@ class ReplicaCollector(Collector):
         return (_FAMILIES[m.kind](m.name, m.help, labels=m.labels) for m in MEASURES if m.read is not None)
 
 
-def _family(measure: Measure, replica: Source) -> Metric:
+def _family(measure: Measure, replica: Replica) -> Metric:
     family = _FAMILIES[measure.kind](measure.name, measure.help, labels=measure.labels)
     assert measure.read is not None  # noqa: S101 (asked only then)
     for labels, value in measure.read(replica):
@@ -47,7 +48,7 @@ def _family(measure: Measure, replica: Source) -> Metric:
     return family
 
 
-def registry_of(replica: Source) -> CollectorRegistry:
+def registry_of(replica: Replica) -> CollectorRegistry:
     """Make a registry of its own for one replica."""
     watch_instances(replica)
     registry = CollectorRegistry()

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from vkprovider import __version__
 from vkprovider.app.metrics import exposition, registry_of
-from vkprovider.app.readings import Source, queues
+from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.web.access import Access
 from vkprovider.web.admin import Admin
@@ -40,7 +40,7 @@ class Page:
         self._settings = settings
         cert, key = settings.http_tls_cert, settings.http_tls_key
         self._tls = ServingCertificate(cert, key) if cert and key else None
-        self._replica: Source | None = None
+        self._replica: Replica | None = None
         self._registry: CollectorRegistry | None = None
         self._admin: Admin | None = None
         self._downloads: Downloads | None = None
@@ -72,7 +72,7 @@ class Page:
         await site.start()
         self.port = self._runner.addresses[0][1]
 
-    def serve(self, replica: Source) -> None:
+    def serve(self, replica: Replica) -> None:
         """Answer for a replica from now on."""
         access = Access(replica.ctx.kube)
         self._registry = registry_of(replica)
@@ -156,9 +156,9 @@ def _starting(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _health(replica: Source) -> dict[str, Any]:
-    ours = [lablet for lablet in replica.lablets.items.values() if lablet.worker in replica.workers.items]
-    ended = max((queue.ended_unix for queue in queues(replica).values()), default=0.0)
+def _health(replica: Replica) -> dict[str, Any]:
+    ours = [lablet for lablet in replica.index.items.values() if lablet.worker in replica.fleet.items]
+    ended = max((queue.ended_unix for queue in replica.queues.measured.values()), default=0.0)
     return {
         "status": "fenced" if replica.ownership.is_fenced else "healthy",
         "is_leader": bool(replica.ownership.epochs),
@@ -170,7 +170,7 @@ def _health(replica: Source) -> dict[str, Any]:
     }
 
 
-def _info(replica: Source) -> dict[str, Any]:
+def _info(replica: Replica) -> dict[str, Any]:
     ctx = replica.ctx
     return {
         "name": "vkprovider",
@@ -181,11 +181,11 @@ def _info(replica: Source) -> dict[str, Any]:
     }
 
 
-def _stats(replica: Source) -> dict[str, Any]:
+def _stats(replica: Replica) -> dict[str, Any]:
     counters, kube = replica.ctx.counters, replica.ctx.kube
-    workers = replica.workers.items
+    workers = replica.fleet.items
     states = Counter(
-        str(lablet.state or "unreported") for lablet in replica.lablets.items.values() if lablet.worker in workers
+        str(lablet.state or "unreported") for lablet in replica.index.items.values() if lablet.worker in workers
     )
     return {
         **_health(replica),
@@ -203,25 +203,25 @@ def _stats(replica: Source) -> dict[str, Any]:
         "sessions_in_inbox": len(replica.inbox.rows),
         "queues": {
             name: {"waiting": queue.depth, "runs": queue.runs_total, "failures": queue.failures_total}
-            for name, queue in queues(replica).items()
+            for name, queue in replica.queues.measured.items()
         },
         "api_requests": kube.requests_total,
         "api_errors": dict(kube.errors),
     }
 
 
-def _trigger(replica: Source) -> Mapping[str, int]:
+def _trigger(replica: Replica) -> Mapping[str, int]:
     """Have everything looked at now that this replica acts for."""
-    workers, lablets, definitions = replica.workers, replica.lablets, replica.definitions
+    workers, queues = replica.fleet.items, replica.queues
     found = {
-        "workers": [*workers.items],
-        "lablets": [uid for uid, lablet in lablets.items.items() if lablet.worker in workers.items],
-        "definitions": [*replica.definition_resources.items],
+        "workers": [*workers],
+        "lablets": [uid for uid, lablet in replica.index.items.items() if lablet.worker in workers],
+        "definitions": [*replica.objects.definitions.items],
     }
-    for name, queue in {"workers": workers.queue, "lablets": lablets.queue, "definitions": definitions.queue}.items():
-        for key in found[name]:
-            queue.add(key)
+    for name, keys in found.items():
+        for key in keys:
+            queues.measured[name].add(key)
     for name in found["workers"]:
-        workers.observe_soon(name)
+        replica.workers.observe_soon(name)
     _log.info("a pass was asked for", **{name: len(keys) for name, keys in found.items()})
     return {name: len(keys) for name, keys in found.items()}

@@ -4,60 +4,20 @@ import asyncio
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from vkprovider.api import labs as words
 from vkprovider.api.histogram import Histogram
-from vkprovider.api.objects import CustomResource
-from vkprovider.controllers.context import Context
-from vkprovider.controllers.definition.ldscontent import LdsContent
-from vkprovider.controllers.definition.reconciler import Definitions
-from vkprovider.controllers.lablet.exports import Exports
-from vkprovider.controllers.lablet.keeper import Keeper
-from vkprovider.controllers.lablet.reconciler import Lablets
-from vkprovider.controllers.replica.membership import Membership
-from vkprovider.controllers.replica.ownership import Ownership
-from vkprovider.controllers.session.inbox import Inbox
-from vkprovider.controllers.worker.reconciler import Workers
+from vkprovider.app.run import Replica
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import KeyedQueue
-from vkprovider.web.logins import LoginUrl
 
 Sample = tuple[tuple[str, ...], float | Histogram]
 """Values of the labels, in their order, and what was counted."""
 
 
-class Source(Protocol):
-    """A replica, as far as it is read; see `run.Replica`."""
-
-    ctx: Context
-    resources: Informer[CustomResource]
-    membership: Membership
-    ownership: Ownership
-    definitions: Definitions
-    lds_content: LdsContent
-    workers: Workers
-    lablets: Lablets
-    definition_resources: Informer[CustomResource]
-    inbox: Inbox
-    keeper: Keeper
-    exports: Exports
-    session_events: Tally[str]
-    login_url: LoginUrl | None
-
-    @property
-    def informers(self) -> list[Informer[Any]]:
-        """All informers but that of the replicas."""
-
-    def not_ready(self) -> list[str]:
-        """Name what is not known completely yet."""
-
-    def unready(self) -> list[str]:
-        """Name why the replica is not ready: what is not known yet, and a Lease that could not be renewed."""
-
-
-Reader = Callable[[Source], Iterable[Sample]]
+Reader = Callable[[Replica], Iterable[Sample]]
 
 
 def value(value: float) -> Iterator[Sample]:
@@ -70,21 +30,9 @@ def by_name(counts: Mapping[str, float | Histogram]) -> Iterator[Sample]:
     return (((name,), count) for name, count in counts.items())
 
 
-def queues(replica: Source) -> dict[str, KeyedQueue[str]]:
-    """Name the queues."""
-    return {
-        "workers": replica.workers.queue,
-        "claims": replica.workers.flushes,
-        "lablets": replica.lablets.queue,
-        "definitions": replica.definitions.queue,
-        "packages": replica.definitions.packages.queue,
-        "lds-content": replica.lds_content.queue,
-    }
-
-
 def of_queues(read: Callable[[KeyedQueue[str]], float | Histogram]) -> Reader:
     """Read the same of every queue."""
-    return lambda replica: (((name,), read(queue)) for name, queue in queues(replica).items())
+    return lambda replica: (((name,), read(queue)) for name, queue in replica.queues.measured.items())
 
 
 def of_informers(read: Callable[[Informer[Any]], float]) -> Reader:
@@ -92,56 +40,56 @@ def of_informers(read: Callable[[Informer[Any]], float]) -> Reader:
     return lambda replica: (((i.name,), read(i)) for i in replica.informers)
 
 
-def reconciles(replica: Source) -> Iterator[Sample]:
+def reconciles(replica: Replica) -> Iterator[Sample]:
     """Read how long turns took, by queue and outcome."""
-    for name, queue in queues(replica).items():
+    for name, queue in replica.queues.measured.items():
         for outcome, histogram in queue.ran_s.items():
             yield (name, outcome), histogram
 
 
-def lab_starts(replica: Source) -> Iterator[Sample]:
+def lab_starts(replica: Replica) -> Iterator[Sample]:
     """Read how long labs took to boot, of the workers that there are."""
     starts = replica.ctx.counters.lab_starts_s
-    return by_name({worker: starts[worker] for worker in starts if worker in replica.resources.items})
+    return by_name({worker: starts[worker] for worker in starts if worker in replica.objects.workers.items})
 
 
-def booted(replica: Source) -> Iterator[Sample]:
+def booted(replica: Replica) -> Iterator[Sample]:
     """Count the booted devices of every lab of ours."""
-    for worker in replica.workers.items.values():
+    for worker in replica.fleet.items.values():
         for claim in worker.claims.claims.values():
             if claim.lab_id:
                 devices = worker.devices.get(claim.lab_id, ())
                 yield (claim.pod_uid, claim.lab_id), sum(device.state == words.BOOTED for device in devices)
 
 
-def lablets(replica: Source) -> Iterator[Sample]:
+def lablets(replica: Replica) -> Iterator[Sample]:
     """Count lablets by state; the others' are known too, and are counted there."""
-    ours = replica.workers.items
-    states = Tally(lablet.state for lablet in replica.lablets.items.values() if lablet.worker in ours)
+    ours = replica.fleet.items
+    states = Tally(lablet.state for lablet in replica.index.items.values() if lablet.worker in ours)
     return by_name({str(state): states[state] for state in State} | {"unreported": states[None]})
 
 
-def ready(replica: Source) -> Iterator[Sample]:
+def ready(replica: Replica) -> Iterator[Sample]:
     """Tell which CMLWorkers are Ready."""
-    for name, resource in replica.resources.items.items():
+    for name, resource in replica.objects.workers.items.items():
         conditions = resource.status.get("conditions", [])
         ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
         yield (name,), ready
 
 
-def watch_instances(replica: Source) -> None:
+def watch_instances(replica: Replica) -> None:
     """Have the queue of lablets keep times by lablet from now on."""
-    replica.lablets.queue.ran_s_of = {}
+    replica.queues.lablets.ran_s_of = {}
 
 
-def lease_ages(replica: Source) -> Iterator[Sample]:
+def lease_ages(replica: Replica) -> Iterator[Sample]:
     """Tell how old the last renewals are."""
-    if (age_s := replica.membership.lease_age_s) is not None:
+    if (age_s := replica.ownership.membership.lease_age_s) is not None:
         yield ("replica",), age_s
     yield ("node",), replica.ownership.oldest_renewal_s
 
 
-def tasks(_: Source) -> Iterator[Sample]:
+def tasks(_: Replica) -> Iterator[Sample]:
     """Count the tasks of the event loop."""
     return value(len(asyncio.all_tasks()))
 

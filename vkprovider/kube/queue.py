@@ -48,6 +48,9 @@ class Result:
 DONE: Final = Result()
 
 
+Reconcile = Callable[[K], Awaitable[Result]]
+
+
 @dataclass(slots=True)
 class _Run:
     """A key in work.
@@ -62,7 +65,7 @@ class _Run:
 
 
 class KeyedQueue(Generic[K]):
-    """Run `reconcile` for every key added: serial for one key, parallel across keys.
+    """Run a reconciler for every key added: serial for one key, parallel across keys.
 
     Attributes:
         failures_total: Runs that raised.
@@ -74,7 +77,6 @@ class KeyedQueue(Generic[K]):
 
     def __init__(
         self,
-        reconcile: Callable[[K], Awaitable[Result]],
         *,
         name: str,
         workers: int,
@@ -85,8 +87,6 @@ class KeyedQueue(Generic[K]):
         """Describe the work; nothing runs before `run`, but `add` already counts.
 
         Args:
-            reconcile: Brings the world nearer to what the key's object asks for. What it raises is logged, and the key
-                runs again after a back-off; `Fenced` alone means: not here any more.
             name: For logs.
             workers: Keys in work at once, at most.
             backoff_s: First and greatest bound of the back-off.
@@ -99,7 +99,7 @@ class KeyedQueue(Generic[K]):
         self.waited_s = Histogram(BRIEF_S)
         self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
         self.ran_s_of: dict[K, Histogram] | None = None
-        self._reconcile = reconcile
+        self._reconcile: Reconcile[K] | None = None  # while `run` runs
         self._workers_max = workers
         self._backoff_s = backoff_s
         self._now = now
@@ -113,7 +113,6 @@ class KeyedQueue(Generic[K]):
         self._workers: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = _NEVER_S
-        self._started = False
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._name = name
@@ -150,14 +149,19 @@ class KeyedQueue(Generic[K]):
             run.again_s, run.forgotten = _NEVER_S, True
         self._settle()
 
-    async def run(self) -> None:
-        """Work until cancelled; then cancel what is in work and wait for it."""
-        self._started = True
+    async def run(self, reconcile: Reconcile[K]) -> None:
+        """Work until cancelled; then cancel what is in work and wait for it.
+
+        Args:
+            reconcile: Brings the world nearer to what the key's object asks for. What it raises is logged, and the key
+                runs again after a back-off; `Fenced` alone means: not here any more.
+        """
+        self._reconcile = reconcile
         try:
             self._wake()
             await asyncio.get_running_loop().create_future()
         finally:
-            self._started = False
+            self._reconcile = None
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer, self._timer_s = None, _NEVER_S
@@ -196,7 +200,7 @@ class KeyedQueue(Generic[K]):
         if len(self._heap) > 2 * len(self._later) + _STALE_MAX:
             self._heap = [entry for entry in self._heap if self._later.get(entry[2]) == entry[0]]
             heapq.heapify(self._heap)
-        if self._started and due_s < self._timer_s:
+        if self._reconcile is not None and due_s < self._timer_s:
             self._wake()
 
     def _wake(self) -> None:
@@ -223,17 +227,17 @@ class KeyedQueue(Generic[K]):
 
     def _staff(self) -> None:
         """Start workers for what is ready: as many as have nothing yet, within the limit."""
-        if self._started:
+        if (reconcile := self._reconcile) is not None:
             free = len(self._workers) - len(self._running)
             for _ in range(min(len(self._ready) - free, self._workers_max - len(self._workers))):
-                worker = asyncio.create_task(self._work(), name=f"{self._name}-worker")
+                worker = asyncio.create_task(self._work(reconcile), name=f"{self._name}-worker")
                 self._workers.add(worker)
                 worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 
-    async def _work(self) -> None:
+    async def _work(self, reconcile: Reconcile[K]) -> None:
         """Be one worker, until nothing is ready."""
         while self._ready:
-            await self._run_one(*self._ready.popitem(last=False))
+            await self._run_one(reconcile, *self._ready.popitem(last=False))
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         """Let a worker go that has nothing to do any more, or was interrupted."""
@@ -243,13 +247,13 @@ class KeyedQueue(Generic[K]):
         self._staff()
         self._settle()
 
-    async def _run_one(self, key: K, due_s: float) -> None:
+    async def _run_one(self, reconcile: Reconcile[K], key: K, due_s: float) -> None:
         run = self._running[key] = _Run()
         began_s = self._now()
         outcome: Outcome = "ok"
         wait_s: float | None = None
         try:
-            wait_s = (await self._reconcile(key)).after_s
+            wait_s = (await reconcile(key)).after_s
             self._failures.pop(key, None)
         except Fenced as error:
             outcome = "fenced"

@@ -14,6 +14,7 @@ from vkprovider.content.objects import StorePlace, open_store
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.definition.packages import Fetched, Packages, Want
 from vkprovider.domain.definition.package import PackageLimits
+from vkprovider.kube.queue import KeyedQueue
 
 TEXT = topology({"h0": "alpine"})
 WANT = Want("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")
@@ -24,7 +25,9 @@ class Definition:
 
     def __init__(self, place: StorePlace) -> None:
         self.news = asyncio.Event()
-        self.packages = Packages(open_store(place), PackageLimits(package_bytes=10_000), lambda _: self.news.set())
+        self.queue: KeyedQueue[str] = KeyedQueue(name="packages", workers=2, backoff_s=(1.0, 60.0))
+        limits = PackageLimits(package_bytes=10_000)
+        self.packages = Packages(open_store(place), limits, self.queue, lambda _: self.news.set())
 
     async def until(self, condition: Callable[[Fetched], object], want: Want = WANT) -> Fetched:
         async with asyncio.timeout(30):
@@ -37,7 +40,7 @@ class Definition:
 @asynccontextmanager
 async def running(place: StorePlace) -> AsyncIterator[Definition]:
     definition = Definition(place)
-    queue = asyncio.create_task(definition.packages.queue.run())
+    queue = asyncio.create_task(definition.queue.run(definition.packages.fetch))
     yield definition
     queue.cancel()
     await asyncio.wait([queue])
@@ -88,11 +91,11 @@ async def test_package_that_cannot_be_taken_is_not_asked_for_again(
         found = await definition.until(final)
         assert found.fault is not None
         assert found.fault.reason == reason
-        runs = definition.packages.queue.runs_total
+        runs = definition.queue.runs_total
         (folder / "netlab.zip").write_bytes(package({"cml.yaml": TEXT}))
         assert definition.packages.get("netlab", WANT) is found
-        assert await definition.packages.queue.drain(1)
-        assert definition.packages.queue.runs_total == runs
+        assert await definition.queue.drain(1)
+        assert definition.queue.runs_total == runs
 
 
 async def test_store_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
@@ -115,8 +118,9 @@ async def test_packages_of_many_definitions_arrive(s3: S3) -> None:
         s3.put(key, package({"cml.yaml": TEXT}))
     arrived: dict[str, asyncio.Event] = {key: asyncio.Event() for key in keys}
     place = StorePlace(endpoint=s3.url, access_key="a", secret_key="b")
-    packages = Packages(open_store(place), PackageLimits(), lambda name: arrived[name].set())
-    queue = asyncio.create_task(packages.queue.run())
+    fetches: KeyedQueue[str] = KeyedQueue(name="packages", workers=2)
+    packages = Packages(open_store(place), PackageLimits(), fetches, lambda name: arrived[name].set())
+    queue = asyncio.create_task(fetches.run(packages.fetch))
     waits: list[Awaitable[object]] = []
     for key in keys:
         packages.get(key, replace(WANT, name=PackageName("", key)))

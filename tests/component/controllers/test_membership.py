@@ -37,13 +37,28 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def membership(kube: KubeClient, clock: Clock) -> Membership:
+def ctx(kube: KubeClient, clock: Clock) -> Context:
     events = EventRecorder(kube, component="vkprovider", instance="me")
-    ctx = Context(kube=kube, events=events, installation="i", replica="me", namespace="n", now=clock)
-    membership = Membership(ctx)
-    membership._listening_since = clock()
-    membership._renew_began_at = 1e9  # it may act for as long as a test takes
+    return Context(kube=kube, events=events, installation="i", replica="me", namespace="n", now=clock)
+
+
+def joined(membership: Membership) -> Membership:
+    """A member that may act for as long as a test takes."""
+    membership._listening_since = membership._ctx.now()
+    membership._renew_began_at = 1e9
     return membership
+
+
+def owning_none(ctx: Context) -> Ownership:
+    """A replica that may act and owns no Node yet."""
+    ownership = Ownership(ctx, list, wake=lambda _: None, led=lambda: None)
+    joined(ownership.membership)
+    return ownership
+
+
+@pytest.fixture
+def membership(ctx: Context) -> Membership:
+    return owning_none(ctx).membership
 
 
 def member(replica: str, version: str) -> dict[str, Any]:
@@ -169,11 +184,11 @@ async def test_a_container_that_crashed_leaves_its_name_to_the_next(server: ApiS
 
 @pytest.mark.parametrize("mine", [True, False])
 async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
-    server: ApiServer, membership: Membership, *, mine: bool
+    server: ApiServer, ctx: Context, *, mine: bool
 ) -> None:
     """Two writes of one name: the answer to ours was lost, or another process has taken it while we were away."""
     lost: list[str] = []
-    membership.ended = lambda: lost.append("all")
+    membership = joined(Membership(ctx, changed=lambda: None, ended=lambda: lost.append("all")))
     server.next(answering(lease_of(membership._ctx.process, "1")), when="POST")
     await membership._renew()
     hear(membership, "me", "5")
@@ -198,10 +213,10 @@ def node_lease(holder: str, epoch: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("theirs", "ours"), [(5, {}), (3, {"w": 4})])
 async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
-    server: ApiServer, membership: Membership, theirs: int, ours: dict[str, int]
+    server: ApiServer, ctx: Context, theirs: int, ours: dict[str, int]
 ) -> None:
     """Somebody may take the node right after us, and the watch be quicker than the answer to our own write."""
-    ownership = Ownership(membership._ctx, membership, lambda: ["w"])
+    ownership = owning_none(ctx)
 
     async def meanwhile(_: web.Request) -> web.Response:
         news = {"type": "MODIFIED", "object": node_lease("other", theirs)}
@@ -221,9 +236,9 @@ def ours(epoch: int = 1, version: str = "1", holder: str = "me") -> dict[str, An
 
 
 @pytest.fixture
-async def ownership(server: ApiServer, membership: Membership) -> Ownership:
+async def ownership(server: ApiServer, ctx: Context) -> Ownership:
     """The replica has taken node `w`, in epoch 1."""
-    ownership = Ownership(membership._ctx, membership, lambda: ["w"])
+    ownership = owning_none(ctx)
     server.next(refuse(404, "not found"), when="GET")
     server.next(answering(ours()), when="POST")
     assert await ownership.acquire("w", "uid")
@@ -270,9 +285,9 @@ async def test_renewal_under_way_does_not_undo_a_release(server: ApiServer, owne
     assert (released["metadata"]["resourceVersion"], released["spec"]["holderIdentity"]) == ("2", None)
 
 
-async def test_all_nodes_are_released(server: ApiServer, membership: Membership) -> None:
+async def test_all_nodes_are_released(server: ApiServer, ctx: Context) -> None:
     names = [f"w{number}" for number in range(30)]
-    ownership = Ownership(membership._ctx, membership, lambda: names)
+    ownership = owning_none(ctx)
 
     async def created(request: web.Request) -> web.Response:
         return web.json_response(ours() | {"metadata": json.loads(await request.read())["metadata"]})

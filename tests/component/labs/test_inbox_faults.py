@@ -16,9 +16,20 @@ EVENT = SessionEvent("s-1", "started", NOW - 5, "https://lds", "e-1")
 
 
 @pytest.fixture
-def inbox(kube: KubeClient) -> Inbox:
+def claimed() -> set[str]:
+    """Sessions that claims of this replica name."""
+    return set()
+
+
+@pytest.fixture
+def inbox(kube: KubeClient, claimed: set[str]) -> Inbox:
     events = EventRecorder(kube, component="test", instance="r")
-    made = Inbox(Context(kube, events, "i", "r", "n", wall=lambda: NOW), lambda: True)
+    made = Inbox(
+        Context(kube, events, "i", "r", "n", wall=lambda: NOW),
+        lambda: True,
+        changed=lambda _: None,
+        claimed=claimed.__contains__,
+    )
     made.objects.synced.set()
     return made
 
@@ -31,11 +42,11 @@ async def test_before_everything_is_known_nothing_is_taken(server: ApiServer, in
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
-    server: ApiServer, inbox: Inbox, status: int
+    server: ApiServer, inbox: Inbox, claimed: set[str], status: int
 ) -> None:
     server.next(refuse(status, "not now"), when="POST")
     assert await inbox.accept(EVENT) is Outcome.FAILED
-    inbox.claimed = lambda session: session == "s-1"
+    claimed.add("s-1")
     assert await inbox.accept(EVENT) is Outcome.ACCEPTED
     assert await inbox.accept(EVENT) is Outcome.DUPLICATE
     assert [seen.method for seen in server.seen] == ["POST", "POST"]
@@ -44,13 +55,13 @@ async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
 
 
 async def test_strays_are_bounded_and_known_sessions_are_not(
-    server: ApiServer, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+    server: ApiServer, inbox: Inbox, claimed: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "ROWS_MAX", 1)
     inbox.rows["s-0"] = SessionEvents("s-0", "x", NOW, NOW)
     assert await inbox.accept(EVENT) is Outcome.FULL
     assert server.seen == []
-    inbox.claimed = lambda _: True
+    claimed.add("s-1")
     assert await inbox.accept(EVENT) is Outcome.ACCEPTED
 
 
@@ -61,9 +72,9 @@ async def test_others_who_never_stop_writing_do_not_hold_us(server: ApiServer, i
     assert len(server.seen) <= 10
 
 
-async def test_strays_are_sessions_that_nobody_reports(inbox: Inbox) -> None:
+async def test_strays_are_sessions_that_nobody_reports(inbox: Inbox, claimed: set[str]) -> None:
     for number in range(3):
         inbox.rows[f"s-{number}"] = SessionEvents(f"s-{number}", "x", NOW - 100, NOW)
-    inbox.claimed = lambda session: session == "s-2"
+    claimed.add("s-2")
     assert [row.session for row in inbox.strays(60)] == ["s-0", "s-1"]
     assert inbox.strays(101) == []

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from tests.component.lds.conftest import Say, ScriptedLds
 from vkprovider.controllers.definition.ldscontent import LdsContent
+from vkprovider.kube.queue import KeyedQueue
 from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
 
@@ -22,14 +23,15 @@ async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: Sc
     lds.say(PATH.format("a"), Say(503, {"code": "Down", "message": "down"}))
     lds.say(PATH.format("b"), Say(200, REFRESHED))
     deployments = Deployments(Source(str(file)))
-    content = LdsContent(deployments)
-    queue = asyncio.create_task(content.queue.run())
+    forms: KeyedQueue[str] = KeyedQueue(name="lds-content", workers=1)
+    content = LdsContent(deployments, forms)
+    queue = asyncio.create_task(forms.run(content.refresh))
     with capture_logs() as logs:
         content.changed("exams/netlab")
-        assert await content.queue.drain(30)
+        assert await forms.drain(30)
     told = {line["deployment"]: (line["event"], line["log_level"]) for line in logs if "deployment" in line}
     assert told == {"a": ("lds did not refresh", "warning"), "b": ("lds refreshed", "info")}
-    assert content.queue.failures_total == 0
+    assert forms.failures_total == 0
     queue.cancel()
     await asyncio.wait([queue])
     await deployments.close()
@@ -37,6 +39,7 @@ async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: Sc
 
 
 async def test_without_an_lds_nobody_is_told() -> None:
-    content = LdsContent(None)
+    forms: KeyedQueue[str] = KeyedQueue(name="lds-content", workers=1)
+    content = LdsContent(None, forms)
     content.changed("exams/netlab")
-    assert content.queue.depth == 0
+    assert forms.depth == 0

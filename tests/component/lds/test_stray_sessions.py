@@ -39,7 +39,7 @@ class World:
         self.server = server
         self.deployments = Deployments(Source("/nowhere", url=simulator.url, token=TOKEN))
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
-        self.inbox = Inbox(ctx, lambda: leads)
+        self.inbox = Inbox(ctx, lambda: leads, changed=lambda _: None, claimed=lambda _: False)
         self.mine: list[Session] = []
         self.strays = StraySessions(ctx, self.deployments, self.inbox, mine=lambda: self.mine, leads=lambda: leads)
 
@@ -156,7 +156,13 @@ async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_o
         write({"a": simulator.url, "b": f"{simulator.url}/b"})
         deployments = Deployments(Source(str(path), token=TOKEN))
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
-        strays = StraySessions(ctx, deployments, Inbox(ctx, lambda: False), mine=list, leads=lambda: False)
+        strays = StraySessions(
+            ctx,
+            deployments,
+            Inbox(ctx, lambda: False, changed=lambda _: None, claimed=lambda _: False),
+            mine=list,
+            leads=lambda: False,
+        )
         sweep = asyncio.create_task(strays.sweep())
         await asyncio.sleep(0.1)
         write({"a": simulator.url})

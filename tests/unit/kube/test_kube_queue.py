@@ -47,8 +47,8 @@ class Recorder:
 
 @asynccontextmanager
 async def working(reconcile: Reconcile, *, workers: int = 4, **options: Any) -> AsyncIterator[KeyedQueue[str]]:
-    queue = KeyedQueue(reconcile, name="test", workers=workers, now=now_s, rand=lambda: 1.0, **options)
-    task = asyncio.create_task(queue.run())
+    queue: KeyedQueue[str] = KeyedQueue(name="test", workers=workers, now=now_s, rand=lambda: 1.0, **options)
+    task = asyncio.create_task(queue.run(reconcile))
     await asyncio.sleep(0)
     try:
         yield queue
@@ -254,12 +254,12 @@ async def test_forgetting_a_running_key_drops_its_result() -> None:
 
 async def test_keys_added_before_the_start_run_after_it() -> None:
     work = Recorder()
-    queue = KeyedQueue(work, name="test", workers=2, now=now_s)
+    queue: KeyedQueue[str] = KeyedQueue(name="test", workers=2, now=now_s)
     queue.add("a")
     queue.add("b", after_s=5)
     await asyncio.sleep(1)
     assert not work.began
-    task = asyncio.create_task(queue.run())
+    task = asyncio.create_task(queue.run(work))
     await asyncio.sleep(10)
     task.cancel()
     assert work.began == [("a", 1), ("b", 5)]
@@ -267,17 +267,17 @@ async def test_keys_added_before_the_start_run_after_it() -> None:
 
 async def test_what_was_in_work_when_cancelled_runs_after_a_new_start() -> None:
     work = Recorder(5)
-    queue = KeyedQueue(work, name="test", workers=1, now=now_s)
+    queue: KeyedQueue[str] = KeyedQueue(name="test", workers=1, now=now_s)
     queue.add("a")
     queue.add("b")
     for _ in range(2):
-        task = asyncio.create_task(queue.run())
+        task = asyncio.create_task(queue.run(work))
         await asyncio.sleep(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not work.running
-    task = asyncio.create_task(queue.run())
+    task = asyncio.create_task(queue.run(work))
     assert await queue.drain(60)
     task.cancel()
     assert {key for key, _ in work.began} == {"a", "b"}

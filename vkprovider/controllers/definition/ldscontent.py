@@ -17,16 +17,17 @@ _log: Final = structlog.get_logger(__name__)
 class LdsContent:
     """Tells the deployments of forms whose content changed."""
 
-    def __init__(self, deployments: Deployments | None) -> None:
+    def __init__(self, deployments: Deployments | None, queue: KeyedQueue[str]) -> None:
         self._deployments = deployments
-        self.queue: KeyedQueue[str] = KeyedQueue(self._tell, name="lds-content", workers=1)
+        self._queue = queue
 
     def changed(self, form: str) -> None:
         """Have the deployments told of a form; its qualified name."""
         if self._deployments is not None:
-            self.queue.add(form)
+            self._queue.add(form)
 
-    async def _tell(self, form: str) -> Result:
+    async def refresh(self, form: str) -> Result:
+        """Ask every deployment to fetch one form anew."""
         if self._deployments is not None:
             for deployment, told in (await self._deployments.refresh_content(form)).items():
                 if isinstance(told, OutsideError):

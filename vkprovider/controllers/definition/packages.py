@@ -18,9 +18,6 @@ from vkprovider.domain.definition.package import Package, PackageLimits
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
-_AT_ONCE: Final = 2
-"""Packages in memory while they are unpacked; a third waits."""
-_BACKOFF_S: Final = (1.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +54,15 @@ class Fetched:
 class Packages:
     """The packages that definitions wait for."""
 
-    def __init__(self, store: ContentStore, limits: PackageLimits, arrived: Callable[[str], None]) -> None:
-        """Take what is known elsewhere.
+    def __init__(
+        self, store: ContentStore, limits: PackageLimits, queue: KeyedQueue[str], arrived: Callable[[str], None]
+    ) -> None:
+        """Create an empty collection.
 
         Args:
             store: Where packages are.
             limits: How large they may be.
+            queue: Of definitions whose package is to be fetched, by name.
             arrived: Called with the definition's name when there is news of its package.
         """
         self._store = store
@@ -70,7 +70,7 @@ class Packages:
         self._arrived = arrived
         self._wants: dict[str, Want] = {}
         self._found: dict[str, Fetched] = {}
-        self.queue: KeyedQueue[str] = KeyedQueue(self._fetch, name="packages", workers=_AT_ONCE, backoff_s=_BACKOFF_S)
+        self._queue = queue
 
     def locate(self, want: Want) -> str:
         """Give the full name of a package, for people."""
@@ -81,17 +81,17 @@ class Packages:
         if self._wants.get(definition) != want:
             self._wants[definition] = want
             self._found.pop(definition, None)
-            self.queue.forget(definition)  # with the back-off of an earlier want
-            self.queue.add(definition)
+            self._queue.forget(definition)  # with the back-off of an earlier want
+            self._queue.add(definition)
         return self._found.get(definition, Fetched())
 
     def forget(self, definition: str) -> None:
         """Wait for it no longer."""
         if self._wants.pop(definition, None) is not None:
             self._found.pop(definition, None)
-            self.queue.forget(definition)
+            self._queue.forget(definition)
 
-    async def _fetch(self, definition: str) -> Result:
+    async def fetch(self, definition: str) -> Result:
         """Get one package.
 
         Raises:

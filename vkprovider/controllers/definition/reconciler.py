@@ -26,7 +26,7 @@ from vkprovider.domain.definition.status import Turn
 from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.kube.queue import KeyedQueue, Result
+from vkprovider.kube.queue import Result
 
 _encode: Final = msgspec.json.encode
 _DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"
@@ -41,9 +41,6 @@ class Definitions:
     Attributes:
         items: By name, as pods need them.
         contents: By digest, every version that exists.
-        packages: Content packages on their way.
-        changed: Called when pods should be looked at again.
-        form_stored: Called with the form's qualified name when a version of its content was stored.
     """
 
     def __init__(
@@ -53,8 +50,12 @@ class Definitions:
         runtime_class: Callable[[str], RuntimeClass | None],
         stored: Callable[[], list[ConfigMap]],
         leads: Callable[[], bool],
+        packages: Packages,
+        *,
+        form_stored: Callable[[str], None],
+        changed: Callable[[], None],
     ) -> None:
-        """Take what is known elsewhere.
+        """Create the reconciler.
 
         Args:
             ctx: The replica.
@@ -62,6 +63,9 @@ class Definitions:
             runtime_class: The RuntimeClass of a name.
             stored: The content ConfigMaps.
             leads: Whether this replica writes; the others only take in what it has written.
+            packages: Content packages on their way.
+            form_stored: Called with the form's qualified name when a version of its content was stored.
+            changed: Called when Pods must be decided on again.
         """
         self._ctx = ctx
         self._leads = leads
@@ -71,16 +75,8 @@ class Definitions:
         self._warned: dict[str, set[tuple[str, str]]] = {}  # by UID, reasons and messages
         self.items: dict[str, Definition] = {}
         self.contents: dict[str, Content] = self._versions.contents
-        self.changed: Callable[[], None] = lambda: None
-        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="definitions", workers=4)
-        self.packages = Packages(ctx.content, ctx.package_limits, self.queue.add)
-        self.form_stored: Callable[[str], None] = lambda _: None
-        self._refreshing = Refreshing(
-            ctx,
-            self._versions,
-            self.packages,
-            lambda form: self.form_stored(form),  # noqa: PLW0108 (whoever wires it sets it later)
-        )
+        self._changed = changed
+        self._refreshing = Refreshing(ctx, self._versions, packages, form_stored)
 
     def need(self, digest: str) -> Resources | None:
         """Tell what a lablet of a content takes."""
@@ -154,7 +150,7 @@ class Definitions:
         del self.items[name]
         self._warned.pop(known.uid, None)
         self._versions.forget(name)
-        self.changed()
+        self._changed()
 
     # --------------------------------------------------------------------------------------------- removal
 
@@ -224,7 +220,7 @@ class Definitions:
         view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms)
         if self.items.get(name) != view:
             self.items[name] = view
-            self.changed()
+            self._changed()
 
 
 def _fault(error: InputError | Invalid | Forbidden) -> InputError:

@@ -1,6 +1,7 @@
 """Pod → lab: one key per Pod UID, one step after another.
 
-* `reconciler`: the queue, and which lablet a change concerns; `memory`: what is remembered of a lablet, volatile.
+* `index`: all lablets, and which one a change concerns; `memory`: what is remembered of one, volatile.
+* `reconciler`: one key of the queue.
 * `turns`: one turn: `factfinder` gathers, `domain.lablet` decides, `steps` acts, `telling` and `statuses` report.
 * `portcheck`: whether console ports open; `keeper`: configurations and answers that learners leave.
 * `exports`: a lab as a file, for downloads.

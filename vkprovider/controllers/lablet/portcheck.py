@@ -33,8 +33,9 @@ class PortCheck:
         workers: Mapping[str, Worker],
         contents: Mapping[str, Content],
         told: Callable[[str], None],
+        queue: KeyedQueue[str],
     ) -> None:
-        """Take what is known elsewhere.
+        """Create the check.
 
         Args:
             ctx: The replica.
@@ -42,6 +43,7 @@ class PortCheck:
             workers: By name.
             contents: By digest.
             told: Called with the Pod UID of a lablet about whose ports something is known now.
+            queue: Of lablets whose ports are checked, by Pod UID.
         """
         self._ctx = ctx
         self._lablets = lablets
@@ -49,7 +51,7 @@ class PortCheck:
         self._contents = contents
         self._told = told
         self._until: dict[str, float] = {}
-        self.queue: KeyedQueue[str] = KeyedQueue(self._check, name="portcheck", workers=16)
+        self._queue = queue
 
     def begin(self, lablet: Lablet, worker: Worker) -> None:
         """Look whether the ports of a lablet open that has just become ready."""
@@ -57,7 +59,7 @@ class PortCheck:
             return
         if self._consoles(lablet, worker):
             self._until[lablet.uid] = self._ctx.now() + self._ctx.tuning.port_check_s
-            self.queue.add(lablet.uid)
+            self._queue.add(lablet.uid)
 
     def _consoles(self, lablet: Lablet, worker: Worker) -> list[int]:
         claim = worker.claims.claims.get(lablet.uid)
@@ -66,7 +68,8 @@ class PortCheck:
             return []
         return mappings.consoles_of(content.topology.template, claim.ports)
 
-    async def _check(self, uid: str) -> Result:
+    async def check(self, uid: str) -> Result:
+        """Connect to the ports of one lablet, until one opens or the time for it is over."""
         lablet = self._lablets.get(uid)
         worker = self._workers.get(lablet.worker) if lablet is not None else None
         ports = self._consoles(lablet, worker) if lablet is not None and worker is not None else []

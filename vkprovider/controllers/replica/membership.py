@@ -45,16 +45,21 @@ class Membership:
 
     Attributes:
         members: The Leases of all.
-        ready: Set when this replica knows enough to be given nodes; it is no member before.
-        changed: Called when a replica comes or goes.
-        ended: Called when others have ended this replica's membership: its nodes may be theirs by now.
-        fenced: Called when this replica must stop acting, so that what is in flight is cancelled.
-        resumed: Called when it may act again.
+        ready: Set when this replica knows enough to be given Nodes; it is not a member before.
     """
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, *, changed: Callable[[], None], ended: Callable[[], None]) -> None:
+        """Describe the membership; nothing is written before `run`.
+
+        Args:
+            ctx: The replica.
+            changed: Called when a replica comes or goes.
+            ended: Called when another replica has ended this one's membership: its Nodes may have other owners by now.
+        """
         ttl_s = ctx.tuning.lease_ttl_s
         self._ctx = ctx
+        self._changed = changed
+        self._ended = ended
         self._times = leases.times(ttl_s)
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
         self._lease: Lease | None = None
@@ -63,10 +68,6 @@ class Membership:
         self._listening_since = -1e9
         self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
-        self.changed: Callable[[], None] = lambda: None
-        self.ended: Callable[[], None] = lambda: None
-        self.fenced: Callable[[], None] = lambda: None
-        self.resumed: Callable[[], None] = lambda: None
         self.members: Informer[KnownLease] = Informer(
             ctx.kube, self._path, KnownLease, name="replicas", label_selector=LABEL_MEMBER
         )
@@ -90,7 +91,7 @@ class Membership:
         else:
             self._seen.pop(replica, None)
         if known is (new is None):
-            self.changed()
+            self._changed()
 
     def living(self) -> set[str]:
         """Name the replicas that live, this one among them unless it is fenced."""
@@ -163,21 +164,26 @@ class Membership:
             else:
                 if began - self._renew_began_at >= self._times.fence_s:  # we were not listening to the others either
                     self._listening_since = self._ctx.now()
-                    self.changed()
+                    self._changed()
                 self._renew_began_at = began
             await asyncio.sleep(
                 max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
             )
 
-    async def run_fence(self) -> None:
-        """Tell when this replica must stop acting, and when it may (go on)."""
+    async def run_fence(self, *, fenced: Callable[[], None], resumed: Callable[[], None]) -> None:
+        """Report for ever when this replica must stop acting, and when it may act (again).
+
+        Args:
+            fenced: Cancels what is in flight.
+            resumed: Continues with everything.
+        """
         acting = False
         while True:
             if acting and self.is_fenced:
                 _log.warning("fenced: cannot say that this replica lives", replica=self._ctx.replica)
-                self.fenced()
+                fenced()
             elif not acting and not self.is_fenced:
-                self.resumed()
+                resumed()
             acting = not self.is_fenced
             left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
             await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
@@ -218,7 +224,7 @@ class Membership:
     def _lose(self) -> None:
         """Note that our nodes may be somebody else's, and that we are nobody until we are back."""
         self._lease, self._renew_began_at = None, -1e9
-        self.ended()
+        self._ended()
 
     async def _meet(self, lease: Lease) -> bool:
         """Find out whose a Lease of our name is: this process', that of an earlier one, or of one that lives.

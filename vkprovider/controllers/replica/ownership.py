@@ -7,8 +7,8 @@ step of the event loop: it asks whether this replica may act at all, and whether
 """
 
 import asyncio
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Protocol
 
 import structlog
 
@@ -34,25 +34,47 @@ _CLEAR_UP_S: Final = 5.0
 _RELEASES_AT_ONCE: Final = 8
 
 
+class Holder(Protocol):
+    """Holds what is known of workers while this replica acts for them."""
+
+    def given_up(self, worker: str) -> None:
+        """Drop what is known of a worker: its Node was released or lost, and another replica may act for it."""
+
+
 class Ownership:
-    """The nodes of this replica.
+    """The Nodes of this replica.
 
     Attributes:
-        epochs: Epoch by worker, of the nodes that are ours.
-        planned: Who should act for which worker.
+        membership: This replica among the others.
+        epochs: Epoch by worker, of the Nodes that this replica owns.
+        planned: Which replica should own which Node, by worker.
         leads: Whether this replica does what only one should do.
-        settled: Set when it is known for the first time who does what.
-        changed: Called with a worker's name when there is something to do about its node.
-        lost: Called with a worker's name when its node is ours no more.
-        led: Called when this replica has begun to lead.
-        dropped: Called with a worker's name whenever it is ours no more, also if we let it go ourselves.
+        settled: Set when the first plan is made in which this replica takes part.
     """
 
-    def __init__(self, ctx: Context, membership: Membership, workers: Callable[[], Collection[str]]) -> None:
-        """Take the replica, its membership, and what names all workers."""
+    def __init__(
+        self,
+        ctx: Context,
+        workers: Callable[[], Collection[str]],
+        *,
+        wake: Callable[[str], None],
+        led: Callable[[], None],
+        holders: Sequence[Holder] = (),
+    ) -> None:
+        """Create a replica that owns no Node.
+
+        Args:
+            ctx: The replica.
+            workers: Returns the names of all CMLWorkers.
+            wake: Called with a worker whose Node is to be taken or handed over, or was lost.
+            led: Called when this replica begins to lead.
+            holders: Told in this order, before anything else runs, of every worker whose Node is not owned any more.
+        """
         self._ctx = ctx
-        self._membership = membership
         self._workers = workers
+        self._wake = wake
+        self._led = led
+        self._holders = holders
         self._node_renew_s = leases.NODE_LEASE_SECONDS / 2.35
         self._held: dict[str, Lease] = {}
         self._renewed_at: dict[str, float] = {}
@@ -64,20 +86,19 @@ class Ownership:
         self.planned: dict[str, str] = {}
         self.leads = False
         self.settled = asyncio.Event()
-        self.changed: Callable[[str], None] = lambda _: None
-        self.lost: Callable[[str], None] = lambda _: None
-        self.led: Callable[[], None] = lambda: None
-        self.dropped: Callable[[str], None] = lambda _: None
+        self.membership = Membership(
+            ctx,
+            changed=self._news.set,
+            ended=lambda: self._lose_all("its membership was ended by another replica"),
+        )
         self._leases = NodeLeases(ctx, self._may_act)
         self.leases = self._leases.seen
         self.leases.add_handler(self._lease_changed)
-        membership.changed = self._news.set
-        membership.ended = lambda: self._lose_all("its membership was ended by another replica")
 
     @property
     def is_fenced(self) -> bool:
         """Whether this replica must not act."""
-        return self._membership.is_fenced
+        return self.membership.is_fenced
 
     def guard(self, worker: str) -> Guard:
         """Make the check that runs right before every side effect for a worker, for as long as it is ours now."""
@@ -118,7 +139,7 @@ class Ownership:
 
     async def run_plan(self) -> None:
         """Follow who lives, who has what and what silence means, for ever."""
-        for informer in (self.leases, self._membership.members):
+        for informer in (self.leases, self.membership.members):
             await informer.synced.wait()
         while True:
             self._plan()
@@ -132,7 +153,7 @@ class Ownership:
 
     def _plan(self) -> None:
         now, me = self._ctx.now(), self._ctx.replica
-        living = self._membership.living()
+        living = self.membership.living()
         view = self.view(living)
         self.planned = plan.plan(living, view.owners)
         leads, before = min(living, default="") == me, self.leads
@@ -142,9 +163,9 @@ class Ownership:
         old, self._duties = self._duties, duties
         for worker, duty in duties.items():
             if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
-                self.changed(worker)
+                self._wake(worker)
         if leads and not before:
-            self.led()
+            self._led()
         if me in living:
             self.settled.set()
 
@@ -157,7 +178,7 @@ class Ownership:
     @property
     def imbalance(self) -> int:
         """How many nodes the replica with most has more than the one with least."""
-        living = self._membership.living()
+        living = self.membership.living()
         return plan.imbalance(living, self.view(living).owners)
 
     @property
@@ -198,11 +219,11 @@ class Ownership:
             return True
         lease = await self._leases.read(worker)
         holder = lease.spec.holder_identity if lease is not None else None
-        gone = not holder or self._membership.is_gone(holder)
+        gone = not holder or self.membership.is_gone(holder)
         verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
         if verdict is Verdict.WAIT:
             return False
-        if verdict is Verdict.TAKE and holder and not await self._membership.end(holder):
+        if verdict is Verdict.TAKE and holder and not await self.membership.end(holder):
             return False
         if not await self._write(worker, lease, uid, anew=True):
             return False
@@ -272,7 +293,7 @@ class Ownership:
             if not self.leads or self.is_fenced:
                 continue
             try:
-                await self._membership.end_all_gone()
+                await self.membership.end_all_gone()
             except OutsideError as error:
                 _log.warning("cannot end the membership of a replica that is gone", error=str(error))
 
@@ -287,15 +308,17 @@ class Ownership:
         self.forget(worker)
         if was_ours:
             _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
-            self.lost(worker)
+            self._wake(worker)
             self._news.set()
 
     def forget(self, worker: str) -> None:
         """Stop acting for a worker, without a word to anybody else."""
-        self.epochs.pop(worker, None)
+        was_ours = self.epochs.pop(worker, None) is not None
         self._held.pop(worker, None)
         self._renewed_at.pop(worker, None)
-        self.dropped(worker)
+        if was_ours:
+            for holder in self._holders:
+                holder.given_up(worker)
 
     async def release(self, worker: str) -> None:
         """Give a node back, so that the next one need not wait; nothing may be in hand for it any more."""

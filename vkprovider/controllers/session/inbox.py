@@ -37,16 +37,24 @@ class Inbox:
     Attributes:
         rows: What was said, by session id; read only.
         objects: The informer behind it.
-        changed: Called with the id of a session of which something new was said.
-        claimed: Whether a claim of this replica names a session.
     """
 
-    def __init__(self, ctx: Context, leads: Callable[[], bool], *, retry_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        leads: Callable[[], bool],
+        *,
+        changed: Callable[[str], None],
+        claimed: Callable[[str], bool],
+        retry_s: float = 600.0,
+    ) -> None:
         """Describe the inbox; nothing is read before its informer runs.
 
         Args:
             ctx: The replica.
             leads: Whether this replica does what only one should do.
+            changed: Called with the id of a session for which a new event is stored.
+            claimed: Returns whether a claim of this replica names a session.
             retry_s: For how long a sender is asked to come again about a session that nobody knows.
         """
         self._ctx = ctx
@@ -57,8 +65,8 @@ class Inbox:
         self._reported: dict[str, str] = {}
         self._session_of: dict[str, str] = {}
         self.rows: dict[str, SessionEvents] = {}
-        self.changed: Callable[[str], None] = lambda _: None
-        self.claimed: Callable[[str], bool] = lambda _: False
+        self._changed = changed
+        self._claimed = claimed
         self.objects: Informer[ConfigMap] = Informer(
             ctx.kube,
             self._path,
@@ -76,7 +84,7 @@ class Inbox:
 
     def known(self, session: str) -> bool:
         """Tell whether a lablet has the session: as its owner reports it, or as our claims have it."""
-        return session in self._reported or self.claimed(session)
+        return session in self._reported or self._claimed(session)
 
     def strays(self, older_s: float = 0.0) -> list[SessionEvents]:
         """List what was said, longer ago than `older_s`, of sessions that no lablet is known to have.
@@ -108,7 +116,7 @@ class Inbox:
             self.rows.pop(row.session, None)
         elif self.rows.get(row.session) != row:
             self.rows[row.session] = row
-            self.changed(row.session)
+            self._changed(row.session)
 
     # --------------------------------------------------------------------------------------------- what is heard
 

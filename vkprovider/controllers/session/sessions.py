@@ -4,7 +4,6 @@ What is to be done next is decided in `domain.session`; here it is done, each ca
 names deployment and client key before a session is asked for, so that a crash leaves none behind that nobody knows.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -36,7 +35,11 @@ _log: Final = structlog.get_logger(__name__)
 
 
 class Sessions:
-    """The sessions of this replica's lablets; without deployments there are none, and nobody waits for one."""
+    """The sessions of this replica's lablets; without deployments there are none, and no lablet waits for one.
+
+    Attributes:
+        strays: Sessions that no claim of this replica names; None without deployments.
+    """
 
     def __init__(
         self,
@@ -69,9 +72,9 @@ class Sessions:
         self._contents = contents
         self._workers = workers
         self._inbox = inbox
-        self._strays: StraySessions | None = None
+        self.strays: StraySessions | None = None
         if deployments is not None:
-            self._strays = StraySessions(ctx, deployments, inbox, mine=self._mine, leads=leads)
+            self.strays = StraySessions(ctx, deployments, inbox, mine=self._mine, leads=leads)
 
     # --------------------------------------------------------------------------------------------- facts
 
@@ -113,7 +116,7 @@ class Sessions:
     def _load(self) -> Counter[str]:
         """Count live sessions by deployment: ours by our rows, those of other replicas as the LDS last told them."""
         mine = Counter(session.deployment for session in self._mine())
-        return mine + self._strays.elsewhere if self._strays is not None else mine
+        return mine + self.strays.elsewhere if self.strays is not None else mine
 
     def _mine(self) -> list[Session]:
         return [
@@ -286,12 +289,3 @@ class Sessions:
         if self._deployments is None:
             raise InputError("LDSDeploymentUnknown", "no Lab Delivery System is configured")
         return await self._deployments.client(deployment).get_login_url(session)
-
-    async def run(self) -> None:
-        """Follow the deployments, and look for sessions that no lablet has, until cancelled."""
-        if self._deployments is None or self._strays is None:
-            await asyncio.Event().wait()
-            return
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._deployments.watch(), name="lds-deployments")
-            group.create_task(self._strays.run(), name="lds-strays")

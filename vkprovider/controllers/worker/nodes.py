@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Container
 from typing import Final
 
 import msgspec
@@ -21,6 +21,7 @@ from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.node import Health, View, down
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
+from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
 _NODES: Final = "/api/v1/nodes"
@@ -40,17 +41,29 @@ def slim(node: Node) -> Node:
 
 
 class NodeWriter:
-    """Writes Nodes, and has the statuses of their CMLWorkers written."""
+    """Writes Nodes and the statuses of their CMLWorkers.
 
-    def __init__(self, ctx: Context, known: Callable[[str], Node | None]) -> None:
-        """Take what is known elsewhere.
+    Attributes:
+        objects: The Nodes of all workers; complete only if this replica owns them.
+    """
+
+    def __init__(self, ctx: Context, owned: Container[str]) -> None:
+        """Create the writer.
 
         Args:
             ctx: The replica.
-            known: The Node of a name, as last seen; without labels as long as it was not ours, see `slim`.
+            owned: Workers whose Nodes this replica owns; other Nodes are kept without labels, see `slim`.
         """
         self._ctx = ctx
-        self._known = known
+        self._owned = owned
+        self.objects: Informer[Node] = Informer(
+            ctx.kube,
+            _NODES,
+            Node,
+            name="nodes",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
+            slim=lambda node: shared(node) if names.worker_of(node.metadata.name) in owned else slim(node),
+        )
         self._read_nodes: dict[str, Node] = {}
         self._addresses: dict[str, tuple[str, float]] = {}
         self._status = WorkerStatusWriter(ctx)
@@ -196,15 +209,21 @@ class NodeWriter:
 
     def _node(self, name: str) -> Node | None:
         """Give a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
-        seen, read = self._known(name), self._read_nodes.get(name)
+        seen, read = self.objects.items.get(name), self._read_nodes.get(name)
         if seen is not None and not seen.metadata.labels and read is not None:
             return read if read.metadata.resource_version == seen.metadata.resource_version else None
         self._read_nodes.pop(name, None)
         return seen if seen is not None and seen.metadata.labels else None
 
     def forget(self, worker: str) -> None:
-        """Forget what was read of a worker's Node: it is ours no more."""
-        self._read_nodes.pop(names.node_name(worker), None)
+        """Keep no more of a worker's Node than the other replicas do, unless this replica owns it."""
+        name = names.node_name(worker)
+        if worker in self._owned:
+            return
+        self._read_nodes.pop(name, None)
+        node = self.objects.items.get(name)
+        if node is not None and node.metadata.labels:
+            self.objects.slim_again(name)
 
     async def _read(self, name: str) -> Node | None:
         try:

@@ -4,8 +4,8 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Protocol
 
 import structlog
 
@@ -15,6 +15,7 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.labfinder import LabFinder
 from vkprovider.controllers.worker.nodes import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
@@ -32,47 +33,66 @@ _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
 
 
-async def _no_wait(_name: str, _within_s: float) -> None:
-    """Wait for nothing: nobody has said what there may be in hand."""
+class Lablets(Protocol):
+    """The lablets of the workers, as far as a worker concerns them."""
+
+    def wake(self, uids: Collection[str]) -> None:
+        """Queue lablets, by Pod UID: something about their labs is new, or their claims are saved."""
+
+    def worker_changed(self, worker: Worker) -> None:
+        """Queue all lablets of a worker: its claims were read, or its capacity, address or claims' fault changed."""
+
+    async def wait_idle(self, worker: str, within_s: float) -> bool:
+        """Wait until no turn of a lablet of a worker is in hand; return False if that takes longer than `within_s`."""
+
+    def count_running(self, worker: str) -> int:
+        """Count the Pods that run on a worker."""
 
 
 class Workers:
-    """The workers of this replica.
+    """Brings the workers of this replica to what their CMLWorkers ask for.
 
     Attributes:
-        items: Those whose node is ours and whose claims are read, by name.
-        changed: Called with Pod UIDs about whose labs something is new.
-        met: Called with a worker once its claims are read, and when there is news of its capacity, address or claims.
-        gone: Called with the name of a worker that is ours no more.
-        idle: Waits until nothing is in hand for a worker that is parked.
-        running: Tells how many Pods run on a worker.
+        items: Those that this replica acts for, by name.
     """
 
     def __init__(
         self,
         ctx: Context,
         ownership: Ownership,
-        resources: Callable[[str], CustomResource | None],
+        resource: Callable[[str], CustomResource | None],
+        fleet: Fleet,
+        lablets: Lablets,
         nodes: NodeWriter,
         observer: Observer,
+        *,
+        queue: KeyedQueue[str],
+        flushes: KeyedQueue[str],
     ) -> None:
+        """Create the reconciler.
+
+        Args:
+            ctx: The replica.
+            ownership: Which workers this replica acts for.
+            resource: Returns the CMLWorker of a name.
+            fleet: What is known of those workers.
+            lablets: Those on them.
+            nodes: Writes their Nodes.
+            observer: Asks them what they have.
+            queue: Of workers, by name.
+            flushes: Of workers whose claims are to be written, by name.
+        """
         self._ctx = ctx
-        self._observer = observer
         self._ownership = ownership
-        self._resource = resources
+        self._resource = resource
+        self._fleet = fleet
+        self._lablets = lablets
         self._nodes = nodes
-        self.items: dict[str, Worker] = {}
-        self.changed: Callable[[Collection[str]], None] = lambda _: None
-        self.met: Callable[[Worker], None] = lambda _: None
-        self.gone: Callable[[str], None] = lambda _: None
-        self.idle: Callable[[str, float], Awaitable[object]] = _no_wait
-        self.running: Callable[[str], int] = lambda _: 0
+        self._observer = observer
+        self._queue = queue
+        self._flushes = flushes
+        self.items: Mapping[str, Worker] = fleet.items
         self._left: dict[str, str] = {}
-        self._closing: list[Worker] = []
-        self.queue: KeyedQueue[str] = KeyedQueue(self.reconcile, name="workers", workers=64)
-        self.flushes: KeyedQueue[str] = KeyedQueue(self._flush, name="claims", workers=64)
-        ownership.changed = self.queue.add
-        ownership.lost = self._lost
 
     def observe_soon(self, name: str, uid: str = "") -> None:
         """Have a worker observed at the pace of transitions, and a Pod looked at then, if one is named."""
@@ -83,27 +103,20 @@ class Workers:
         worker.awaiting.add(uid)
         if first:
             left = worker.devices_at + self._ctx.tuning.transition_s - self._ctx.now()
-            self.queue.add(name, after_s=max(0.0, left))
+            self._queue.add(name, after_s=max(0.0, left))
 
     def epoch(self, name: str) -> int:
         """Tell the epoch in which this replica acts for a worker."""
         return self._ownership.epochs.get(name, 0)
 
-    def _lost(self, name: str) -> None:
-        """Drop what is known of a worker: it may be changed by somebody else from now on."""
-        worker = self.items.pop(name, None)
-        if worker is not None:
-            self._closing.append(worker)
-            self.gone(name)
-        self.queue.add(name)
-
     def resume(self) -> None:
         """Go on with everything: this replica could not act for a while."""
         for name in self.items.keys() | self._ownership.epochs.keys():  # one that is ours may not be open yet
-            self.queue.add(name)
-            self.flushes.add(name)
+            self._queue.add(name)
+            self._flushes.add(name)
 
-    async def _flush(self, name: str) -> Result:
+    async def flush(self, name: str) -> Result:
+        """Write the changed claims of a worker."""
         worker = self.items.get(name)
         if worker is None:
             return Result()
@@ -112,8 +125,8 @@ class Workers:
             return Result(await worker.claims.flush())
         finally:
             if str(worker.claims.fault) != before:
-                self.met(worker)
-                self.queue.add(name)
+                self._lablets.worker_changed(worker)
+                self._queue.add(name)
 
     # --------------------------------------------------------------------------------------------- reconcile
 
@@ -121,12 +134,13 @@ class Workers:
         """Bring a worker's Node up to date and observe the worker."""
         resource = self._resource(name)
         ctx = self._ctx
-        while self._closing:
-            await self._close(self._closing.pop())
+        for worker in self._fleet.given_up_before(name):
+            await self._close(worker)
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
         match self._ownership.duty(name):
             case Duty.STAND_BY:
+                self._nodes.forget(name)
                 return Result()
             case Duty.HAND_OVER:
                 return await self._hand_over(name)
@@ -145,11 +159,11 @@ class Workers:
             return await self._refuse(resource, fault)
         due = worker.awaiting or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
         if due and (news := await self._observer.observe(worker)):
-            self.changed(news)
+            self._lablets.wake(news)
         if not worker.silent and worker.reached:
             unfit = worker.claims.fault or check_version(worker.version)
             worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
-        seen, worker.running = (worker.capacity, worker.pods, worker.ip), self.running(name)
+        seen, worker.running = (worker.capacity, worker.pods, worker.ip), self._lablets.count_running(name)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
         except Fenced:
@@ -159,7 +173,7 @@ class Workers:
         except (Invalid, Forbidden) as error:
             return await self._refuse(resource, InputError("NodeRefused", error.message))
         if seen != (worker.capacity, worker.pods, worker.ip):
-            self.met(worker)
+            self._lablets.worker_changed(worker)
         if leaving:
             self._left[name] = resource.metadata.uid
             await self._forget(name)
@@ -180,7 +194,7 @@ class Workers:
         worker = self.items.get(name)
         if worker is not None:
             worker.parked = True
-            await self.idle(name, _PARK_S)
+            await self._lablets.wait_idle(name, _PARK_S)
             await self._write_rest(worker)
         await self._ownership.release(name)
         await self._forget(name)
@@ -205,7 +219,7 @@ class Workers:
             worker.health = down(fault.reason, fault.message)
             before, worker.silent = worker.silent, f"worker {name}: {fault.reason}: {fault.message}"
             if worker.silent != before:
-                self.changed(list(worker.claims.claims))
+                self._lablets.wake(list(worker.claims.claims))
 
     async def _open(self, name: str, resource: CustomResource) -> Worker:
         worker = self.items.get(name)
@@ -230,8 +244,8 @@ class Workers:
             name,
             resource.metadata.uid,
             guard=guard,
-            flush_in=lambda after_s: self.flushes.add(name, after_s=after_s),
-            saved=lambda uids: self.changed(uids),  # noqa: PLW0108 (set later)
+            flush_in=lambda after_s: self._flushes.add(name, after_s=after_s),
+            saved=self._lablets.wake,
         )
         try:
             await claims.load()
@@ -243,8 +257,8 @@ class Workers:
         worker = Worker(
             name, resource.packed_spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats
         )
-        self.items[name] = worker
-        self.met(worker)
+        self._fleet.add(worker)
+        self._lablets.worker_changed(worker)
         return worker
 
     async def _close(self, worker: Worker) -> None:
@@ -254,9 +268,8 @@ class Workers:
 
     async def _forget(self, name: str) -> None:
         self._ownership.forget(name)
-        worker = self.items.pop(name, None)
-        if worker is not None:
-            self.gone(name)
+        self._nodes.forget(name)
+        for worker in self._fleet.given_up_before(name):
             await self._close(worker)
 
     async def close(self) -> None:

@@ -1,0 +1,63 @@
+"""The collections of the API server that more than one controller reads; each other one is beside its controller.
+
+`cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps and `runtimeclasses`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vkprovider.api import names
+from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
+from vkprovider.api.podsharing import PodSharing
+from vkprovider.controllers.context import Context
+from vkprovider.kube.informer import Informer
+
+_GROUP: Final = f"/apis/{names.API_VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class Informers:
+    """Informers that more than one controller reads."""
+
+    workers: Informer[CustomResource]
+    definitions: Informer[CustomResource]
+    pods: Informer[Pod]
+    content: Informer[ConfigMap]
+    runtime_classes: Informer[RuntimeClass]
+
+    def all(self) -> tuple[Informer[Any], ...]:
+        """Return all of them."""
+        return self.workers, self.definitions, self.pods, self.content, self.runtime_classes
+
+
+def informers(ctx: Context) -> Informers:
+    """Describe what is followed; nothing is read before the informers run."""
+    kube = ctx.kube
+    return Informers(
+        workers=Informer(kube, f"{_GROUP}/cmlworkers", CustomResource, name="cmlworkers"),
+        definitions=Informer(kube, f"{_GROUP}/labletdefinitions", CustomResource, name="labletdefinitions"),
+        pods=Informer(
+            kube,
+            "/api/v1/pods",
+            Pod,
+            name="pods",
+            field_selector="spec.nodeName!=",
+            keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
+            sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
+            slim=PodSharing(),
+        ),
+        content=Informer(
+            kube,
+            f"/api/v1/namespaces/{ctx.namespace}/configmaps",
+            ConfigMap,
+            name="content",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}",
+        ),
+        runtime_classes=Informer(
+            kube,
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            RuntimeClass,
+            name="runtimeclasses",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
+        ),
+    )
