@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from tests.unit.sim.bench import Bench
+from tests.unit.vkpsandbox.cml.bench import Bench
 from vkpsandbox.cml.world.model import Lab, Node, Resources
 from vkpsandbox.cml.world.states import RUNNING, NodeState, WireState
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.sim.bench import TWO_HOSTS, Bench
+from tests.unit.vkpsandbox.cml.bench import TWO_HOSTS, Bench
 from vkpsandbox.cml.errors import CmlError
 from vkpsandbox.cml.world.topology import VERSIONS, VERSIONS_2_10, parse
 

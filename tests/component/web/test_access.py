@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from tests.component.kube.apiserver import ApiServer, refuse
-from tests.component.labs.reviews import RIGHTS, TOKENS, says
+from tests.component.web.reviews import RIGHTS, TOKENS, says
 from vkprovider.kube.client import KubeClient
 from vkprovider.web import access
 from vkprovider.web.access import Access, Resource, User

@@ -11,7 +11,7 @@ import pytest
 from vkpsandbox.controlplane import build
 from vkpsandbox.paths import cache_home
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TOOLS = ("sh", "id", "dirname", "env", "awk", "cat")
 
 

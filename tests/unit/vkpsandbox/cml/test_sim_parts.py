@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.sim.bench import Bench
+from tests.unit.vkpsandbox.cml.bench import Bench
 from vkpsandbox.cml.consoles.patty import PortTag, asked_ports, parse_tag
 from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world.boots import parse_range

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.sim.bench import TWO_HOSTS, Bench
+from tests.unit.vkpsandbox.cml.bench import TWO_HOSTS, Bench
 from vkpsandbox.cml.simulation import Snapshot
 
 

@@ -10,7 +10,7 @@ import structlog
 from aiohttp.test_utils import make_mocked_request
 
 from tests.component.kube.apiserver import ApiServer
-from tests.component.labs.reviews import RIGHTS, TOKENS, says
+from tests.component.web.reviews import RIGHTS, TOKENS, says
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.claims.claim import Claim

@@ -1,6 +1,6 @@
 """What a simulated device says, and what becomes of what one types."""
 
-from tests.unit.sim.bench import Bench
+from tests.unit.vkpsandbox.cml.bench import Bench
 from vkpsandbox.cml.consoles import console
 from vkpsandbox.cml.world.model import Node
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.unit.sim.bench import Bench
+from tests.unit.vkpsandbox.cml.bench import Bench
 from vkpsandbox.cml.errors import E
 from vkpsandbox.cml.world.rules import LAB_RULES, NODE_RULES, LabOp, NodeOp
 from vkpsandbox.cml.world.states import LabState, NodeState

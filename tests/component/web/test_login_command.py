@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from tests.component.kube.apiserver import ApiServer
-from tests.component.labs.reviews import RIGHTS, TOKENS, says
-from tests.component.labs.test_logins import CLAIM, SECRET_URL, Lablets
+from tests.component.web.reviews import RIGHTS, TOKENS, says
+from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
 from vkprovider.kube.client import KubeClient
 from vkprovider.web.access import Access
 from vkprovider.web.logins import Logins
