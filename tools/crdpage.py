@@ -71,7 +71,7 @@ def _type(field: dict[str, Any]) -> str:
 
 
 def _limits(field: dict[str, Any]) -> Iterator[str]:
-    """Say in words what a field accepts, beyond its type."""
+    """Describe in words what a field accepts, beyond its type."""
     yield from (f"`{choice}`" for choice in field.get("enum", ()))
     yield from (text.format(field[key]) for key, text in _LIMITS.items() if key in field)
     yield from (f"`{rule['rule']}`" for rule in field.get("x-kubernetes-validations", ()))

@@ -123,7 +123,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _limits(field: FieldInfo) -> Iterator[str]:
-    """Say in words what a field accepts."""
+    """Describe in words what a field accepts."""
     if get_origin(field.annotation) is Literal:
         yield ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
     elif field.annotation is bool:
@@ -144,7 +144,7 @@ def _limits(field: FieldInfo) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` compare them; give the exit code."""
+    """Write the files, or with `--check` compare them; return the exit code."""
     check = arguments == ["--check"]
     if arguments and not check:
         sys.stderr.write("usage: python -m tools.generate [--check]\n")

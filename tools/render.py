@@ -26,7 +26,7 @@ def render(kubectl: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file, or with `--check` compare it; give the exit code.
+    """Write the file, or with `--check` compare it; return the exit code.
 
     Without a kubectl nothing can be compared, which is no fault of the file: the cluster tests have one.
     """

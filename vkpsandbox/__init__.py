@@ -2,10 +2,10 @@
 
 `Sandbox.up` starts one, `Sandbox.attach` finds one again, `Sandbox.down` leaves nothing behind.
 
-* `sandbox`, `start`: a whole sandbox; `paths`, `errors`: where it keeps its files, what can go wrong with it.
+* `sandbox`, `start`: a whole sandbox; `paths`, `errors`: where it keeps its files, its error.
 * `processes`: child processes, their supervisor and the record of them.
 * `controlplane`: etcd and the Kubernetes programs: building, configuring, waiting for them, and filling the cluster.
-* `cml`, `lds`: the simulators; `http`: what both have below them. They import nothing of `vkprovider`.
+* `cml`, `lds`: the simulators; `http`: the shell that both share. They import nothing of `vkprovider`.
 * `demo`: the story of `vkprovider demo`; `commands`: the commands `sandbox`, `demo` and `sim`.
 """
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a sandbox."""
+"""The error of a sandbox."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ LOG_LINES = 12
 
 
 class SandboxError(VkproviderError):
-    """A sandbox could not do what was asked; the message names the process and what to do."""
+    """A sandbox cannot do what was asked; the message names the process and the remedy."""
 
 
 def log_tail(log: Path, lines: int = LOG_LINES) -> str:

@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def record(self) -> Path:
-        """What `up` decided: the mark of a sandbox's directory (`record.Record`)."""
+        """The record that `up` wrote; it marks a sandbox's directory (`record.Record`)."""
         return self.directory / "sandbox.json"
 
     @property
@@ -89,7 +89,7 @@ class Layout:
 
     @property
     def flexvolume(self) -> Path:
-        """Where the controller-manager looks for volume drivers: nowhere."""
+        """The directory in which the controller-manager looks for volume drivers."""
         return self.directory / "flexvolume"
 
     @property
@@ -113,7 +113,7 @@ class Layout:
 
     @property
     def kubectl_cache(self) -> Path:
-        """The discovery cache of kubectl, so that ports used again never meet an old one."""
+        """The discovery cache of kubectl; its own, because a reused port must not find an old one."""
         return self.directory / "kubectl-cache"
 
     @property
@@ -128,5 +128,5 @@ class Layout:
 
 
 def layout_of(name: str, directory: Path | None) -> Layout:
-    """Return the files of a sandbox: in a directory, or where those without one go by name."""
+    """Return the files of a sandbox: in `directory`, or in the default place for its name."""
     return Layout((directory or state_home() / "sandboxes" / name).absolute().resolve())

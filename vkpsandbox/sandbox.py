@@ -27,7 +27,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class Sandbox:
     """A control plane on this machine, with simulated workers and provider replicas.
 
-    As a context manager it is gone at the end of the block.
+    A context manager: the sandbox ends with the block.
     """
 
     def __init__(self, layout: Layout, record: Record) -> None:
@@ -60,7 +60,7 @@ class Sandbox:
 
         Args:
             name: Its name.
-            directory: Where its files go; by default below `$XDG_STATE_HOME`.
+            directory: Directory of its files; by default below `$XDG_STATE_HOME`.
             workers: How many workers.
             replicas: How many provider replicas.
             backend: `cml`: a simulator per worker; `null`: the provider answers itself.
@@ -73,9 +73,9 @@ class Sandbox:
             worker_args: Further arguments of `vkprovider sim cml`, one list per worker, used again from the first
                 when there are fewer lists than workers.
             worker_spec: Fields of every CMLWorker's spec that replace the defaults, such as `{"capacity": {…}}`.
-            kubeconfig: Use this cluster instead of a control plane of our own.
+            kubeconfig: Use this cluster instead of starting a control plane.
             tied: End when this process ends.
-            on_progress: Is told what happens, one line each.
+            on_progress: Called with one line per step.
 
         Raises:
             SandboxError: If it does not come up; its processes have ended then, its logs are kept.
@@ -114,7 +114,7 @@ class Sandbox:
 
     @classmethod
     def attach(cls, name: str = "default", directory: Path | None = None) -> Self:
-        """Find a sandbox that `up` made, perhaps in another process.
+        """Return a sandbox that `up` made, perhaps in another process.
 
         Raises:
             SandboxError: If there is none.
@@ -171,7 +171,7 @@ class Sandbox:
         return self._record.lds
 
     def processes(self) -> list[ProcessStatus]:
-        """Return how its processes fare; they are `lost` if the supervisor is gone, for they died with it."""
+        """Return the status of its processes; they are `lost` if the supervisor is gone, because they died with it."""
         if supervised(self.layout):
             return msgspec.convert(request(self.layout, "ps")["processes"], list[ProcessStatus])
         try:
@@ -181,10 +181,10 @@ class Sandbox:
         return [msgspec.structs.replace(status, pid=None, state="lost") for status in table]
 
     def process(self, name: str) -> ProcessStatus:
-        """Return how one process fares.
+        """Return the status of one process.
 
         Raises:
-            SandboxError: If there is none of that name.
+            SandboxError: If no process has that name.
         """
         for status in self.processes():
             if status.name == name:
@@ -196,13 +196,13 @@ class Sandbox:
         return self._ask("stop", name=process, grace_s=grace_s)
 
     def start(self, process: str) -> ProcessStatus:
-        """Start a process that was stopped or killed."""
+        """Start a stopped or killed process."""
         return self._ask("start", name=process)
 
     def kill(self, process: str, number: signal.Signals = signal.SIGKILL) -> ProcessStatus:
         """Send a signal to a process and its children; after SIGKILL, return when it is gone.
 
-        A control-plane process is started again, as after any crash; a worker or a provider replica that gets a
+        A control-plane process is restarted, as after any crash; a worker or a provider replica that gets a
         deadly signal stays down until `start`.
         """
         return self._ask("kill", name=process, signal=int(number))
@@ -223,8 +223,8 @@ class Sandbox:
     def down(self, *, on_progress: Progress = lambda _: None) -> None:
         """End all processes, also strays, and remove the files.
 
-        On somebody else's cluster the workers are deleted first, while the provider can still let go of them; our
-        manifests stay.
+        On the user's own cluster the workers are deleted first, while the provider can still remove their finalizers;
+        the manifests stay.
 
         Raises:
             SandboxError: If a process survives, or the cluster refuses; all else is done then.
@@ -251,7 +251,7 @@ class Sandbox:
     def remove(
         cls, name: str = "default", directory: Path | None = None, on_progress: Progress = lambda _: None
     ) -> None:
-        """End and remove a sandbox, or what is left of one whose files are damaged or gone.
+        """End and remove a sandbox, also one whose files are damaged or gone.
 
         Raises:
             SandboxError: If there is nothing to remove, or `down` fails.
@@ -275,13 +275,13 @@ class Sandbox:
             self._supervisor = None
 
     def _ask(self, op: str, **arguments: Any) -> ProcessStatus:
-        """Have the supervisor do something to a process."""
+        """Send the supervisor a request about a process."""
         return msgspec.convert(request(self.layout, op, **arguments)["process"], ProcessStatus)
 
     def _start_cluster(self, kubeconfig: Path | None, *, tied: bool, on_progress: Progress) -> None:
-        """Start a control plane, or copy the way to somebody else's."""
+        """Start a control plane, or copy the kubeconfig of the user's own."""
         if kubeconfig:
-            context = start.plan_nothing(self.layout, self._kubectl, kubeconfig)
+            context = start.plan_foreign(self.layout, self._kubectl, kubeconfig)
             on_progress(f"using the cluster of context {context} in {kubeconfig}")
             self._record = msgspec.structs.replace(self._record, context=context)
             self._record.save(self.layout)

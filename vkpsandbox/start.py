@@ -33,7 +33,7 @@ def plan_control_plane(layout: Layout, binaries: Path, record: Record) -> compon
     return ports
 
 
-def plan_nothing(layout: Layout, kubectl: Kubectl, kubeconfig: Path) -> str:
+def plan_foreign(layout: Layout, kubectl: Kubectl, kubeconfig: Path) -> str:
     """Copy the current context of a kubeconfig, write an empty plan, and return the context's name."""
     view = ("config", "view", f"--kubeconfig={kubeconfig.absolute()}", "--raw", "--flatten", "--minify")
     write_atomically(layout.kubeconfig, kubectl(*view).stdout.encode())
@@ -42,7 +42,7 @@ def plan_nothing(layout: Layout, kubectl: Kubectl, kubeconfig: Path) -> str:
 
 
 def launch_supervisor(layout: Layout, *, tied: bool) -> subprocess.Popen[bytes]:
-    """Start the supervisor in a session of its own."""
+    """Start the supervisor in a new session."""
     package_home = str(Path(vkprovider.__file__).parent.parent)
     python_path = os.pathsep.join(filter(None, [package_home, os.environ.get("PYTHONPATH")]))
     changes = {"PYTHONPATH": python_path, OWNER_VARIABLE: str(os.getpid()) if tied else None}
@@ -59,10 +59,10 @@ def launch_supervisor(layout: Layout, *, tied: bool) -> subprocess.Popen[bytes]:
 
 
 def await_supervisor(layout: Layout, supervisor: subprocess.Popen[bytes]) -> None:
-    """Wait until the supervisor can be asked.
+    """Wait until the supervisor answers.
 
     Raises:
-        SandboxError: If it ends instead.
+        SandboxError: If it ends.
     """
     while not layout.socket.exists():
         if supervisor.poll() is not None:
@@ -82,7 +82,7 @@ def finish_control_plane(layout: Layout, binaries: Path, ports: components.Ports
 def create_workers(
     layout: Layout, kubectl: Kubectl, record: Record, worker_args: Sequence[Sequence[str]], spec: Mapping[str, Any]
 ) -> None:
-    """Start the simulators, and create in the cluster what the provider needs."""
+    """Start the simulators, and apply what the provider needs to the cluster."""
     manifests = find_manifests()
     for number, worker in enumerate(record.workers):
         if worker.port:
@@ -95,7 +95,7 @@ def create_workers(
 
 
 def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapping[str, str]) -> list[ProcessSpec]:
-    """Return the provider replicas."""
+    """Return the process specs of the provider replicas."""
     settings = {**(programs.lds_settings(record.lds) if record.lds else {}), **settings}
     return [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
 
@@ -114,7 +114,7 @@ def start_providers(layout: Layout, kubectl: Kubectl, record: Record, specs: Seq
 
 
 def add_process(layout: Layout, spec: ProcessSpec) -> None:
-    """Have the supervisor start one more process."""
+    """Make the supervisor start one more process."""
     request(layout, "add", spec=msgspec.to_builtins(spec))
 
 

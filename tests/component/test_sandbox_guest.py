@@ -128,6 +128,6 @@ def test_worker_of_somebody_else_is_refused(host: Sandbox, tmp_path: Path) -> No
     said = sandbox(
         "up", f"--kubeconfig={host.kubeconfig}", "--workers=1", "--no-provider", directory=tmp_path / "g", code=1
     )
-    assert "CMLWorker worker-1 exists and is not of sandbox guest: delete it, or use another cluster" in said
+    assert "CMLWorker worker-1 exists and does not belong to sandbox guest: delete it, or use another cluster" in said
     found = json.loads(host.kubectl("get", "cmlworker/worker-1", "-o", "json").stdout)
     assert found["spec"]["url"] == spec["url"]

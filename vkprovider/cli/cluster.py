@@ -1,4 +1,4 @@
-"""What commands have in common that talk to a cluster: which one."""
+"""Options of commands that talk to a cluster."""
 
 import os
 from collections.abc import Callable
@@ -14,13 +14,15 @@ IN_CLUSTER: Final = "in-cluster"
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--kubeconfig` and `--context`."""
-    context = click.option("--context", help="Of the kubeconfig; the current one if not given.")
-    kubeconfig = click.option("--kubeconfig", metavar="PATH", help="KUBECONFIG, or ~/.kube/config, if not given.")
+    context = click.option("--context", help="Kubeconfig context (default: current).")
+    kubeconfig = click.option(
+        "--kubeconfig", metavar="PATH", help="Kubeconfig file (default: KUBECONFIG, else ~/.kube/config)."
+    )
     return kubeconfig(context(command))
 
 
 def context_of(kubeconfig: str | None, context: str | None) -> str:
-    """Name the context that `KubeClient.connect` takes with these arguments.
+    """Return the name of the context that `KubeClient.connect` uses with these arguments.
 
     Raises:
         InputError: The kubeconfig is missing or wrong.

@@ -9,7 +9,7 @@ from vkprovider.api.crd import crds as generate
 
 
 class _Plain(yaml.SafeDumper):
-    """Write everything out: anchors and aliases are for machines."""
+    """Write values in full, without anchors and aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (the dumper's signature)
         return True
@@ -25,7 +25,9 @@ def files() -> dict[str, str]:
 
 
 @click.command()
-@click.option("--write", "directory", type=click.Path(path_type=Path), help="Write one file each into this directory.")
+@click.option(
+    "--write", "directory", type=click.Path(path_type=Path), help="Write one file per definition into this directory."
+)
 def crds(directory: Path | None) -> None:
     """Print the custom resource definitions."""
     for name, text in files().items():

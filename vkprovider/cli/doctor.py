@@ -26,10 +26,10 @@ _TIMEOUT_S: Final = 10.0
     default=SHIPPED_NAMESPACE,
     show_default=True,
     envvar="VKPROVIDER_NAMESPACE",
-    help="Where the provider runs.",
+    help="Namespace of the provider.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--no-probe", is_flag=True, help="Do not ask the workers from here, only what the provider reports.")
+@click.option("--no-probe", is_flag=True, help="Do not query the workers from here; use only the provider's reports.")
 def doctor(
     kubeconfig: str | None,
     context: str | None,
@@ -39,9 +39,9 @@ def doctor(
 ) -> None:
     """Check a cluster and its workers: one line per fault, with the object and the remedy.
 
-    Checked are versions, custom resource definitions, rights of the provider, replicas and Leases, clocks, workers
+    It checks versions, custom resource definitions, rights of the provider, replicas and Leases, clocks, workers
     (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
-    asked from this machine too, with the login in their Secrets.
+    also queried from this machine, with the login in their Secrets.
 
     -o json prints one object: context, server, kubernetes, vkprovider, cml (version by worker), exitCode, and findings,
     each with level (fault, unchecked, note), object, reason, message and remedy.

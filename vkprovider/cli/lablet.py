@@ -63,13 +63,13 @@ _AGES: Final = (
     (8 * _YEAR, _YEAR, "y", _DAY, "d"),
     (float("inf"), _YEAR, "y", 0, ""),
 )
-"""Up to so many seconds: whole units, and what is left in smaller ones. As `duration.HumanDuration` of k8s.io."""
+"""Up to that many seconds: whole units, and the rest in smaller ones. As `duration.HumanDuration` of k8s.io."""
 
 _decoder: Final = msgspec.json.Decoder(_Page)
 
 
 def row_of(pod: LabletPod) -> Row:
-    """Read what a Pod reports about its lablet."""
+    """Return what a Pod reports about its lablet."""
     meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
     tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
     reason, message = why(pod)
@@ -91,7 +91,7 @@ def row_of(pod: LabletPod) -> Row:
 
 
 def age(created: str, now: datetime) -> str:
-    """Write an age as kubectl does: the largest unit, and the next one while the first is small.
+    """Format an age as kubectl does: the largest unit, and the next one while the first is small.
 
     >>> age("2026-01-01T00:00:00Z", datetime(2026, 1, 1, 2, 5, tzinfo=UTC))
     '125m'
@@ -107,7 +107,7 @@ def age(created: str, now: datetime) -> str:
 
 
 def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
-    """Write rows as a table."""
+    """Format rows as a table."""
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
         cells = [row.namespace, row.name, row.definition, row.version or "latest", row.state, str(row.ready)]
@@ -119,15 +119,15 @@ def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
 @click.group(name="kubectl lablet", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubectl lablet")
 def main() -> None:
-    """Look at lablets, labs of Cisco Modeling Labs that run as pods, and work with them."""
+    """Show and operate lablets: labs of Cisco Modeling Labs that run as pods."""
 
 
 @main.command("list")
 @cluster_options
-@click.option("-n", "--namespace", help="The context's own if not given.")
+@click.option("-n", "--namespace", help="Namespace (default: the context's).")
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
-@click.option("-l", "--selector", default="", help="Labels of the pods: app=netlab.")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "name"]), help="A table if not given.")
+@click.option("-l", "--selector", default="", help="Label selector, such as app=netlab.")
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "name"]), help="Output format (default: table).")
 def list_lablets(
     kubeconfig: str | None,
     context: str | None,
@@ -159,7 +159,7 @@ def list_lablets(
 async def _pods(
     kubeconfig: str | None, context: str | None, namespace: str | None, selector: str, *, everywhere: bool
 ) -> tuple[str, list[LabletPod]]:
-    """List Pods, and say in which namespace.
+    """List Pods; return their namespace too.
 
     Raises:
         InputError: The kubeconfig is missing or wrong.

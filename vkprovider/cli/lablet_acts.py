@@ -1,4 +1,4 @@
-"""`kubectl lablet stop`, `start`, `collect`, `reset`: what a lablet should do, asked for by annotations on its Pod."""
+"""`kubectl lablet stop`, `start`, `collect`, `reset`: requests to a lablet, written as annotations of its Pod."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ def _wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="DURATION",
         help="How long to wait: 90s, 5m.",
     )
-    return click.option("--wait", is_flag=True, help="Wait until it is so.")(timeout(command))
+    return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout(command))
 
 
 @click.command(epilog="Example: kubectl lablet stop mylab-0 --wait")
@@ -34,8 +34,8 @@ def _wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def stop(pod: str, *, wait: bool, timeout_s: int, place: Place) -> None:
     """Stop the lab of POD and keep its disks, for 24 hours at most.
 
-    What runs in the devices is lost, as when a machine is switched off; their configurations are kept beforehand. A lab
-    that is not Ready yet is stopped when it is.
+    What runs in the devices is lost, as when a machine is switched off; their configurations are saved first. A lab
+    that is not Ready yet is stopped once it is.
     """
     name = pod_name(pod)
 
@@ -88,9 +88,9 @@ def start(pod: str, *, wait: bool, timeout_s: int, place: Place) -> None:
 def collect(pod: str, *, wait: bool, timeout_s: int, place: Place) -> None:
     """End the learner's time with POD now: collect the work, have it graded, end the lablet.
 
-    The lablet ends as Succeeded or Failed, as the grader says; without a grader it has succeeded. One that a pool has
-    lent is wiped instead and goes back as a warm one. `kubectl lablet configs POD` has what was collected. With --wait
-    the command fails if the lablet did.
+    The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
+    wiped and returns to the pool instead. `kubectl lablet configs POD` shows what was collected. With --wait
+    the command fails if the lablet does.
     """
     name = pod_name(pod)
 
@@ -117,7 +117,7 @@ def collect(pod: str, *, wait: bool, timeout_s: int, place: Place) -> None:
 
 
 def _is_over(pod: LabletPod | None) -> bool:
-    """Tell whether the learner's time is over: at the end, or without a learner on the way back to the pool."""
+    """Return whether the learner's time is over: at the end, or without a learner on the way back to the pool."""
     return pod is None or pod.ended or names.ANNOTATION_DESIRED_STATE not in pod.metadata.annotations
 
 
@@ -127,9 +127,9 @@ def _is_over(pod: LabletPod | None) -> bool:
 @_wait_options
 @place_options
 def reset(pod: str, *, yes: bool, wait: bool, timeout_s: int, place: Place) -> None:
-    """Wipe the lab of POD and start it afresh: whatever was done in it is lost.
+    """Wipe the lab of POD and start it again: all work in it is lost.
 
-    The configurations are kept beforehand as far as the devices still tell them. The learner, the session and the ports
+    The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
     stay. This is also the way out of NeedsAttention.
     """
     name = pod_name(pod)
@@ -152,16 +152,16 @@ def reset(pod: str, *, yes: bool, wait: bool, timeout_s: int, place: Place) -> N
             )
 
     place.run(work)
-    click.echo(f"pod/{name} {'was' if wait else 'is being'} wiped and started afresh")
+    click.echo(f"pod/{name} {'was' if wait else 'is being'} wiped and started again")
 
 
 def _confirm(pod: LabletPod, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("reset wipes a lab; say --yes where nobody can be asked")
+        raise click.UsageError("reset wipes a lab: give --yes where no prompt is possible")
     whose = f", where {pod.user} may have worked" if pod.user else ""
-    click.confirm(f"Wipe the lab of pod/{pod.metadata.name}{whose}, and start it afresh?", abort=True)
+    click.confirm(f"Wipe the lab of pod/{pod.metadata.name}{whose}, and start it again?", abort=True)
 
 
 async def _living(kube: KubeClient, namespace: str, name: str) -> LabletPod:

@@ -19,9 +19,9 @@ from vkprovider.kube.client import KubeClient
 _DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 _HASH: Final = "pod-template-hash"
 _COST: Final = "1000"
-"""A ReplicaSet that grows smaller deletes Pods of a lower cost first; theirs is 0."""
+"""A ReplicaSet that scales down deletes Pods with a lower cost first; the default is 0."""
 _ATTEMPTS: Final = 20
-"""A Pod's status is written while somebody looks; each time it must be read again."""
+"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 _PAGE: Final = 500
 
 
@@ -55,7 +55,7 @@ _pages: Final = msgspec.json.Decoder(_Page)
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """Who wants a lablet, and for how long.
+    """The learner of a lablet, and the timeslot.
 
     Attributes:
         start, end: When the timeslot starts and ends, as annotations have it; "" if it is open.
@@ -66,7 +66,7 @@ class Wish(msgspec.Struct, frozen=True):
     end: str = ""
 
     def annotations(self) -> dict[str, str]:
-        """Say it on a Pod."""
+        """Return it as annotations of a Pod."""
         pairs = {
             names.ANNOTATION_USERNAME: self.user,
             names.ANNOTATION_TIMESLOT_START: self.start,
@@ -78,15 +78,15 @@ class Wish(msgspec.Struct, frozen=True):
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 90m")
 @click.argument("what", metavar="POD|deployment/NAME")
 @click.argument("user")
-@click.option("--until", metavar="TIME|DURATION", help="When the timeslot ends; a duration counts from its start.")
-@click.option("--from", "since", metavar="TIME|DURATION", help="When the timeslot starts; now if not given.")
+@click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
+@click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
 @place_options
 def assign(what: str, user: str, *, until: str | None, since: str | None, place: Place) -> None:
-    """Give a warm lablet to USER: POD, or a free one of a Deployment.
+    """Assign a warm lablet to USER: POD, or a free one of a Deployment.
 
-    The Pod leaves its pool: its label vkprovider.io/pool is taken away, so that neither a scale-down nor a rollout of a
+    The Pod leaves its pool: its label vkprovider.io/pool is removed, so that neither a scale-down nor a rollout of a
     Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
-    the lab is wiped and the Pod goes back. Times are 2026-01-31T12:00:00Z, 90m or +2h.
+    the lab is wiped and the Pod returns to the pool. Times are 2026-01-31T12:00:00Z, 90m or +2h.
     """
     wish = wish_of(user, since, until, datetime.now(UTC))
     kind, slash, name = what.rpartition("/")
@@ -102,10 +102,10 @@ def assign(what: str, user: str, *, until: str | None, since: str | None, place:
 
 
 def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Wish:
-    """Read the arguments.
+    """Parse the arguments.
 
     Raises:
-        UsageError: They are no user and no times that can be.
+        UsageError: The user or the times are invalid.
     """
     start = moment(since, now) if since else None
     end = moment(until, start or now) if until else None
@@ -121,7 +121,7 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> W
 
 
 def hindrance(pod: LabletPod) -> str:
-    """Tell why a Pod cannot be given to anybody now; "" if it can."""
+    """Return why a Pod cannot be assigned now; "" if it can."""
     meta = pod.metadata
     if meta.deletion_timestamp is not None:
         return "is being deleted"
@@ -139,11 +139,11 @@ def hindrance(pod: LabletPod) -> str:
 
 
 async def _give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
-    """Give a Pod to a learner, if nobody has written to it since it was read: two cannot both do so.
+    """Assign a Pod to a learner, unless it was written since it was read: of two callers only one succeeds.
 
     Raises:
-        Conflict: Somebody has.
-        OutsideError: It was refused, or nobody answered.
+        Conflict: It was written.
+        OutsideError: The API server refused or did not answer.
     """
     notes: dict[str, str | None] = dict(wish.annotations())
     labels: dict[str, str | None] = {}
@@ -171,7 +171,7 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
 
 
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
-    """Take the first free Pod of a Deployment that nobody else takes."""
+    """Assign the first free Pod of a Deployment that no other caller assigns first."""
     try:
         deployment = _deployment.decode(await kube.get(_DEPLOYMENTS.format(namespace, name)))
     except NotFound:
@@ -198,7 +198,7 @@ def _is_replica(pod: LabletPod) -> bool:
 
 
 def in_order(pods: Sequence[LabletPod], dice: random.Random) -> list[LabletPod]:
-    """Put those of the newest template first, and within a template in any order, so that askers do not collide."""
+    """Sort Pods by template, newest first; shuffle them within a template, so that callers do not collide."""
     newest: dict[str, str] = {}
     for pod in pods:
         template = pod.metadata.labels.get(_HASH, "")
@@ -238,7 +238,7 @@ def _keys(selector: _Selector) -> set[str]:
 
 
 def selector_text(selector: _Selector) -> str:
-    """Write a selector as a query has it."""
+    """Format a selector as a query parameter."""
     parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
     for need in selector.match_expressions:
         match need.operator:

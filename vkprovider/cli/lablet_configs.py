@@ -1,4 +1,4 @@
-"""`kubectl lablet configs`: what a learner left in a lablet, also when its Pod is gone."""
+"""`kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone."""
 
 import re
 from collections.abc import Mapping
@@ -42,21 +42,21 @@ _heads: Final = msgspec.json.Decoder(_Heads)
 
 @click.command(epilog="Example: kubectl lablet configs mylab-0 -o ./work")
 @click.argument("what", metavar="POD|UID")
-@click.option("--device", metavar="NAME", help="Of this device alone: its label.")
-@click.option("-o", "--output", metavar="DIR|json", help="A file for each device in DIR; printed if not given.")
+@click.option("--device", metavar="NAME", help="Only the device with this label.")
+@click.option("-o", "--output", metavar="DIR|json", help="Write a file per device into DIR (default: print).")
 @click.option(
     "--provider-namespace",
     default="vkprovider-system",
     show_default=True,
     metavar="NAMESPACE",
-    help="Where vkprovider keeps them; you need the right to read ConfigMaps there.",
+    help="Namespace of the provider; needs the right to read ConfigMaps there.",
 )
 @place_options
 def configs(what: str, *, device: str | None, output: str | None, provider_namespace: str, place: Place) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected.
 
-    They are kept for a week after that. Of several Pods of one name it is the newest that has left something; a UID
-    names one Pod for certain, and UID-TIME an earlier learner of it.
+    They are kept for a week after that. Of several Pods with one name, the newest with an archive counts; a UID
+    selects one Pod, and UID-TIME an earlier learner of it.
     """
     name = what if _KEPT.fullmatch(what) else pod_name(what)
 
@@ -104,7 +104,7 @@ def files_of(left: Left) -> dict[str, str]:
     for label, text in sorted(left.configs.items()):
         stem = _UNSAFE.sub("-", label)[:_FILE_CHARS_MAX].lstrip(".-") or "device"
         name, number = stem, 1
-        while name.lower() in taken:  # some file systems do not tell case apart
+        while name.lower() in taken:  # some file systems ignore case
             number += 1
             name = f"{stem}-{number}"
         taken.add(name.lower())

@@ -1,4 +1,4 @@
-"""`kubectl lablet login`: the whole login URL of a learner's session, which no Pod shows."""
+"""`kubectl lablet login`: the complete login URL of a learner's session, which no Pod shows."""
 
 import ssl
 from ipaddress import ip_address
@@ -19,7 +19,7 @@ _OK: Final = 200
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What the page says: the URL, or why there is none."""
+    """The page's answer: the URL, or the reason for a refusal."""
 
     url: str = ""
     message: str = ""
@@ -32,20 +32,22 @@ class _Answer(msgspec.Struct, frozen=True):
     required=True,
     envvar="VKPROVIDER_URL",
     metavar="URL",
-    help="Of vkprovider's own page; VKPROVIDER_URL if not given.",
+    help="URL of the provider's page (default: VKPROVIDER_URL).",
 )
 @click.option(
     "--token",
     envvar="VKPROVIDER_TOKEN",
     metavar="TOKEN",
-    help="Of the cluster, such as `kubectl create token` gives; VKPROVIDER_TOKEN, or the kubeconfig's, if not given.",
+    help="Token of the cluster, such as of `kubectl create token` (default: VKPROVIDER_TOKEN, else the kubeconfig's).",
 )
-@click.option("--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file to trust.")
+@click.option(
+    "--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file of a trusted CA."
+)
 @place_options
 def login(what: str, *, url: str, token: str | None, cacert: str | None, place: Place) -> None:
-    """Print the URL where the learner of POD logs in. Whoever has it is the learner.
+    """Print the URL where the learner of POD logs in. It authenticates as the learner.
 
-    It takes the right to `get` `lablets/login`, which the ClusterRole vkprovider-login has; reading Pods is not enough.
+    It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
     The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`.
     """
     name = what if UID.fullmatch(what) else pod_name(what)
@@ -60,18 +62,16 @@ def login(what: str, *, url: str, token: str | None, cacert: str | None, place: 
 
 
 def _safe(url: str) -> str:
-    """Take a URL to which a token may be sent.
+    """Check that a token may be sent to a URL.
 
     Raises:
-        UsageError: It is none, or the token could be read on its way.
+        UsageError: It is not a URL, or the token would be sent in plain text.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise click.UsageError(f"--url {url!r} is no URL such as http://127.0.0.1:8082")
+        raise click.UsageError(f"--url {url!r} is not a URL such as http://127.0.0.1:8082")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
-        raise click.UsageError(
-            f"--url {url!r} would show the token to everybody on the way; use https or a port-forward"
-        )
+        raise click.UsageError(f"--url {url!r} would send the token in plain text; use https or a port-forward")
     return url.rstrip("/")
 
 
@@ -83,10 +83,10 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _authorization(place: Place) -> str:
-    """Give the kubeconfig's own token.
+    """Return the kubeconfig's own token.
 
     Raises:
-        ClickException: It has none.
+        ClickException: It has no token.
     """
     access = await auth.load(place.kubeconfig, place.context)
     found = await access.renew() if access.renew is not None else access.authorization

@@ -1,4 +1,4 @@
-"""What the commands of `kubectl lablet` have in common: a lablet's Pod, how it is named, found, changed and awaited."""
+"""A lablet's Pod, for the commands of `kubectl lablet`: parse its name, read, change and await it."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ class _Spec(PodSpec, frozen=True, rename="camel"):
 
 
 class LabletPod(msgspec.Struct, frozen=True):
-    """A Pod, with what tells whether it is a lablet."""
+    """A Pod, with the fields that show whether it is a lablet."""
 
     metadata: Metadata
     spec: _Spec
@@ -36,7 +36,7 @@ class LabletPod(msgspec.Struct, frozen=True):
 
     @property
     def is_lablet(self) -> bool:
-        """Whether a RuntimeClass of ours sent it to our Nodes; its selector needs no right to read definitions."""
+        """Whether a definition's RuntimeClass placed it: its selector shows it without a right to read definitions."""
         sent = self.spec.node_selector.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE
         return bool(self.spec.runtime_class_name) and (sent or self.spec.node_name.startswith(names.NODE_PREFIX))
 
@@ -52,12 +52,12 @@ class LabletPod(msgspec.Struct, frozen=True):
 
     @property
     def user(self) -> str:
-        """Whose it is; "" for a warm one."""
+        """Its learner; "" for a warm lablet."""
         return self.metadata.annotations.get(names.ANNOTATION_USERNAME, "")
 
     @property
     def restarts(self) -> int:
-        """How often the lab was started again."""
+        """How often the lab was restarted."""
         lab = (status.restart_count for status in self.status.container_statuses if status.name == names.LAB_CONTAINER)
         return next(lab, max((status.restart_count for status in self.status.container_statuses), default=0))
 
@@ -66,7 +66,7 @@ _pod: Final = msgspec.json.Decoder(LabletPod)
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A cluster and a namespace, as the options say.
+    """The cluster and namespace of the options.
 
     Attributes:
         namespace: None for the context's own.
@@ -77,10 +77,10 @@ class Place(msgspec.Struct, frozen=True):
     namespace: str | None
 
     def run(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
-        """Do something with the API server and a namespace.
+        """Call a function with a client and a namespace.
 
         Raises:
-            ClickException: It could not be done.
+            ClickException: It failed.
         """
         try:
             return asyncio.run(self._connected(work))
@@ -96,7 +96,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--namespace`, `--kubeconfig` and `--context`, and hand them over as `place`."""
+    """Add `--namespace`, `--kubeconfig` and `--context`, and pass them as `place`."""
 
     def with_place(
         *args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **options: Any
@@ -105,15 +105,15 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     with_place.__name__, with_place.__doc__ = command.__name__, command.__doc__
     with_place.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    namespace = click.option("-n", "--namespace", help="The context's own if not given.")
+    namespace = click.option("-n", "--namespace", help="Namespace (default: the context's).")
     return namespace(cluster_options(with_place))
 
 
 def pod_name(text: str) -> str:
-    """Take `pod/a`, `pods/a` and `a` for the Pod a.
+    """Return the Pod's name: `pod/a`, `pods/a` and `a` all name the Pod a.
 
     Raises:
-        UsageError: It names something else.
+        UsageError: It does not name a Pod.
     """
     kind, slash, name = text.rpartition("/")
     if slash and kind not in {"pod", "pods", "po"}:
@@ -127,8 +127,8 @@ async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
     """Read a lablet's Pod.
 
     Raises:
-        ClickException: There is a Pod of that name, but it is no lablet.
-        OutsideError: There is none, or it cannot be read.
+        ClickException: The Pod is not a lablet.
+        OutsideError: It does not exist, or cannot be read.
     """
     pod = _pod.decode(await kube.get(f"{PODS.format(namespace)}/{name}"))
     if not pod.is_lablet:
@@ -144,18 +144,18 @@ async def change(
     labels: Mapping[str, str | None] | None = None,
     unchanged: bool = False,
 ) -> LabletPod:
-    """Change annotations and labels of this very Pod; None takes one away.
+    """Change annotations and labels of exactly this Pod; None removes one.
 
     Args:
         kube: The API server.
         pod: As it was read.
         annotations: What to change.
         labels: What to change.
-        unchanged: Only if nobody has written to it since it was read.
+        unchanged: Only if it was not written since it was read.
 
     Raises:
-        Conflict: The name belongs to another Pod by now, or somebody has written.
-        OutsideError: It was refused, or nobody answered.
+        Conflict: Another Pod has the name now, or the Pod was written.
+        OutsideError: The API server refused or did not answer.
     """
     metadata: dict[str, Any] = {"uid": pod.metadata.uid, "annotations": dict(annotations)}
     if labels:
@@ -169,7 +169,7 @@ async def change(
 async def wait_for(
     kube: KubeClient, pod: LabletPod, done: Callable[[LabletPod | None], bool], *, timeout_s: float, what: str
 ) -> LabletPod | None:
-    """Look at a Pod until something is true of it; None if it is gone.
+    """Poll a Pod until a condition holds; None if the Pod is gone.
 
     Raises:
         ClickException: It took too long.
@@ -187,7 +187,9 @@ async def wait_for(
         if done(now):
             return now
         if now is None:
-            raise click.ClickException(f"pod/{pod.metadata.name} is gone; it was waited for it to be {what}")
+            raise click.ClickException(
+                f"pod/{pod.metadata.name} is gone; it was deleted while waiting for it to be {what}"
+            )
         if time.monotonic() > deadline:
             reason, message = why(now)
             said = f": {reason}: {message}" if reason else ""
@@ -196,7 +198,7 @@ async def wait_for(
 
 
 def why(pod: LabletPod) -> tuple[str, str]:
-    """Give reason and message of what keeps a lablet from being Ready."""
+    """Return reason and message of why a lablet is not Ready."""
     for container in pod.status.container_statuses:
         for kind in ("waiting", "terminated"):
             if kind in container.state:
@@ -208,7 +210,7 @@ def why(pod: LabletPod) -> tuple[str, str]:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Write lines of cells as a table."""
+    """Format lines of cells as a table."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

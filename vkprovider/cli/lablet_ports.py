@@ -1,4 +1,4 @@
-"""`kubectl lablet ports`: where a learner reaches the devices of a lablet."""
+"""`kubectl lablet ports`: the addresses and ports of a lablet's devices."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -56,7 +56,7 @@ _definition: Final = msgspec.json.Decoder(_Definition)
 
 @click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
 @click.argument("pod")
-@click.option("-o", "--output", type=click.Choice(["wide", "json"]), help="A table if not given.")
+@click.option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format (default: table).")
 @place_options
 def ports(pod: str, *, output: str | None, place: Place) -> None:
     """Show where the devices of POD are reached: address and port for each way in."""
@@ -76,7 +76,7 @@ def ports(pod: str, *, output: str | None, place: Place) -> None:
 
 
 async def _containers(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
-    """Ask the definition which container stands for which device; empty for who may not read it."""
+    """Read from the definition which container stands for which device; empty without the right to read it."""
     try:
         definition = _definition.decode(await kube.get(_DEFINITIONS + pod.spec.runtime_class_name))
     except (NotFound, Forbidden):
@@ -85,14 +85,14 @@ async def _containers(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
 
 
 def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
-    """Read the ports that a Pod reports.
+    """Parse the ports that a Pod reports.
 
     Args:
         pod: A lablet's.
-        containers: Device label → container name, as far as the definition tells.
+        containers: Device label → container name, as far as it is known.
 
     Raises:
-        ClickException: What it reports cannot be read.
+        ClickException: The annotation is invalid.
     """
     text = pod.metadata.annotations.get(names.ANNOTATION_PORT_MAPPINGS, "")
     if not text:
@@ -125,7 +125,7 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
 
 
 def table(rows: Sequence[Port], *, wide: bool) -> str:
-    """Write ports as a table."""
+    """Format ports as a table."""
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
         cells = (row.device, row.access, row.address or NONE, str(row.port), row.container or NONE)

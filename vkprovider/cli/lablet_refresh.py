@@ -1,4 +1,4 @@
-"""`kubectl lablet refresh`: have the content of a definition read again, and wait for what comes of it."""
+"""`kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ _resource: Final = msgspec.json.Decoder(CustomResource)
 
 
 class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
-    """What came of a refresh, as `-o json` shows it."""
+    """The outcome of a refresh, as `-o json` shows it."""
 
     definition: str
     result: str
@@ -34,15 +34,15 @@ class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Unanswered(Exception):  # noqa: N818 (a state)
-    """There is no answer in time; the message says what is known."""
+    """There is no outcome in time; the message says what is known."""
 
 
 @click.command("refresh")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Take the content even if its version is the current one.")
-@click.option("--wait/--no-wait", default=True, help="Whether to wait for what comes of it.")
+@click.option("--force", is_flag=True, help="Adopt the content even if its version is the current one.")
+@click.option("--wait/--no-wait", default=True, help="Whether to wait for the outcome.")
 @click.option("--timeout", "timeout_s", default=120.0, show_default=True, help="Seconds to wait.")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="A sentence if not given.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format (default: a sentence).")
 @cluster_options
 def refresh_definition(
     name: str,
@@ -56,7 +56,7 @@ def refresh_definition(
 ) -> None:
     """Read the content of LabletDefinition NAME again, from its object store or ConfigMap.
 
-    New pods take what is stored then; running lablets keep what they began with.
+    New pods use the new content; running lablets keep theirs.
     """
     try:
         answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0.0))
@@ -75,7 +75,7 @@ def refresh_definition(
 async def _refresh(
     kubeconfig: str | None, context: str | None, name: str, *, force: bool, timeout_s: float
 ) -> Refreshed | None:
-    """Ask for a refresh in the caller's name; gives its outcome, None without `timeout_s`.
+    """Request a refresh in the caller's name; return its outcome, None without `timeout_s`.
 
     Raises:
         InputError: The kubeconfig is missing or wrong.
@@ -114,14 +114,14 @@ def answer_of(resource: CustomResource, raw: str) -> Refreshed | None:
     """Read the outcome of a request; None if there is none yet.
 
     Raises:
-        Unanswered: Somebody else asked in the meantime, or the definition went.
+        Unanswered: Another request replaced it, or the definition is gone.
     """
     if resource.metadata.deletion_timestamp is not None:
         raise Unanswered(f"LabletDefinition {resource.metadata.name!r} is being deleted")
     last = resource.status.get("lastRefresh", {})
     if last.get("request") != raw:
         if refresh.asked(resource).raw != raw:
-            raise Unanswered("somebody else asked for a refresh in the meantime; that one counts")
+            raise Unanswered("another refresh was requested in the meantime and replaces this one")
         return None
     said = _condition(resource)
     return Refreshed(

@@ -1,4 +1,4 @@
-"""Times and durations as people write them."""
+"""Times and durations on the command line."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ _HOW: Final = "a time such as 2026-01-31T12:00:00Z, or a duration such as 90m or
 
 
 def seconds_of(text: str) -> int | None:
-    """Read a duration; None if it is none.
+    """Parse a duration; None if it is not one.
 
     >>> seconds_of("1h30m")
     5400
@@ -27,7 +27,7 @@ def seconds_of(text: str) -> int | None:
 
 
 def moment(text: str, base: datetime) -> datetime:
-    """Read a time with a zone, or a duration counted from `base`.
+    """Parse a time with a zone, or a duration counted from `base`.
 
     Raises:
         BadParameter: It is neither.
@@ -44,16 +44,16 @@ def moment(text: str, base: datetime) -> datetime:
 
 
 def rfc3339(when: datetime) -> str:
-    """Write a time as annotations have it."""
+    """Format a time as in annotations."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(_: click.Context, __: click.Parameter, value: str) -> int:
-    """Read an option's duration, as its callback: seconds.
+    """Parse an option's duration into seconds, as its click callback.
 
     Raises:
-        BadParameter: It is none, or nothing.
+        BadParameter: It is not a duration, or zero.
     """
     if not (seconds := seconds_of(value)):
-        raise click.BadParameter(f"{value!r} is no duration such as 90s or 5m")
+        raise click.BadParameter(f"{value!r} is not a duration such as 90s or 5m")
     return seconds

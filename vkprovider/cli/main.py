@@ -20,7 +20,7 @@ GROUP: Final = "vkprovider.commands"
 
 
 def commands() -> dict[str, tuple[str, str]]:
-    """Return our subcommands and those of installed distributions; ours come first, and a name is never replaced."""
+    """Return the own subcommands, then those of installed distributions; a name is never replaced."""
     found = dict(COMMANDS)
     for entry in entry_points(group=GROUP):
         for name, command in entry.load().items():
@@ -32,7 +32,7 @@ class LazyGroup(click.Group):
     """A group whose subcommands are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """Name the subcommands, ours first."""
+        """Return the names of the subcommands, the own ones first."""
         return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)

@@ -1,11 +1,11 @@
-"""What faces outwards over plain HTTP: events that come in, and what may be asked of a replica.
+"""The HTTP page of a replica: received session events, downloads, logins, administration.
 
-* `cloudevents`: CloudEvents 1.0 as they come over HTTP, and what they say of a session. Pure.
-* `events`: the receiver: who may send, how much, and what is answered.
-* `access`: who asks and whether the cluster lets them: TokenReview, SubjectAccessReview.
+* `cloudevents`: CloudEvents 1.0 over HTTP, and the session events in them. Pure.
+* `events`: the receiver of CloudEvents: authentication, limits, answers.
+* `access`: authentication and authorization by the cluster: TokenReview, SubjectAccessReview.
 * `downloads`: a lab as a file. `logins`: the login URL of its session.
-* `admin`: counters, and a pass now.
-* `answers`: refusals that say what is wrong; `tls`: a certificate that is renewed while we serve.
+* `admin`: counters, and an immediate pass.
+* `answers`: refusals with reason and remedy; `tls`: a certificate that can be renewed while the page is served.
 
-Nothing here decides: events go to an inbox, questions to the controllers. `app` mounts it all on one page.
+Nothing here decides: events go to an inbox, requests to the controllers. `app` mounts the handlers on one page.
 """

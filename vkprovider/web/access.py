@@ -1,7 +1,7 @@
-"""Who asks, and whether the cluster lets them: TokenReview and SubjectAccessReview, as the stock components do it.
+"""Authentication and authorization by the cluster: TokenReview and SubjectAccessReview, as in stock components.
 
-What the API server said is remembered for a few seconds, so that a dashboard does not ask it with every request; that
-is also how long a right that was taken away still counts. Requests that need the same answer share one question.
+The API server's answers are cached for a few seconds, so that a dashboard does not ask it with every request; a
+revoked right therefore still counts for that long. Concurrent requests that need the same answer share one review.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ V = TypeVar("V")
 
 
 class User(msgspec.Struct, frozen=True):
-    """Whom a token stands for, as the API server says."""
+    """The user of a token, as the API server reports it."""
 
     username: str = ""
     uid: str = ""
@@ -68,7 +68,7 @@ class Resource(msgspec.Struct, frozen=True):
     verb: str = "get"
 
     def attributes(self) -> dict[str, Any]:
-        """Write it as the spec of a SubjectAccessReview."""
+        """Return it as the spec of a SubjectAccessReview."""
         return {
             "resourceAttributes": {
                 "group": names.GROUP,
@@ -92,7 +92,7 @@ class Path(msgspec.Struct, frozen=True):
     verb: str
 
     def attributes(self) -> dict[str, Any]:
-        """Write it as the spec of a SubjectAccessReview."""
+        """Return it as the spec of a SubjectAccessReview."""
         return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ Right = Resource | Path
 
 
 class _Memory(Generic[V]):
-    """Answers that are remembered for a while; questions under way are shared."""
+    """A cache of answers with a lifetime; calls in flight are shared."""
 
     def __init__(self, now: Callable[[], float], entries_max: int) -> None:
         self._now = now
@@ -115,7 +115,7 @@ class _Memory(Generic[V]):
         return len(self._entries)
 
     async def get(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, V]], remember_s: Callable[[V], float]) -> V:
-        """Give the answer, asking if nobody has lately."""
+        """Return the cached answer, or ask."""
         entry = self._entries.get(key)
         if entry is not None and self._now() < entry[0]:
             return entry[1]
@@ -136,7 +136,7 @@ class _Memory(Generic[V]):
 
 
 class Access:
-    """Asks the API server who a token is and what they may do."""
+    """Asks the API server for the user of a token and for the user's rights."""
 
     def __init__(
         self, kube: KubeClient, *, now: Callable[[], float] = time.monotonic, entries_max: int = ENTRIES_MAX
@@ -146,10 +146,10 @@ class Access:
         self._rights: _Memory[bool] = _Memory(now, entries_max)
 
     async def user(self, request: web.Request) -> User:
-        """Tell who asks.
+        """Return the user of the request's token.
 
         Raises:
-            Refused: 401: nobody that the cluster knows; 503: it cannot be asked.
+            Refused: 401: the cluster does not know the token; 503: it cannot be asked.
         """
         token = bearer(request)
         challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider"'}
@@ -168,7 +168,7 @@ class Access:
         return user
 
     async def require(self, request: web.Request, right: Right) -> User:
-        """Let a request pass only if the cluster lets its sender.
+        """Refuse a request unless the cluster grants its sender the right.
 
         Raises:
             Refused: 401, 403, or 503 if the API server cannot be asked.
@@ -178,7 +178,7 @@ class Access:
         return user
 
     async def check(self, user: User, right: Right) -> None:
-        """Let pass who has a right.
+        """Refuse a user who lacks a right.
 
         Raises:
             Refused: 403, or 503 if the API server cannot be asked.
@@ -189,7 +189,7 @@ class Access:
             )
 
     async def may(self, user: User, right: Right) -> bool:
-        """Tell whether somebody has a right.
+        """Return whether a user has a right.
 
         Raises:
             Refused: 503: the API server cannot be asked.

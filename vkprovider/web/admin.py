@@ -1,4 +1,4 @@
-"""`/admin/*` and `/info`: what an operator asks of one replica. Each replica answers for itself."""
+"""`/admin/*` and `/info`: administration of one replica. Each replica answers for itself."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,16 +12,16 @@ Trigger = Callable[[], Mapping[str, int]]
 
 
 class Admin:
-    """Counters, and a pass now."""
+    """The handlers."""
 
     def __init__(self, access: Access, *, info: Stats, stats: Stats, trigger: Trigger) -> None:
-        """Take in what is asked.
+        """Store the sources of the answers.
 
         Args:
-            access: Who may ask.
-            info: Tells what this replica is.
-            stats: Tells what it counted.
-            trigger: Has everything looked at now; tells how much that is.
+            access: Checks the caller's rights.
+            info: Returns what this replica is.
+            stats: Returns its counters.
+            trigger: Queues everything for a pass; returns how much that is.
         """
         self._access = access
         self._info = info

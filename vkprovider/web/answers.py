@@ -1,4 +1,4 @@
-"""Refusals: a status, a reason in one word, and a message that says what to do."""
+"""Refusals: a status, a reason in one word, and a message with the remedy."""
 
 from collections.abc import Mapping
 
@@ -17,6 +17,6 @@ class Refused(web.HTTPException):
 
 
 def bearer(request: web.Request) -> str:
-    """Give the token of `Authorization: Bearer …`, empty if there is none."""
+    """Return the token of `Authorization: Bearer …`, empty if there is none."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""

@@ -1,7 +1,7 @@
-"""CloudEvents 1.0 over HTTP: structured, binary and batched content, and what an event says of a session. Pure.
+"""CloudEvents 1.0 over HTTP: structured, binary and batched content, and the session event in one. Pure.
 
-See the HTTP protocol binding and the JSON format of the specification, 1.0.2. An event that the specification does not
-allow is refused as a whole, with what is wrong in it; `time` is the only attribute that we do without.
+See the HTTP protocol binding and the JSON format of the specification, 1.0.2. An event that violates the
+specification is refused as a whole, with the cause; `time` is the only required attribute that may be missing.
 """
 
 import base64
@@ -32,10 +32,10 @@ _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
 class CloudEvent(msgspec.Struct, frozen=True):
-    """An event: the attributes of the specification, its data, and the one extension that we know.
+    """An event: the attributes of the specification, its data, and the one known extension.
 
     Attributes:
-        data: Decoded JSON; None if there is none, or if it is of another type.
+        data: Decoded JSON; None if it is missing or of another type.
         ldssessionid: Extension: the session that the event is about.
     """
 
@@ -56,10 +56,10 @@ _some: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def mode_of(headers: Mapping[str, str]) -> Mode:
-    """Tell how a request carries events.
+    """Return the content mode of a request.
 
     Raises:
-        InputError: `MediaTypeUnsupported`: in no way that we read.
+        InputError: `MediaTypeUnsupported`: it has none of the supported content types.
     """
     media = _media_type(headers)
     kind, _, suffix = media.partition("+")
@@ -76,7 +76,7 @@ def mode_of(headers: Mapping[str, str]) -> Mode:
 
 
 def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent | InputError]:
-    """Read the events of a request; one that is wrong does not spoil its neighbours in a batch.
+    """Decode the events of a request; an invalid event does not affect the others of its batch.
 
     Args:
         mode: As `mode_of` gives it.
@@ -93,7 +93,7 @@ def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent
     try:
         raws = _some.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError("EventInvalid", f"the batch is no JSON array: {error}") from None
+        raise InputError("EventInvalid", f"the batch is not a JSON array: {error}") from None
     if len(raws) > EVENTS_MAX:
         raise InputError("EventInvalid", f"the batch has {len(raws)} events; send {EVENTS_MAX} at most")
     found: list[CloudEvent | InputError] = []
@@ -106,7 +106,7 @@ def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent
 
 
 def session_event(event: CloudEvent, received_unix: int) -> SessionEvent | None:
-    """Tell what an event says of a session; None if it is of another type.
+    """Return the session event in a CloudEvent; None for other event types.
 
     The session is named by `lds_session_id` in the data, by the extension `ldssessionid`, or by the subject.
 
@@ -137,7 +137,7 @@ def _structured(body: bytes) -> CloudEvent:
     try:
         event = _one.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError("EventInvalid", f"no CloudEvent 1.0 in JSON: {error}") from None
+        raise InputError("EventInvalid", f"not a CloudEvent 1.0 in JSON: {error}") from None
     if event.data_base64 is None:
         return event
     if event.data is not None:
@@ -162,7 +162,7 @@ def _binary(headers: Mapping[str, str], body: bytes) -> CloudEvent:
     try:
         return msgspec.convert({**attributes, "datacontenttype": media or None, "data": _data(body, media)}, CloudEvent)
     except msgspec.ValidationError as error:
-        raise InputError("EventInvalid", f"no CloudEvent 1.0 in the headers: {error}") from None
+        raise InputError("EventInvalid", f"not a CloudEvent 1.0 in the headers: {error}") from None
 
 
 def _data(raw: bytes, media: str) -> Any:

@@ -1,6 +1,6 @@
 """`GET /labs/{id}/download`: a lab as a file, for those who may `get` `lablets/download` of its Pod.
 
-While the lab is there, its worker gives it; afterwards, what was collected from its devices before they were stopped.
+While the lab exists, its worker exports it; afterwards the answer is what was collected before its devices stopped.
 """
 
 import re
@@ -18,7 +18,7 @@ from vkprovider.web.access import Access, Resource
 from vkprovider.web.answers import Refused
 
 Allow = Callable[[str, str], Awaitable[None]]
-"""Lets pass who may have the lab of a Pod, given as namespace and name; raises `Refused`."""
+"""Raises `Refused` unless the caller may download the lab of a Pod, given as namespace and name."""
 
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -37,11 +37,11 @@ class Archive(Protocol):
     """Where what was collected comes from; see `controllers.keeper`."""
 
     async def find(self, pod_uid: str) -> Left | None:
-        """Get what was kept of a lablet."""
+        """Return what was archived of a lablet."""
 
 
 class Downloads:
-    """Hands labs out as files."""
+    """Serves labs as files."""
 
     def __init__(self, access: Access, source: Source, archive: Archive) -> None:
         self._access = access
@@ -50,7 +50,7 @@ class Downloads:
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer `GET /labs/{id}/download`; the id is the lab's, or its Pod's UID."""
-        user = await self._access.user(request)  # who is nobody must not learn which labs there are
+        user = await self._access.user(request)  # unauthenticated callers must not learn which labs exist
         key = request.match_info["id"]
 
         async def allow(namespace: str, pod: str) -> None:

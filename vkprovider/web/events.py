@@ -1,8 +1,8 @@
 """The CloudEvents receiver: `POST /events`.
 
-Whoever sends must know a secret: as bearer token, or as the key of an HMAC of the body. The latter proves nothing of
-headers, so it is good only where the whole event is in the body. A sender is asked to come again (503, Retry-After)
-while its event could not be noted, or is about a session that nobody knows yet; see `domain.inbox.Outcome`. Nothing is
+A sender authenticates by a secret: as bearer token, or as the key of an HMAC of the body. The latter does not cover
+headers, so it is accepted only where the whole event is in the body. A sender is asked to retry (503, Retry-After)
+while its event cannot be stored, or is about a session that is not known yet; see `domain.inbox.Outcome`. Nothing is
 answered with 410, by which the specification of webhooks tells a sender never to come back.
 """
 
@@ -35,10 +35,10 @@ Accept = Callable[[SessionEvent], Awaitable[Outcome]]
 
 
 class Receiver:
-    """Takes events and hands them to `accept`.
+    """Receives events and passes them to `accept`.
 
     Attributes:
-        counts: Events by what became of them.
+        counts: Events by outcome.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Receiver:
         """Take in whom to tell.
 
         Args:
-            accept: Notes one event; must not raise for what the sender cannot change.
-            secrets: Any of these proves a sender; without one nobody may send.
-            counts: Where to count.
+            accept: Stores one event; must not raise for what the sender cannot change.
+            secrets: Each authenticates a sender; without one, all events are refused.
+            counts: The counters to increase.
             wall: The wall clock.
         """
         self._accept = accept
@@ -155,7 +155,7 @@ class Receiver:
 
 
 def _answer(mode: Mode, outcomes: list[Outcome | InputError]) -> web.Response:
-    """Answer for all events: to come again outweighs what is wrong, because what was noted may be sent twice."""
+    """Answer for all events: a retry takes precedence over errors, because stored events may be sent twice."""
     retry = [outcome for outcome in outcomes if isinstance(outcome, Outcome) and outcome.retry]
     wrong = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
     said = [o.message if isinstance(o, InputError) else o.value for o in outcomes]
@@ -165,7 +165,7 @@ def _answer(mode: Mode, outcomes: list[Outcome | InputError]) -> web.Response:
     if retry:
         texts = {
             Outcome.UNKNOWN_SESSION: "the session is not known yet",
-            Outcome.FULL: "there are too many events about sessions that nobody knows",
+            Outcome.FULL: "there are too many events about unknown sessions",
             Outcome.FAILED: "the event could not be noted",
         }
         body |= {"code": 503, "reason": "TryAgain", "message": f"{texts[retry[0]]}; send it again"}

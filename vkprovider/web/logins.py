@@ -1,7 +1,7 @@
-"""`GET /labs/{id}/login`: the whole login URL of a lablet's session, for who may `get` `lablets/login` of its Pod.
+"""`GET /labs/{id}/login`: the login URL of a lablet's session, for users who may `get` `lablets/login` of its Pod.
 
-Whoever has it is the learner. It is asked for anew each time, kept nowhere, and the right to it is one of its own, so
-that reading Pods, which show the URL without its query, is no way in.
+The URL authenticates as the learner. It is requested for each call and never stored, and it has its own right:
+reading Pods, which show the URL without its query, does not suffice.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from vkprovider.web.answers import Refused
 _log = structlog.get_logger(__name__)
 
 LoginUrl = Callable[[str, str], Awaitable[str]]
-"""Asks a deployment, by its id, for the login URL of a session."""
+"""Requests the login URL of a session from a deployment, given by its id."""
 
 
 class Finder(Protocol):
@@ -29,7 +29,7 @@ class Finder(Protocol):
 
 
 class Logins:
-    """Hands login URLs out."""
+    """Serves login URLs."""
 
     def __init__(self, access: Access, finder: Finder, login_url: LoginUrl | None) -> None:
         """Take whom to ask; without `login_url` there is no Lab Delivery System, and so no session."""

@@ -1,4 +1,4 @@
-"""TLS for our page: a certificate and its key from files, read again when they are renewed."""
+"""TLS of the page: certificate and key from files, reread when they are renewed."""
 
 import ssl
 import time
@@ -14,10 +14,10 @@ _LOOK_EVERY_S: Final = 5.0
 
 
 class ServingCertificate:
-    """A certificate that may be renewed while we serve.
+    """A certificate that can be renewed while the page is served.
 
     Attributes:
-        context: For the listener. A handshake looks whether the files changed, so that no loop has to.
+        context: For the listener. A handshake checks whether the files changed, so no loop is needed.
     """
 
     def __init__(self, certificate: str, key: str) -> None:
@@ -53,7 +53,7 @@ class ServingCertificate:
         connection.context = self._current
 
     def renew(self) -> None:
-        """Read the files again if they changed; what cannot be used is logged, and the old certificate stays."""
+        """Reread the files if they changed; on an error, log it and keep the old certificate."""
         try:
             stamp = self._look()
             if stamp != self._stamp:

@@ -49,7 +49,7 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class Pool(msgspec.Struct, kw_only=True):
-    """A resource pool; None is no limit. A pool without template is a template itself."""
+    """A resource pool; None means no limit. A pool without a template is a template itself."""
 
     id: str
     label: str
@@ -64,7 +64,7 @@ class Pool(msgspec.Struct, kw_only=True):
 
 
 class Accounts(msgspec.Struct, kw_only=True):
-    """Who may use the controller."""
+    """The users and groups of a controller, and their tokens."""
 
     secret: str
     users: dict[str, User] = {}
@@ -74,7 +74,7 @@ class Accounts(msgspec.Struct, kw_only=True):
     revoked: set[str] = set()
     """Tokens that a logout ended."""
     valid_from: dict[str, int] = {}
-    """User id: number of the first session that still counts."""
+    """User id: number of the first session that is still valid."""
     sessions: int = 0
 
     def by_name(self, username: str) -> User | None:
@@ -85,7 +85,7 @@ class Accounts(msgspec.Struct, kw_only=True):
         """Find a user by id.
 
         Raises:
-            CmlError: There is none.
+            CmlError: It does not exist.
         """
         user = self.users.get(user_id)
         if user is None:
@@ -96,7 +96,7 @@ class Accounts(msgspec.Struct, kw_only=True):
         """Find a group by id.
 
         Raises:
-            CmlError: There is none.
+            CmlError: It does not exist.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -107,7 +107,7 @@ class Accounts(msgspec.Struct, kw_only=True):
         """Find a resource pool by id.
 
         Raises:
-            CmlError: There is none.
+            CmlError: It does not exist.
         """
         pool = self.pools.get(pool_id)
         if pool is None:
@@ -135,7 +135,7 @@ class Accounts(msgspec.Struct, kw_only=True):
             raise CmlError(E.WEAK_PASSWORD)
 
     def put_user(self, now: float, user_id: str, username: str, password: str, **fields: Any) -> User:
-        """Add a user without asking whether the password is a good one."""
+        """Add a user without checking the password's strength."""
         digest = _digest(user_id, password)
         user = User(id=user_id, username=username, digest=digest, created=now, modified=now, **fields)
         self.users[user.id] = user
@@ -163,8 +163,8 @@ class Accounts(msgspec.Struct, kw_only=True):
         claims = {"iss": ISSUER, "iat": int(now), "exp": int(now) + self.session_s, "sub": user.id}
         return user, self._sign(claims | {"sid": self.sessions})
 
-    def who(self, now: float, token: str) -> User:
-        """Tell whose token it is.
+    def user_of(self, now: float, token: str) -> User:
+        """Return the user of a token.
 
         Raises:
             CmlError: It is forged, expired or revoked, or its user gone.
@@ -184,7 +184,7 @@ class Accounts(msgspec.Struct, kw_only=True):
         return user
 
     def end_sessions(self, user: User) -> None:
-        """Make all tokens of a user invalid that were issued so far."""
+        """Invalidate all tokens issued to a user so far."""
         self.valid_from[user.id] = self.sessions + 1
 
     def _sign(self, claims: dict[str, Any]) -> str:

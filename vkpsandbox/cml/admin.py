@@ -1,4 +1,4 @@
-"""What tests do to a simulated controller at run time, besides what any simulator can be ordered to do."""
+"""Test orders that only a simulated controller has: passwords, tokens, licences, its compute host."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Password(msgspec.Struct, forbid_unknown_fields=True):
-    """A new password; of the first user, if no name is given."""
+    """A new password: of the named user, or of the first one."""
 
     password: str
     username: str | None = None
@@ -33,7 +33,7 @@ class Compute(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Admin:
-    """The handlers, of one simulator."""
+    """The handlers of one simulator."""
 
     def __init__(self, simulator: "CmlSimulator") -> None:
         self._sim = simulator
@@ -54,7 +54,7 @@ class Admin:
             self._sim.simulation.accounts.end_sessions(user)
 
     async def crash(self, request: web.Request) -> Any:
-        """Let a device, named by id or label, power itself off."""
+        """Power a device off from inside; it is named by id or label."""
         world, now = self._sim.simulation.world, self._sim.now()
         world.advance(now)
         wanted = request.match_info["node"]

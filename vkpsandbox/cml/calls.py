@@ -1,4 +1,4 @@
-"""A request as handlers see it, the routes they stand in, and what they may answer."""
+"""What handlers work with: the request, the route table and the kinds of answers."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _PATH_IN_MESSAGE: Final = re.compile(r" - at `\$(.*)`$")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An answer that is no JSON."""
+    """An answer that is not JSON."""
 
     text: str
     content_type: str = "text/plain"
@@ -28,7 +28,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An answer that is no text."""
+    """An answer that is not text."""
 
     content: bytes
     content_type: str
@@ -66,7 +66,7 @@ class Call:
         """Read the body as JSON.
 
         Raises:
-            CmlError: It is none.
+            CmlError: It is not JSON.
         """
         try:
             return msgspec.json.decode(self.body)
@@ -90,16 +90,16 @@ class Call:
             raise invalid(str(error), kind="json_invalid") from error
 
     def require_admin(self) -> None:
-        """Let only administrators pass.
+        """Refuse everyone but administrators.
 
         Raises:
-            CmlError: The user is none.
+            CmlError: The user is not an administrator.
         """
         if not self.user.admin:
             raise CmlError(E.ADMIN_ONLY)
 
     def permissions(self, lab: Lab) -> set[str]:
-        """Tell what the user may do with a lab."""
+        """Return what the user may do with a lab."""
         if self.user.admin or lab.owner == self.user.id:
             return set(PERMISSIONS)
         granted = set(lab.user_permissions.get(self.user.id, ()))
@@ -118,7 +118,7 @@ class Call:
         """Find the lab of the path.
 
         Raises:
-            CmlError: 404 if there is none or the user may not see it, 403 if the user lacks the permission.
+            CmlError: 404 if it does not exist or the user may not see it, 403 if the user lacks the permission.
         """
         lab = self.sim.world.lab(self.path["lab"])
         granted = self.permissions(lab)

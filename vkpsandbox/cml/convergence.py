@@ -1,4 +1,4 @@
-"""Which answer showed a lab as converged first: the access log says so, and benchmarks measure by it."""
+"""Which answer was the first to show a lab as converged: recorded in the access log, for benchmarks."""
 
 from vkpsandbox.cml.world.model import Lab
 
@@ -19,6 +19,6 @@ class Convergence:
         return news
 
     def forget(self, lab_ids: set[str]) -> None:
-        """Keep only labs that still exist; the work is put off until it is worth it."""
+        """Forget deleted labs, once enough of them have accumulated."""
         if len(self._shown) > 2 * len(lab_ids) + 100:
             self._shown = {lab_id: starts for lab_id, starts in self._shown.items() if lab_id in lab_ids}

@@ -1,4 +1,4 @@
-"""How a request passes through the simulator once it is in: token, handler, answer."""
+"""The way of an admitted request: token, handler, answer."""
 
 import traceback
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Endpoint(Gate):
         self._convergence = Convergence()
 
     def serve(self, route: Route | None) -> Handler:
-        """Make the handler of a route; None is the handler of every path that there is not."""
+        """Make the handler of a route; None makes the handler of unknown paths."""
 
         async def answer(request: web.Request, entry: Entry) -> web.Response:
             return await self._answer(request, route, entry)
@@ -66,7 +66,7 @@ class Endpoint(Gate):
             raise
         except ConnectionError as error:
             raise NoAnswerError from error
-        except Exception as error:  # noqa: BLE001 (whatever a handler did not foresee is a 500, as in CML)
+        except Exception as error:  # noqa: BLE001 (any unexpected error is a 500, as in CML)
             # plain text: a pretty traceback shows local variables, and with them passwords
             _LOG.error("a handler failed", path=request.path, trace="".join(traceback.format_exception(error)))
             unforeseen = CmlError(E.INTERNAL, path=request.path)
@@ -111,7 +111,7 @@ class Endpoint(Gate):
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise CmlError(E.NO_TOKEN)
-        user = self.simulation.accounts.who(now, token)
+        user = self.simulation.accounts.user_of(now, token)
         if self.simulation.system.maintenance and not user.admin:
             raise CmlError(E.MAINTENANCE)
         return user, token

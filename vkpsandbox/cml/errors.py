@@ -1,7 +1,7 @@
 """The one table of CML's refusals: status code, text, and whether a primary source states them.
 
 What is marked `unverified` is a recommended choice that no document or recording of a real controller confirms.
-Correct it here when a real controller has answered, and mark it verified; nothing else knows codes or texts.
+Correct it here once a real controller has answered, and mark it verified; codes and texts appear nowhere else.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ def _unverified(status: int, text: str) -> Refusal:
 class E(Enum):
     """The table; one member per reason to refuse."""
 
-    # who asks
+    # the client
     NO_TOKEN = _unverified(401, "401 Unauthorized: No authorization token provided.")
     BAD_TOKEN = _unverified(401, "401 Unauthorized: Token is invalid, expired or revoked.")
     BAD_PASSWORD = _unverified(403, "Authentication failed!")
     ADMIN_ONLY = _unverified(403, "User does not have required access to perform this operation.")
     MAINTENANCE = _unverified(403, "System is in maintenance mode.")
 
-    # what is asked
+    # the request
     NO_SUCH_PATH = _unverified(404, "The requested URL was not found on the server.")
     TOO_LARGE = _unverified(413, "Request entity too large.")
     INVALID = _sure(400, "{details}")

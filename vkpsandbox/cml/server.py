@@ -51,14 +51,14 @@ class CmlSimulator(Simulator):
     """One simulated controller, listening.
 
     Args:
-        settings: What it is.
+        settings: Of the controller.
         host: Address on which it listens, also with the ports of tags.
-        port: Port; 0 takes a free one.
+        port: Port; 0 chooses a free one.
         tls: Context for HTTPS; None is HTTP.
-        state: File in which it survives its own end.
+        state: File that keeps its state over a restart.
         access_log: File for the access log.
-        latency_ms: How long every request takes at least.
-        patty: Whether, and how, tags open ports.
+        latency_ms: Minimum duration of every request.
+        patty: Settings of PATty; None opens no ports.
         faults: Faults in force from the start.
     """
 

@@ -1,4 +1,4 @@
-"""One controller as a whole: its world of labs, its accounts, its settings that may change. Pure."""
+"""A whole controller: its labs, its accounts, its settings that may change. Pure."""
 
 import functools
 import re
@@ -23,7 +23,7 @@ LICENCES: Final = ("CML_Enterprise", "CML_Education", "CML_Personal", "CML_Perso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a simulated controller is. The password is required; a default one would end up in use."""
+    """Settings of a simulated controller. The password is required: a default one would end up in use."""
 
     password: str = field(repr=False)
     username: str = "admin"
@@ -32,7 +32,7 @@ class Settings:
     boot_seconds: tuple[float, float] = (1.0, 1.0)
     boot_seconds_by_definition: dict[str, tuple[float, float]] = field(default_factory=dict)
     stop_seconds: float = 0.0
-    """How long a node goes on running after it was told to stop."""
+    """How long a node keeps running after a stop request."""
     seed: int = 0
     licence_nodes: int = 500
     cpus: int = 256
@@ -44,7 +44,7 @@ class Settings:
 
 
 class System(msgspec.Struct, kw_only=True):
-    """What an administrator may change about the controller, apart from labs and accounts."""
+    """What an administrator can change, apart from labs and accounts."""
 
     product_uuid: str
     product_license: str = "CML_Enterprise"
@@ -102,11 +102,11 @@ class Simulation:
         return VERSIONS_2_10 if self.at_least(2, 10) else VERSIONS
 
     def at_least(self, major: int, minor: int) -> bool:
-        """Tell whether the simulated release is this one or a later one."""
+        """Return whether the simulated release is this one or a later one."""
         return self.version >= (major, minor)
 
     def snapshot(self) -> Snapshot:
-        """Give what must survive a restart; it shares its data with the simulation."""
+        """Return what must survive a restart; it shares its data with the simulation."""
         world = self.world
         return Snapshot(
             labs=world.labs,
@@ -133,7 +133,7 @@ class Simulation:
         world.resume(snapshot.labs)
 
     def check_pool(self, user_id: str, lab: Lab, node_ids: list[str]) -> None:
-        """Check the resource pool of who starts nodes.
+        """Check the resource pool of the user who starts nodes.
 
         Raises:
             CmlError: The pool has too little left.
@@ -165,5 +165,5 @@ class Simulation:
 def _release(version: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)\.", version)
     if match is None:
-        raise ValueError(f"{version!r} is no CML version such as {DEFAULT_VERSION}")
+        raise ValueError(f"{version!r} is not a CML version such as {DEFAULT_VERSION}")
     return int(match[1]), int(match[2])

@@ -56,13 +56,13 @@ def sandbox() -> None:
     show_default=True,
     help="cml: a simulator per worker; null: the provider answers every lab operation itself, at once.",
 )
-@click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System, and let the provider use it.")
-@click.option("--audit", is_flag=True, help="Let the API server write an audit log.")
+@click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
+@click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Use the cluster of this file's current context instead of a control plane of our own.",
+    help="Use the cluster of this file's current context instead of starting a control plane.",
 )
 @_reported
 def up(
@@ -79,7 +79,9 @@ def up(
 ) -> None:
     """Start a sandbox; returns when all nodes are Ready."""
     if audit and kubeconfig:
-        raise click.UsageError("--audit needs a control plane of our own: leave out --kubeconfig")
+        raise click.UsageError(
+            "--audit and --kubeconfig exclude each other: only a sandbox's own API server can be audited"
+        )
     made = Sandbox.up(
         name,
         directory=directory,
@@ -100,7 +102,7 @@ def up(
 @_which
 @_reported
 def down(name: str, directory: Path | None) -> None:
-    """End a sandbox: no process and no file of it stays behind."""
+    """End a sandbox and remove all its processes and files."""
     Sandbox.remove(name, directory, lambda line: click.echo(line, err=True))
     click.echo(f"sandbox {name} is gone")
 
@@ -167,25 +169,25 @@ def stop(name: str, directory: Path | None, process: str, grace_s: float) -> Non
 @click.argument("process")
 @_reported
 def start(name: str, directory: Path | None, process: str) -> None:
-    """Start a process that was stopped or killed."""
+    """Start a stopped or killed process."""
     _show(Sandbox.attach(name, directory).start(process))
 
 
 @sandbox.command()
 @_which
 @click.argument("process")
-@click.option("--signal", "number", default="KILL", show_default=True, help="A name or number: KILL, STOP, 15.")
+@click.option("--signal", "number", default="KILL", show_default=True, help="Signal name or number: KILL, STOP, 15.")
 @_reported
 def kill(name: str, directory: Path | None, process: str, number: str) -> None:
     """Send a signal to a process.
 
-    The control plane's processes are started again after a deadly one; workers and provider replicas stay down.
+    Control-plane processes are restarted after a deadly signal; workers and provider replicas stay down.
     """
     _show(Sandbox.attach(name, directory).kill(process, _signal(number)))
 
 
 def _signal(text: str) -> signal.Signals:
-    """Return the signal of a name or number."""
+    """Parse a signal's name or number."""
     try:
         return signal.Signals(int(text)) if text.isdigit() else signal.Signals["SIG" + text.upper().removeprefix("SIG")]
     except (KeyError, ValueError) as error:
@@ -201,6 +203,6 @@ def _entry(found: Sandbox, status: ProcessStatus) -> dict[str, object]:
 
 
 def _show(status: ProcessStatus) -> None:
-    """Print how a process fares after a command."""
+    """Print a process's status after a command."""
     detail = f"pid {status.pid}" if status.pid else f"last exit code {status.exit_code}"
     click.echo(f"{status.name}: {status.state} ({detail})")

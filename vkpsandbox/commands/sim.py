@@ -58,20 +58,20 @@ def sim() -> None:
 @click.option("--cert", type=click.Path(path_type=Path, exists=True), help="Certificate for HTTPS, PEM.")
 @click.option("--key", type=click.Path(path_type=Path, exists=True), help="Its key, PEM.")
 @click.option("--version", default=DEFAULT_VERSION, show_default=True, help="The CML release to play.")
-@click.option("--state", type=click.Path(path_type=Path), help="File in which the labs survive the simulator's end.")
+@click.option("--state", type=click.Path(path_type=Path), help="File that keeps the labs over a restart.")
 @click.option("--access-log", type=click.Path(path_type=Path), help="File for one JSON line per request.")
 @click.option("--boot-seconds", type=SecondsRange(), default="1", show_default=True, metavar="A[-B]")
 @click.option("--boot", multiple=True, metavar="DEFINITION=A[-B]", help="Boot time of one node definition; repeatable.")
 @click.option("--stop-seconds", type=float, default=0.0, show_default=True, help="How long nodes take to stop.")
 @click.option("--latency-ms", type=float, default=0.0, show_default=True, help="Added to every request.")
-@click.option("--licence-nodes", type=int, default=500, show_default=True, help="Nodes that may run at once.")
+@click.option("--licence-nodes", type=int, default=500, show_default=True, help="Maximum number of running nodes.")
 @click.option("--cpus", type=int, default=256, show_default=True)
 @click.option("--memory-gib", type=int, default=1024, show_default=True)
-@click.option("--patty", is_flag=True, help="Let tags of running nodes open ports.")
+@click.option("--patty", is_flag=True, help="Open ports for the tags of running nodes.")
 @click.option("--port-range", default="2000-7999", show_default=True, metavar="FIRST-LAST", help="Ports of tags.")
-@click.option("--patty-poll-seconds", type=float, default=0.5, show_default=True, help="How often tags are looked at.")
+@click.option("--patty-poll-seconds", type=float, default=0.5, show_default=True, help="How often tags are read.")
 @click.option("--faults", type=click.Path(path_type=Path, exists=True), help="JSON list of faults in force at start.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of boot times and faults.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of boot times and faults.")
 def cml(
     *,
     listen: str,
@@ -98,7 +98,7 @@ def cml(
 ) -> None:
     """Run a simulated Cisco Modeling Labs controller until it is interrupted.
 
-    Beside the API at /api/v0 it has paths under /sim, for faults, crashes and the access log. They need no token:
+    Beside the API at /api/v0 it serves /sim, for faults, crashes and the access log, without a token:
     listen where only you can reach it.
     """
     host, port = _address(listen)
@@ -136,35 +136,52 @@ def cml(
 
 @sim.command()
 @click.option("--listen", default="127.0.0.1:8081", show_default=True, metavar="HOST:PORT", help="Port 0: a free one.")
-@click.option("--token", default="", envvar="VKPROVIDER_SIM_LDS_TOKEN", help="Of clients. Or VKPROVIDER_SIM_LDS_TOKEN.")
+@click.option(
+    "--token",
+    default="",
+    envvar="VKPROVIDER_SIM_LDS_TOKEN",
+    help="Bearer token of clients; or VKPROVIDER_SIM_LDS_TOKEN.",
+)
 @click.option("--tls", is_flag=True, help="HTTPS with a self-signed certificate.")
 @click.option("--cert", type=click.Path(path_type=Path, exists=True), help="Certificate for HTTPS, PEM.")
 @click.option("--key", type=click.Path(path_type=Path, exists=True), help="Its key, PEM.")
-@click.option("--base-url", metavar="URL", help="Where users and clients reach it, if not at --listen.")
+@click.option("--base-url", metavar="URL", help="URL for users and clients, if not that of --listen.")
 @click.option("--capacity", type=click.IntRange(min=0), default=1000, show_default=True, help="Sessions not archived.")
-@click.option("--form", "forms", multiple=True, help="A form in its store; repeatable. By default it has every form.")
-@click.option("--no-client-keys", is_flag=True, help="Make a new session at every create: no extension client-key.")
-@click.option("--no-owners", is_flag=True, help="Keep no mark of who made a session: no extension owner.")
-@click.option("--no-timeslot-end", is_flag=True, help="Let sessions go on when their timeslot is over.")
-@click.option("--target", "targets", multiple=True, metavar="URL", help="Takes events; repeatable, each in turn.")
+@click.option("--form", "forms", multiple=True, help="A form in its store; repeatable. Default: every form.")
+@click.option("--no-client-keys", is_flag=True, help="Make a new session at every create (no extension client-key).")
+@click.option("--no-owners", is_flag=True, help="Do not record who made a session (no extension owner).")
+@click.option("--no-timeslot-end", is_flag=True, help="Do not end sessions with their timeslot.")
+@click.option(
+    "--target", "targets", multiple=True, metavar="URL", help="URL that events go to; repeatable, used in turn."
+)
 @click.option("--event-token", default="", envvar="VKPROVIDER_SIM_LDS_EVENT_TOKEN", help="Or that variable.")
 @click.option("--event-mode", type=click.Choice(get_args(Mode)), default="structured", show_default=True)
 @click.option("--sign-events", is_flag=True, help="Sign events with the event token instead of showing it.")
-@click.option("--give-up-seconds", type=float, default=600.0, show_default=True, help="How long an event is tried.")
+@click.option(
+    "--give-up-seconds", type=float, default=600.0, show_default=True, help="How long delivery of an event is retried."
+)
 @click.option(
     "--grade", type=click.Choice(get_args(Rule)), default="pass", show_default=True, help="The rule of /grade."
 )
 @click.option(
     "--grade-checks", type=click.Path(path_type=Path, exists=True), help="JSON list of checks, for that rule."
 )
-@click.option("--grade-seconds", type=float, default=0.0, show_default=True, help="How long a verdict takes.")
-@click.option("--pass-score", type=click.FloatRange(0, 1), default=0.7, show_default=True, help="Of the full score.")
-@click.option("--state", type=click.Path(path_type=Path), help="File in which sessions survive the simulator's end.")
+@click.option("--grade-seconds", type=float, default=0.0, show_default=True, help="How long grading takes.")
+@click.option(
+    "--pass-score",
+    type=click.FloatRange(0, 1),
+    default=0.7,
+    show_default=True,
+    help="Part of the full score that passes.",
+)
+@click.option("--state", type=click.Path(path_type=Path), help="File that keeps the sessions over a restart.")
 @click.option("--access-log", type=click.Path(path_type=Path), help="File for one JSON line per request.")
 @click.option("--latency-ms", type=float, default=0.0, show_default=True, help="Added to every request.")
 @click.option("--faults", type=click.Path(path_type=Path, exists=True), help="JSON list of faults in force at start.")
-@click.option("--event-faults", type=click.Path(path_type=Path, exists=True), help="The same, for events.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of faults, back-off and verdicts.")
+@click.option(
+    "--event-faults", type=click.Path(path_type=Path, exists=True), help="JSON list of event faults in force at start."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of faults, back-off and verdicts.")
 def lds(
     *,
     listen: str,
@@ -197,8 +214,8 @@ def lds(
     """Run a simulated Lab Delivery System until it is interrupted.
 
     It has the API at /api/v1, a page for learners at the login URLs, a grader at /grade, and sends CloudEvents to the
-    targets. Paths under /sim are for faults, for what learners do, and for the access log. They need no token: listen
-    where only you can reach it.
+    targets. /sim serves faults, acts of learners, and the access log, without a token: listen where
+    only you can reach it.
     """
     host, port = _address(listen)
     try:
@@ -237,7 +254,7 @@ def lds(
 
 
 def _plan(path: Path | None, shape: type[T]) -> tuple[T, ...]:
-    """Read a JSON list from a file; none is an empty list."""
+    """Read a JSON list from a file; an empty list without a file."""
     try:
         return tuple(msgspec.json.decode(path.read_bytes(), type=list[shape])) if path else ()  # type: ignore[valid-type]
     except ValueError as error:

@@ -41,13 +41,13 @@ GO_VERSION: Final = (1, 26)
 VERSION_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
 TELL_S: Final = 10.0
-"""How often a build that goes on is told about."""
+"""How often a running build reports progress."""
 
 Progress = Callable[[str], None]
 
 
 def module_files() -> tuple[bytes, bytes]:
-    """Return our go.mod and go.sum."""
+    """Return the sandbox's go.mod and go.sum."""
     source = files("vkpsandbox.controlplane") / "go"
     return (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes()
 
@@ -70,9 +70,9 @@ def kubernetes_version(go_mod: bytes) -> str:
 
 
 def linker_flags(version: str, built: str) -> str:
-    """Return the flags that let `kubectl version` tell the truth: Kubernetes' own build sets the same variables.
+    """Return the linker flags for `kubectl version`: Kubernetes' own build sets the same variables.
 
-    The commit is not known from a module, hence `unknown`; the tree is no checkout, hence `archive`.
+    The commit is not known from a module, hence `unknown`; the tree is not a checkout, hence `archive`.
     """
     major, minor, _ = version.removeprefix("v").split(".", 2)
     values = {
@@ -91,7 +91,7 @@ def ensure_programs(on_progress: Progress) -> Path:
     """Return a directory with all programs, building them if they are not cached.
 
     Args:
-        on_progress: Is told one line per program built.
+        on_progress: Called with one line per program built.
 
     Raises:
         SandboxError: If a named directory is incomplete, there is no Go, or the build fails.
@@ -156,7 +156,7 @@ def find_go() -> Path:
 
 
 def _go_version(go: Path) -> tuple[int, ...]:
-    """Return the version of a Go as numbers, nothing if it does not run."""
+    """Return the version of a Go as numbers; empty if it does not run."""
     try:
         answer = subprocess.run([go, "version"], capture_output=True, text=True, timeout=30, check=True)  # noqa: S603 (the go that was found)
     except (OSError, subprocess.SubprocessError):
@@ -198,7 +198,7 @@ def _build(target: Path, go_mod: bytes, go_sum: bytes, on_progress: Progress) ->
                 detail = "\n".join(f"  | {line}" for line in said[-12:])
                 raise SandboxError(
                     f"building {program} failed (go exited with {code}); the build needs the network "
-                    f"once and 4 GB of disk. What go said last:\n{detail}"
+                    f"once and 4 GB of disk. The last output of go:\n{detail}"
                 )
             on_progress(f"  {number}/{len(PROGRAMS)} {program}: {time.monotonic() - started:.0f} s")
         output.rename(target)
@@ -207,7 +207,7 @@ def _build(target: Path, go_mod: bytes, go_sum: bytes, on_progress: Progress) ->
 def _watched(
     command: list[str], directory: Path, environment: dict[str, str], on_progress: Progress
 ) -> tuple[int, list[str]]:
-    """Run `go build -v` and tell from time to time how far it is; give its exit code and what else it said."""
+    """Run `go build -v` and report its progress from time to time; return its exit code and other output."""
     downloads = packages = 0
     said = []
     told = time.monotonic()

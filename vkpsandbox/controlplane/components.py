@@ -24,7 +24,7 @@ LOOPBACK: Final = "127.0.0.1"
 SERVICE_RANGE: Final = "10.96.0.0/16"
 
 ADVERTISED: Final = "192.0.2.1"
-"""EndpointSlices refuse loopback addresses, and a machine may have no other: a documentation address (RFC 5737)."""
+"""A documentation address (RFC 5737): EndpointSlices refuse loopback addresses, and a machine may have no other."""
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 
@@ -32,17 +32,17 @@ FAST_CLIENTS: Final = {
     "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=10000"),
     "kube-controller-manager": ("--kube-api-qps=300", "--kube-api-burst=100"),
 }
-"""How fast those may ask that have a limit.
+"""Request rates of the clients that have a limit.
 
-The controller-manager creates and deletes up to 500 pods at once. A few cores serve some 200 a second, so the API
-server had to queue them, refused those beyond 300 (429), and they were tried again seconds later.
+The controller-manager creates and deletes up to 500 pods at once. A few cores serve some 200 a second, so without a
+limit the API server queues them, refuses those beyond 300 (429), and they are retried seconds later.
 """
 
 ADMITTED: Final = ("--max-requests-inflight=80", "--max-mutating-requests-inflight=40")
-"""As many requests at once as a few cores can serve; the others wait, each client's in turn.
+"""Concurrent requests that a few cores can serve; the others wait, in turn per client.
 
-Hundreds served at once keep the API server's own watches waiting for a core: everybody saw a change a second late, and
-a Pod's way from bound to Running took half as long again.
+Hundreds of concurrent requests keep the API server's watches waiting for a core: with them, every client saw changes
+a second late, and a Pod's way from bound to Running took half as long again.
 """
 
 AUDIT_POLICY: Final = """\
@@ -103,7 +103,7 @@ def etcd(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
         f"--peer-key-file={pki / 'server.key'}",
         "--peer-client-cert-auth",
         f"--peer-trusted-ca-file={pki / 'server-ca.crt'}",
-        # It would dial etcd with the server's certificate, which is no client's.
+        # By default it would dial etcd with the server's certificate, which is not a client's.
         "--enable-grpc-gateway=false",
     ]
     return ProcessSpec(name="etcd", argv=argv, env=GO_MEMORY, url=client)
@@ -145,7 +145,7 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
         argv += [
             f"--audit-policy-file={layout.audit_policy}",
             f"--audit-log-path={layout.audit_log}",
-            # In MB. The default rotates after 100, and whoever counts requests would miss some.
+            # In MB. The default rotates after 100, and a count of requests would miss some.
             "--audit-log-maxsize=100000",
         ]
     return ProcessSpec(name="kube-apiserver", argv=argv, env=GO_MEMORY, url=ports.server)
@@ -175,7 +175,7 @@ def controller_manager(layout: Layout, programs: Path, ports: Ports) -> ProcessS
         *_component(layout, "kube-controller-manager", ports.controller_manager),
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={pki / 'sa.key'}",
-        # Its default lies outside of our directory and would be created.
+        # The default is outside the sandbox's directory and would be created.
         f"--flex-volume-plugin-dir={layout.flexvolume}",
         f"--root-ca-file={pki / 'server-ca.crt'}",
     ]
@@ -199,7 +199,7 @@ def write_kubeconfigs(layout: Layout, server: str, context: str) -> None:
 
 
 def _component(layout: Layout, name: str, port: int) -> list[str]:
-    """Return what scheduler and controller-manager have in common."""
+    """Return the arguments that scheduler and controller-manager share."""
     kubeconfig = layout.component_kubeconfig(name)
     return [
         f"--kubeconfig={kubeconfig}",

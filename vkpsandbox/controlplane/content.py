@@ -1,4 +1,4 @@
-"""What a sandbox puts into its cluster: our manifests, a Secret and a CMLWorker per worker, the provider's token."""
+"""What a sandbox applies to its cluster: the manifests, a Secret and a CMLWorker per worker, the provider's token."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ NAMESPACE: Final = "vkprovider-system"
 SERVICE_ACCOUNT: Final = "vkprovider"
 
 LABEL: Final = "vkprovider.io/sandbox"
-"""Label, the sandbox's name, of what a sandbox creates besides the manifests."""
+"""Label of the objects that a sandbox creates besides the manifests; its value is the sandbox's name."""
 
 CAPACITY: Final[Mapping[str, str | int]] = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 
@@ -87,7 +87,7 @@ def apply_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str, spe
     for item in listed:
         if item["metadata"]["name"] in names and item["metadata"].get("labels", {}).get(LABEL) != sandbox:
             raise SandboxError(
-                f"CMLWorker {item['metadata']['name']} exists and is not of sandbox {sandbox}: delete it, "
+                f"CMLWorker {item['metadata']['name']} exists and does not belong to sandbox {sandbox}: delete it, "
                 "or use another cluster"
             )
     items = [item for n, worker in enumerate(workers, 1) for item in worker_objects(worker, n, sandbox, spec)]
@@ -95,7 +95,7 @@ def apply_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str, spe
 
 
 def delete_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str) -> None:
-    """Delete what `apply_workers` created; waits until the provider has let go of it and removed the Nodes."""
+    """Delete what `apply_workers` created; wait until the provider has removed finalizers and Nodes."""
     selector = f"--selector={LABEL}={sandbox}"
     kubectl("delete", "cmlworkers.vkprovider.io", selector, "--timeout=60s")
     kubectl("wait", "--for=delete", *(f"node/{worker.node}" for worker in workers), "--timeout=60s")

@@ -9,7 +9,7 @@ from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import environment
 
 DEADLINE_S = 300.0
-"""No command of ours takes longer; `kubectl wait` has its own --timeout."""
+"""No command of the sandbox takes longer; `kubectl wait` has its own --timeout."""
 
 
 class Kubectl:
@@ -31,13 +31,13 @@ class Kubectl:
             timeout_s: When it is killed.
 
         Raises:
-            SandboxError: If it fails and that matters, or takes too long.
+            SandboxError: If it fails and `check` is set, or takes too long.
         """
         changes = {"KUBECONFIG": str(self._layout.kubeconfig), "KUBECACHEDIR": str(self._layout.kubectl_cache)}
         environ = environment(os.environ, changes, self._layout.directory)
         command = [str(self.program), *arguments]
         try:
-            result = subprocess.run(  # noqa: S603 (kubectl, with arguments of ours)
+            result = subprocess.run(  # noqa: S603 (kubectl, with the sandbox's arguments)
                 command, input=stdin, capture_output=True, text=True, env=environ, timeout=timeout_s, check=False
             )
         except subprocess.TimeoutExpired as error:

@@ -26,7 +26,7 @@ SERVER_NAMES: Final = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-"""What the servers are called: 10.96.0.1 is the service `kubernetes`."""
+"""Names in the servers' certificates: 10.96.0.1 is the service `kubernetes`."""
 
 CLIENTS: Final = {
     "admin": ("kubernetes-admin", "system:masters"),
@@ -52,7 +52,7 @@ def write_pki(directory: Path) -> None:
 
     `server-ca` signs `server` and, through the API server's signers, kubelet serving certificates; `client-ca` signs
     the clients of the API server and of etcd; `front-proxy-ca` signs only the aggregation layer's client, which may
-    claim to be anybody.
+    claim any identity.
     """
     directory.mkdir(mode=0o700, parents=True)
     server_ca, client_ca, front_proxy_ca = (
@@ -115,7 +115,7 @@ def write_certificate(
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    """Return a builder with what every certificate has."""
+    """Return a builder with the fields of every certificate."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

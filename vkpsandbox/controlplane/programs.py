@@ -1,4 +1,4 @@
-"""The command lines of our own processes: simulators and provider replicas."""
+"""The command lines of simulators and provider replicas."""
 
 import secrets
 import sys
@@ -14,13 +14,13 @@ from vkpsandbox.processes.record import Lds, Worker
 
 Backend = Literal["cml", "null"]
 
-OURSELVES: Final = (sys.executable, "-P", "-m", "vkprovider")
+VKPROVIDER: Final = (sys.executable, "-P", "-m", "vkprovider")
 
 EVENTS_PATH: Final = "/events"
-"""Where a provider replica takes the events of the Lab Delivery System."""
+"""Path at which a provider replica receives events of the Lab Delivery System."""
 
 PATTY: Final = ("--patty",)
-"""Tags of running devices open ports; on an address of the worker's own only, where no other worker's ports are."""
+"""Argument that opens ports for tags; only for a worker that shares its address with no other worker."""
 
 WORKER_GRACE_S: Final = 1.0
 PROVIDER_GRACE_S: Final = 5.0
@@ -56,10 +56,10 @@ def worker_process(layout: Layout, worker: Worker, arguments: Sequence[str]) -> 
     Args:
         layout: The sandbox's files; the worker keeps its state there, so that it survives its own restart.
         worker: The worker.
-        arguments: Further arguments of `vkprovider sim cml`; they win over ours.
+        arguments: Further arguments of `vkprovider sim cml`; they override the defaults.
     """
     argv = [
-        *OURSELVES,
+        *VKPROVIDER,
         "sim",
         "cml",
         f"--listen={worker.url.removeprefix('https://')}",
@@ -98,10 +98,10 @@ def lds_process(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], argu
         layout: The sandbox's files; it keeps its state there, so that it survives its own restart.
         lds: What it is.
         providers: The replicas that its events go to, each in turn.
-        arguments: Further arguments of `vkprovider sim lds`; they win over ours.
+        arguments: Further arguments of `vkprovider sim lds`; they override the defaults.
     """
     argv = [
-        *OURSELVES,
+        *VKPROVIDER,
         "sim",
         "lds",
         f"--listen={lds.url.removeprefix('http://')}",
@@ -121,7 +121,7 @@ def lds_process(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], argu
 
 
 def lds_settings(lds: Lds) -> dict[str, str]:
-    """Return the environment variables by which a provider replica uses the Lab Delivery System."""
+    """Return the settings with which a provider replica uses the Lab Delivery System."""
     return {
         "LDS_API_URL": lds.url,
         "LDS_API_TOKEN": lds.token,
@@ -137,7 +137,7 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
     Args:
         kubeconfig: Its own, never the admin's.
         number: Counted from 1.
-        settings: Further environment variables; they win over ours.
+        settings: Further environment variables; they override the defaults.
     """
     [port] = free_ports(1)
     env: dict[str, str | None] = {
@@ -150,7 +150,7 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
     }
     return ProcessSpec(
         name=f"provider-{number}",
-        argv=[*OURSELVES, "run"],
+        argv=[*VKPROVIDER, "run"],
         env=env,
         url=f"http://127.0.0.1:{port}",
         restart=Restart.UNLESS_KILLED,

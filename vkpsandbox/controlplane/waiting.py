@@ -1,4 +1,4 @@
-"""Wait for what processes bring about, and say which one failed if they do not."""
+"""Wait for the effect of processes; the error names the process that failed."""
 
 import http.client
 import socket
@@ -22,7 +22,7 @@ CONTROL_PLANE_S: Final = 90.0
 WORKERS_S: Final = 30.0
 NODES_S: Final = 60.0
 CRASHES: Final = 3
-"""A process that ended this often while it was waited for will not come up."""
+"""A process that ends this often during a wait will not come up."""
 
 POLL_S: Final = 0.05
 _READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
@@ -79,7 +79,7 @@ def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], provider
 def await_processes(
     layout: Layout, names: Sequence[str], ready: Callable[[], bool], what: str, timeout_s: float
 ) -> None:
-    """Wait until what some processes bring about is there.
+    """Wait until a condition holds that some processes bring about.
 
     Raises:
         SandboxError: If it takes too long, or one of them crashes again and again.
@@ -101,7 +101,7 @@ def await_processes(
 
 
 def _listens(host: str, port: int) -> bool:
-    """Tell whether somebody accepts connections there."""
+    """Return whether an address accepts connections."""
     try:
         socket.create_connection((host, port), timeout=1).close()
     except OSError:
@@ -110,7 +110,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 def _api_ready(layout: Layout, port: int) -> bool:
-    """Ask the API server whether it is ready; anybody may."""
+    """Ask the API server whether it is ready; this needs no credentials."""
     context = ssl.create_default_context(cafile=str(layout.pki / "server-ca.crt"))
     connection = http.client.HTTPSConnection(components.LOOPBACK, port, timeout=5, context=context)
     try:

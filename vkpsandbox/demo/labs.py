@@ -1,4 +1,4 @@
-"""Read the labs of simulated workers with Cisco's own client, `virl2-client`, as anybody else's CML client would."""
+"""Read the labs of simulated workers with Cisco's own client, `virl2-client`."""
 
 import importlib.util
 import logging
@@ -20,7 +20,7 @@ class Lab(NamedTuple):
 
     Attributes:
         worker: The worker's name.
-        title: The lab's title; ours end with the Pod's UID.
+        title: The lab's title; that of a lablet ends with its Pod's UID.
         state: Such as `STARTED`.
         devices: Label and state of each, such as `h0 BOOTED`.
     """
@@ -32,7 +32,7 @@ class Lab(NamedTuple):
 
 
 class Labs:
-    """The labs of several workers, also those that are not ours."""
+    """The labs of several workers, foreign ones included."""
 
     def __init__(self, workers: list[Worker]) -> None:
         """Log in to every worker.
@@ -42,7 +42,7 @@ class Labs:
         """
         require()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an imported library, none of the reader's business
+            warnings.simplefilter("ignore")  # of an imported library, irrelevant here
             from virl2_client import ClientLibrary  # noqa: PLC0415 (optional)
         logging.getLogger("virl2_client").setLevel(logging.ERROR)  # it warns that it does not check certificates
         self.workers = [worker.name for worker in workers]
@@ -67,7 +67,7 @@ class Labs:
         return found
 
     def left(self) -> list[str]:
-        """Name all labs, even those that are about to vanish, as `worker: id`.
+        """List all labs as `worker: id`, even those that are about to vanish.
 
         Raises:
             LabsError: If a worker does not answer.
@@ -80,7 +80,7 @@ class Labs:
 
 
 def require() -> None:
-    """Make sure that the client is installed.
+    """Check that the client is installed.
 
     Raises:
         LabsError: If it is not.
@@ -94,7 +94,7 @@ def require() -> None:
 
 @contextmanager
 def _translated(worker: str) -> Iterator[None]:
-    """Make one error of the client's and its HTTP library's many.
+    """Translate the errors of the client and of its HTTP library.
 
     Raises:
         LabsError: If the client raises anything.

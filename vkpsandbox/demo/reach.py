@@ -1,4 +1,4 @@
-"""A step of the demo: reach a device through the port that its lablet was given, as a learner does."""
+"""A step of the demo: reach a device through a port of its lablet, as a learner does."""
 
 import contextlib
 import json
@@ -17,20 +17,20 @@ _POLL_S: Final = 0.2
 
 
 def consoles(pod: dict[str, Any]) -> dict[str, int]:
-    """Give the serial ports of a Pod's devices, by label, as it reports them."""
+    """Return the serial ports of a Pod's devices, by label, as it reports them."""
     text = pod["metadata"].get("annotations", {}).get(names.ANNOTATION_PORT_MAPPINGS, "{}")
     found = json.loads(text).values()
     return {info["device_label"]: info["allocated_port"] for info in found if info["protocol"] == "serial"}
 
 
 def host_of(worker: Worker) -> str:
-    """Give where a simulated worker's ports are; "" if it has no address of its own, and so opens none."""
+    """Return the address of a simulated worker's ports; "" if it has no address of its own and opens none."""
     host = urlsplit(worker.url).hostname or ""
     return "" if host == "127.0.0.1" else host
 
 
 def answer_of(host: str, port: int) -> str:
-    """Press Return at a console and give what it says; "" if the port does not open in time."""
+    """Press Return at a console and return its output; "" if the port does not open in time."""
     end = time.monotonic() + _OPENS_S
     while time.monotonic() < end:
         try:
@@ -38,7 +38,7 @@ def answer_of(host: str, port: int) -> str:
                 connection.sendall(b"\r\n")
                 return _read(connection)
         except OSError:
-            time.sleep(_POLL_S)  # the port service polls: it opens a moment after the device runs
+            time.sleep(_POLL_S)  # PATty polls: a port opens a moment after the device runs
     return ""
 
 

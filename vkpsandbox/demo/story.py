@@ -1,4 +1,4 @@
-"""What the demo tells, step by step; each step checks what it shows."""
+"""The demo, step by step; each step checks what it shows."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ from vkpsandbox.errors import log_tail
 DEFINITION: Final = "netlab.yaml"
 DEPLOYMENT: Final = "affinity.yaml"
 OLDER: Final = "2.8.1+build.14"
-"""What the last of three or more workers runs; the Deployment does not want it."""
+"""The CML release of the last of three or more workers; the Deployment excludes it."""
 
 READY_S: Final = 60.0
 GONE_S: Final = 60.0
@@ -33,14 +33,14 @@ Say = Callable[[str], None]
 
 
 class DemoError(VkproviderError):
-    """Something did not hold; the message says what, and what to look at."""
+    """A check of the demo failed; the message says which, and what to look at."""
 
 
 def tell(workers: int, name: str, *, keep: bool, say: Say) -> None:
-    """Tell the whole story, and end the sandbox whatever happens, unless it is to be kept.
+    """Run the demo; always end the sandbox, unless it is to be kept.
 
     Raises:
-        DemoError: If something did not hold.
+        DemoError: If a check failed.
         SandboxError: If the sandbox does not come up, or not down.
     """
     examples = find_examples()
@@ -134,7 +134,7 @@ class Story:
         )
 
     def reach(self) -> None:
-        """Type at a device's console through the port that its lablet was given."""
+        """Type at a device's console through its lablet's port."""
         self._say("\n5. Every lablet has ports of its own; this is a device's console")
         pod = self._pods[0]
         worker = next(w for w in self._sandbox.workers if w.node == pod["spec"]["nodeName"])
@@ -180,16 +180,16 @@ class Story:
         return self._get("pods", f"--selector={self._selector}")
 
     def _not_ready(self, wanted: int) -> list[str]:
-        """Name the lablets that are missing or not Ready."""
+        """List the lablets that are missing or not Ready."""
         pods = self._listed_pods()
         waiting = [f"{pod['metadata']['name']} {why_not_ready(pod)}" for pod in pods if not is_ready(pod)]
         return waiting + ["a pod that does not exist yet"] * (wanted - len(pods))
 
     def _wait(self, remaining: Callable[[], list[str]], within_s: float, what: str) -> float:
-        """Wait until nothing remains; give the seconds it took.
+        """Wait until nothing remains; return the elapsed seconds.
 
         Raises:
-            DemoError: If something still does in the end.
+            DemoError: If something remains after the timeout.
         """
         started = told = time.monotonic()
         while left := remaining():
@@ -224,7 +224,7 @@ def find_examples() -> Path:
 
 
 def refuse_a_second(name: str) -> None:
-    """Say how to end a demo that was kept, rather than fail over it.
+    """Refuse to start beside a demo that was kept; the error says how to end it.
 
     Raises:
         DemoError: If one runs.
@@ -238,7 +238,7 @@ def refuse_a_second(name: str) -> None:
 
 
 def farewell(sandbox: Sandbox) -> str:
-    """Tell how to use a sandbox that goes on, and how to end it."""
+    """Print how to use a kept sandbox, and how to end it."""
     return (
         "Use it with\n\n"
         f"  export KUBECONFIG={shlex.quote(str(sandbox.kubeconfig))}\n"
@@ -248,7 +248,7 @@ def farewell(sandbox: Sandbox) -> str:
 
 
 def command(*arguments: str) -> str:
-    """Write a command of ours as the reader can type it here."""
+    """Return a `vkprovider` command line as the reader can type it here."""
     program = Path(sys.executable).parent / "vkprovider"
     return shlex.join([str(display(program)) if program.exists() else "vkprovider", *arguments])
 
@@ -260,7 +260,7 @@ def display(path: Path) -> Path:
 
 
 def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
-    """Say where pods and labs differ: each Pod has one lab, started, on the worker of its node, and there is no other.
+    """Compare pods and labs: each Pod has one started lab on the worker of its Node, and there is no other lab.
 
     Args:
         pods: As the API server has them.
@@ -281,18 +281,18 @@ def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
 
 
 def uid_of(title: str) -> str:
-    """Take the Pod's UID, 36 characters, from the end of a lab's title."""
+    """Return the Pod's UID: the last 36 characters of a lab's title."""
     return title[-36:]
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """Tell whether a Pod is Ready."""
+    """Return whether a Pod is Ready."""
     conditions = pod.get("status", {}).get("conditions", [])
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def why_not_ready(pod: dict[str, Any]) -> str:
-    """Tell what a Pod waits for, in the words of its status."""
+    """Return why a Pod waits, in the words of its status."""
     status = pod.get("status", {})
     waits = [entry.get("state", {}).get("waiting", {}) for entry in status.get("containerStatuses", [])]
     said = [f"{wait.get('reason', '')}: {wait.get('message', '')}" for wait in waits if wait]
@@ -301,5 +301,5 @@ def why_not_ready(pod: dict[str, Any]) -> str:
 
 
 def names(items: Iterable[dict[str, Any]]) -> list[str]:
-    """Name objects."""
+    """Join the names of objects."""
     return [item["metadata"]["name"] for item in items]

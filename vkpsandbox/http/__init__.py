@@ -2,6 +2,6 @@
 
 * `simulator`, `listener`: start and stop a simulator on an address; `tls`: its certificate.
 * `gate`: what every request passes first; `faults`, `patterns`: injected failures and the requests they match.
-* `access_log`: every request, one JSON line each; `orders`: what a test can order at run time under `/sim`.
+* `access_log`: every request, one JSON line each; `orders`: orders of tests at run time, under `/sim`.
 * `store`: the file that keeps a simulator's state over a restart.
 """

@@ -1,4 +1,4 @@
-"""The access log: what came in when, and what the answers showed. Benchmarks measure by it."""
+"""The access log: each request, its times, and what its answer showed. Benchmarks read it."""
 
 import itertools
 import time
@@ -48,7 +48,7 @@ class AccessLog:
         self._file: TextIO | None = path.open("a", encoding="utf-8", buffering=1) if path else None
 
     def begin(self, method: str, path: str, query: str, agent: str) -> Entry:
-        """Number a request as it comes in; `write` takes it when it is answered."""
+        """Start the entry of a request; `write` completes it when it is answered."""
         return Entry(
             number=next(self._numbers),
             arrived_s=time.monotonic(),
@@ -60,7 +60,7 @@ class AccessLog:
         )
 
     def write(self, entry: Entry) -> None:
-        """Write a finished request down."""
+        """Write the entry of a finished request."""
         self.entries.append(entry)
         if self._file is not None:
             self._file.write(msgspec.json.encode(entry).decode() + "\n")

@@ -1,4 +1,4 @@
-"""Faults that requests meet, by a seeded plan or as ordered at run time. Choosing one is pure."""
+"""Faults of requests, from a seeded plan or ordered at run time. Choosing one is pure."""
 
 import random
 import re
@@ -22,7 +22,7 @@ Kind = Literal["delay", "status", "drop", "lost_answer", "unauthorized", "lost_t
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A fault and the requests it meets.
+    """A fault and the requests it affects.
 
     Example:
         `{"route": "^PUT .*/start$", "kind": "status", "status": 503, "count": 3}`
@@ -32,13 +32,13 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     route: str = ""
     """A regular expression, searched in `METHOD /path`."""
     count: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """How many requests it meets; None is no limit."""
+    """How many requests it affects; None means no limit."""
     seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    """How long it lasts; None is until it is deleted."""
+    """How long it lasts; None means until it is deleted."""
     rate: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
-    """Part of the matching requests that it meets, drawn by seed."""
+    """Share of the matching requests that it affects, drawn by seed."""
     skip: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Matching requests that it lets pass first."""
+    """Matching requests that pass before it takes effect."""
     status: Annotated[int, msgspec.Meta(ge=400, le=599)] = 500
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 1.0
 
@@ -61,7 +61,7 @@ class _Armed:
 
 
 class Faults:
-    """The faults in force; the first that matches a request meets it."""
+    """The faults in force; the first match applies."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What every request to a simulator passes first: log, silence, faults, latency."""
+"""Around every request to a simulator: log, silence, faults, latency."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from vkpsandbox.http.access_log import AccessLog, Entry
 from vkpsandbox.http.faults import Fault, Faults
 
 LOOK_S: Final = 0.1
-"""How often a held request is looked at: whether its client is still there."""
+"""How often the gate checks whether the client of a held request is still connected."""
 UNAUTHORIZED: Final = 401
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -20,7 +20,7 @@ Answerer = Callable[[web.Request, Entry], Awaitable[web.Response]]
 
 
 class NoAnswerError(Exception):
-    """The connection shall break instead of an answer."""
+    """The connection breaks; there is no answer."""
 
 
 class InjectedStatusError(Exception):
@@ -32,7 +32,7 @@ class InjectedStatusError(Exception):
 
 
 class Gate:
-    """Lets requests through to their handlers, or has them suffer what is in force."""
+    """Passes requests to their handlers, and applies the faults in force."""
 
     def __init__(self, log: AccessLog, faults: Faults, now: Callable[[], float]) -> None:
         self.log = log
@@ -40,7 +40,7 @@ class Gate:
         self.now = now
         self.latency_s = 0.0
         self.held = 0
-        """How many requests a silence holds at the moment."""
+        """Number of requests that a silence holds."""
         self._silent_until = 0.0
         self._released = asyncio.Event()
 
@@ -76,16 +76,16 @@ class Gate:
         return handle
 
     async def enter(self, request: web.Request, entry: Entry) -> Fault | None:
-        """Take a request in, and have it suffer.
+        """Admit a request, and apply the fault that it meets.
 
         Returns:
-            The fault it met, if it is carried out all the same.
+            The fault that it met, if it is carried out nevertheless.
 
         Raises:
             InjectedStatusError: It is not carried out but answered with a status.
             NoAnswerError: It is not carried out and never answered.
         """
-        await request.read()  # now it has arrived: it is carried out even if the client gives up meanwhile
+        await request.read()  # it has arrived: it is carried out even if the client gives up
         await self._keep_silent(request, entry)
         met = self.faults.meet(request.method, request.path, self.now())
         if self.latency_s:
@@ -110,7 +110,7 @@ class Gate:
         return fault
 
     async def leave(self, request: web.Request, entry: Entry, met: Fault | None) -> None:
-        """Let an answer out.
+        """Send an answer.
 
         Raises:
             NoAnswerError: It is lost.
@@ -125,7 +125,7 @@ class Gate:
             await self._hold(request, self._silent_until)
 
     async def _hold(self, request: web.Request, until: float | None) -> NoReturn:
-        """Wait for the end of a silence or of the client's patience, then break the connection."""
+        """Wait for the end of a silence or until the client disconnects, then break the connection."""
         self.held += 1
         released = self._released
         try:

@@ -1,4 +1,4 @@
-"""Where a simulator listens; it can refuse connections for a while."""
+"""The listening socket of a simulator; it can refuse connections for a while."""
 
 import asyncio
 import ssl
@@ -15,7 +15,7 @@ class Listener:
 
     Args:
         host: Its address.
-        port: Its port; 0 takes a free one, which `port` is from then on.
+        port: Its port; 0 chooses a free one, which `port` is from then on.
         tls: Context for HTTPS; None is HTTP.
     """
 
@@ -37,14 +37,14 @@ class Listener:
         """Begin to listen.
 
         Raises:
-            OSError: The address or the port cannot be had.
+            OSError: The address or the port is not available.
         """
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
         await self._listen()
 
     async def close(self) -> None:
-        """End, and let what is in flight finish for a moment."""
+        """Stop, after requests in flight had a moment to finish."""
         if self._reopening is not None:
             self._reopening.cancel()
             await asyncio.gather(self._reopening, return_exceptions=True)
@@ -52,7 +52,7 @@ class Listener:
             await self._runner.cleanup()
 
     async def refuse(self, seconds: float, spare: asyncio.BaseTransport | None) -> None:
-        """Refuse connections for a while, and break those that are open, but for the one of who ordered it."""
+        """Refuse connections for a while, and break open ones, except the one that ordered it."""
         if self._site is None or self._runner is None or self._runner.server is None:
             return
         await self._site.stop()

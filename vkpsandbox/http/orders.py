@@ -1,4 +1,4 @@
-"""What tests order any simulator to do at run time, under `/sim`: without token, log, latency or faults."""
+"""Orders of tests to any simulator at run time, under `/sim`: without token, log, latency or faults."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Silence(msgspec.Struct, forbid_unknown_fields=True):
-    """How long the whole simulator is silent: `hold` accepts and never answers, `refuse` closes the listener."""
+    """A silence of the whole simulator: `hold` accepts and never answers, `refuse` closes the listener."""
 
     seconds: Seconds
     mode: Literal["hold", "refuse"] = "hold"
 
 
 class Latency(msgspec.Struct, forbid_unknown_fields=True):
-    """How long every request takes at least."""
+    """The minimum duration of every request."""
 
     latency_ms: Annotated[float, msgspec.Meta(ge=0)]
 
@@ -40,7 +40,7 @@ Order = Callable[[web.Request], Awaitable[Any]]
 
 
 class GateOrders:
-    """The orders that every simulator takes."""
+    """The orders of every simulator."""
 
     def __init__(self, gate: Gate, listener: Listener) -> None:
         self._gate = gate
@@ -78,7 +78,7 @@ class GateOrders:
         self._gate.latency_s = (await read(request, Latency)).latency_ms / 1000
 
     async def silence(self, request: web.Request) -> Any:
-        """Let the whole simulator be silent for a while."""
+        """Silence the whole simulator for a while."""
         given = await read(request, Silence)
         if given.mode == "hold":
             self._gate.silence(given.seconds)
@@ -112,10 +112,10 @@ def add_orders(
     """Add orders to an application.
 
     Args:
-        application: Where to.
+        application: The application.
         table: Method, path and handler of each.
         body_of: Makes the body of a refusal from its status and its text.
-        changed: Is called after each that is no GET.
+        changed: Called after each order that is not a GET.
     """
     for method, path, order in table:
         application.router.add_route(method, path, _wrap(order, body_of, changed))

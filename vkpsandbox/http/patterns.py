@@ -1,15 +1,15 @@
-"""Regular expressions that somebody wrote into a plan or an order."""
+"""Regular expressions in plans and orders."""
 
 import re
 
 
 def check_pattern(field: str, text: str) -> None:
-    """Check an expression when the struct that holds it is made, so that whoever reads it in says where it stands.
+    """Check an expression while its struct is decoded, so that the decoding error gives its place.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a regular expression.
     """
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{field} {text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{field} {text!r} is not a regular expression: {error}") from error

@@ -1,4 +1,4 @@
-"""What every simulator is: something that listens, knows the time, keeps a log, and may survive its own end."""
+"""The base of every simulator: listener, clock, access log, state file."""
 
 import abc
 import ssl
@@ -19,12 +19,12 @@ class Simulator(abc.ABC):
 
     Args:
         host: Address on which it listens.
-        port: Port; 0 takes a free one.
+        port: Port; 0 chooses a free one.
         tls: Context for HTTPS; None is HTTP.
-        state: File in which it survives its own end.
+        state: File that keeps its state over a restart.
         access_log: File for the access log.
         faults: Faults of requests in force from the start.
-        seed: Of them.
+        seed: Seed of the faults.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Simulator(abc.ABC):
         self.store = Store(state, self._snapshot) if state else None
 
     def now(self) -> float:
-        """Tell the time: the wall clock's when the simulator began, and steady from then on."""
+        """Return the time: the wall clock's at the start, advanced by the monotonic clock."""
         return self._anchor + time.monotonic()
 
     @property
@@ -62,7 +62,7 @@ class Simulator(abc.ABC):
         return self.listener.port
 
     def changed(self) -> None:
-        """Note that the state was changed."""
+        """Mark the state as changed."""
         if self.store is not None:
             self.store.touch()
 
@@ -91,8 +91,8 @@ class Simulator(abc.ABC):
 
     @abc.abstractmethod
     async def _close(self) -> None:
-        """End what goes on beside the listener; called also after a failed `_open`."""
+        """Stop background work; called also after a failed `_open`."""
 
     @abc.abstractmethod
     def _snapshot(self) -> Any:
-        """Draw what is to be stored."""
+        """Return the state to be stored."""

@@ -11,16 +11,16 @@ import structlog
 T = TypeVar("T")
 
 DEBOUNCE_S: Final = 0.05
-"""How long changes are gathered before they are written; what a kill -9 may lose is this and the time of a write."""
+"""How long changes are gathered before a write; `kill -9` loses at most this and the time of a write."""
 RETRY_S: Final = 1.0
 _LOG: Final = structlog.get_logger(__name__)
 
 
 def load(path: Path, shape: type[T]) -> T | None:
-    """Read a state file of a shape; None if there is none.
+    """Read and decode a state file; None if it does not exist.
 
     Raises:
-        ValueError: It is no state file of this version.
+        ValueError: It is not a state file of this version.
     """
     try:
         raw = path.read_bytes()
@@ -29,11 +29,11 @@ def load(path: Path, shape: type[T]) -> T | None:
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:
-        raise ValueError(f"{path} is no state file of this version of the simulator: {error}") from error
+        raise ValueError(f"{path} is not a state file of this version of the simulator: {error}") from error
 
 
 class Store:
-    """Writes the state when something was changed, at most once per `DEBOUNCE_S`."""
+    """Writes the state after changes, at most once per `DEBOUNCE_S`."""
 
     def __init__(self, path: Path, snapshot: Callable[[], Any]) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class Store:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Write a first time, so that a bad path shows at once, and go on in the background.
+        """Write once, so that a bad path fails at once, and continue in the background.
 
         Raises:
             OSError: The file cannot be written.
@@ -52,7 +52,7 @@ class Store:
         self._task = asyncio.create_task(self._run(), name="sim-store")
 
     def touch(self) -> None:
-        """Note that something was changed."""
+        """Mark the state as changed."""
         self._dirty.set()
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ def self_signed(host: str, now: dt.datetime) -> tuple[bytes, bytes]:
 
     Args:
         host: Name or address.
-        now: When it is made; it is valid from a day earlier.
+        now: The current time; the certificate is valid from a day earlier.
 
     Returns:
         Certificate and key, PEM.

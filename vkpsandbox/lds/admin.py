@@ -1,4 +1,4 @@
-"""What tests do to a simulated LDS at run time, besides what any simulator can be ordered to do."""
+"""Test orders that only a simulated LDS has: tokens, capacity, sessions, acts of learners, event faults."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -26,7 +26,7 @@ class Token(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Capacity(msgspec.Struct, forbid_unknown_fields=True):
-    """How many sessions there may be."""
+    """Maximum number of sessions."""
 
     capacity: Annotated[int, msgspec.Meta(ge=0)]
 
@@ -38,7 +38,7 @@ class Targets(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class FormOrder(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What the store holds of a form from now on."""
+    """The new content of a form in the store."""
 
     name: str
     version: str | None = None
@@ -46,14 +46,14 @@ class FormOrder(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Said(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a user says."""
+    """Feedback of a user."""
 
     rating: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
     comment: str | None = None
 
 
 class Answered(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a user answers."""
+    """A user's answer to a task."""
 
     item: str
     answer: Any
@@ -85,7 +85,7 @@ class Admin:
         self._sim.sender.aim((await read(request, Targets)).targets)
 
     async def form(self, request: web.Request) -> Any:
-        """Put content into the store; the LDS has it after a content refresh."""
+        """Put content into the store; the LDS serves it after a content refresh."""
         given = await read(request, FormOrder)
         form = self._sim.world.add_form(given.name)
         form.version = form.version if given.version is None else given.version
@@ -98,7 +98,7 @@ class Admin:
         return Made(session_json(session, world.settings))
 
     async def act(self, request: web.Request) -> Any:
-        """Do to a session what its user, or a lab of another kind, would do."""
+        """Act on a session as its user, or a lab of another kind, would."""
         world, now, done = self._sim.world, self._sim.now(), request.match_info["act"]
         session = world.session(request.match_info["session"])
         match done:
@@ -142,7 +142,7 @@ class Admin:
         return [delivery for delivery in self._sim.sender.deliveries if delivery.number > since]
 
     async def undelivered(self, _request: web.Request) -> Any:
-        """List the events that nobody has taken yet."""
+        """List the events that no target has accepted yet."""
         return list(self._sim.sender.undelivered.values())
 
     def _whole(self, session: Session) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Admin:
 
 
 def _refusing(simulator: "LdsSimulator", order: Order) -> Order:
-    """Let an order advance the time first, and refuse in the LDS's words."""
+    """Wrap an order: advance the time first, and refuse in the LDS's words."""
 
     async def handle(request: web.Request) -> Any:
         simulator.world.advance(simulator.now())

@@ -1,4 +1,4 @@
-"""A request as handlers see it, and the routes they stand in."""
+"""What handlers work with: the request and the route table."""
 
 import datetime as dt
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ LARGEST_LIMIT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with a status of its own."""
+    """An answer with another status than 200."""
 
     status: int
     body: Any
@@ -48,7 +48,7 @@ class Call:
         """Find the session of the path.
 
         Raises:
-            LdsError: There is none.
+            LdsError: It does not exist.
         """
         self.session_id = self.path["session"]
         return self.world.session(self.session_id)
@@ -65,7 +65,7 @@ class Call:
             raise invalid(error) from error
 
     def page(self, items: list[Session]) -> tuple[list[Session], str | None]:
-        """Cut the page that the query asks for out of a list that is in the order of numbers.
+        """Return the page of a list, sorted by number, that the query requests.
 
         Returns:
             The page, and the cursor of the next one.

@@ -1,4 +1,4 @@
-"""How a request passes through the simulated LDS once it is in: token, handler, answer."""
+"""The way of an admitted request: token, handler, answer."""
 
 import hmac
 import secrets
@@ -30,7 +30,7 @@ PAGE_HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
 }
-"""Of every page: it needs nothing from outside, and tells nobody the secret of its URL."""
+"""Headers of every page: it loads nothing from outside, and its URL, which holds a secret, is not sent as referrer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Endpoint(Gate):
         self._changed = changed
 
     def serve(self, route: Route | None) -> Handler:
-        """Make the handler of a route; None is the handler of every path that there is not."""
+        """Make the handler of a route; None makes the handler of unknown paths."""
 
         async def answer(request: web.Request, entry: Entry) -> web.Response:
             return await self._guarded(request, entry, _refusal, lambda: self._call(request, route, entry))
@@ -113,7 +113,7 @@ class Endpoint(Gate):
             raise
         except ConnectionError as error:
             raise NoAnswerError from error
-        except Exception as error:  # noqa: BLE001 (whatever a handler did not foresee is a 500)
+        except Exception as error:  # noqa: BLE001 (any unexpected error is a 500)
             # plain text: a pretty traceback shows local variables, and with them secrets
             _LOG.error("a handler failed", path=request.path, trace="".join(traceback.format_exception(error)))
             unforeseen = LdsError(E.INTERNAL, path=request.path)

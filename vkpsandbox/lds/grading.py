@@ -16,7 +16,7 @@ FULL_SCORE: Final = 100.0
 
 
 class Check(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Something that earns points: a text in a device's configuration, or in the response to an item.
+    """A check that earns points: a text in a device's configuration, or in the response to an item.
 
     Example:
         `{"device": "R1", "matches": "ip ospf 1 area 0", "points": 40}`
@@ -33,14 +33,14 @@ class Check(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Response(msgspec.Struct, kw_only=True):
-    """What a learner answered to an item."""
+    """A learner's response to an item."""
 
     item: str
     answer: Any = None
 
 
 class Lablet(msgspec.Struct, kw_only=True):
-    """Which lablet it is."""
+    """The graded lablet."""
 
     uid: str
     name: str
@@ -48,7 +48,7 @@ class Lablet(msgspec.Struct, kw_only=True):
 
 
 class GradeRequest(msgspec.Struct, kw_only=True):
-    """What a grader is given; it may hold more."""
+    """The request to a grader; unknown fields are ignored."""
 
     grading_id: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     lablet: Lablet
@@ -57,7 +57,7 @@ class GradeRequest(msgspec.Struct, kw_only=True):
 
 
 class Verdict(msgspec.Struct, kw_only=True):
-    """What a grader says."""
+    """The verdict of a grader."""
 
     grading_id: str
     passed: bool
@@ -70,10 +70,10 @@ class Grader:
     """Grades by one rule; the same request gets the same verdict.
 
     Args:
-        rule: By what.
+        rule: The rule.
         checks: For the rule `checks`.
-        pass_score: The part of the full score that passes.
-        takes_s: How long it takes; whoever asks earlier is told to ask again.
+        pass_score: The share of the full score that passes.
+        takes_s: How long grading takes; earlier requests are told to retry.
         seed: For the rule `seeded`.
     """
 
@@ -96,11 +96,11 @@ class Grader:
         self._begun: dict[str, float] = {}
 
     def left_s(self, now: float, request: GradeRequest) -> float:
-        """Tell how long the grading of this request still takes; it begins when it is first asked for."""
+        """Return the remaining time of this grading; it begins with the first request."""
         return self._begun.setdefault(request.grading_id, now) + self._takes_s - now
 
     def grade(self, request: GradeRequest) -> Verdict:
-        """Give the verdict on what was collected."""
+        """Return the verdict on what was collected."""
         score, full, message = self._score(request)
         return Verdict(
             grading_id=request.grading_id,
@@ -111,7 +111,7 @@ class Grader:
         )
 
     def _score(self, request: GradeRequest) -> tuple[float, float, str]:
-        """Give the score, the full score, and why."""
+        """Return the score, the full score, and why."""
         by_rule = f"by the rule {self._rule}"
         match self._rule:
             case "pass":

@@ -1,4 +1,4 @@
-"""What the simulated LDS knows: sessions with their parts, devices, answers and feedback. All of it is stored."""
+"""Sessions with their parts, devices, answers and feedback: plain data, all of it stored."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal
@@ -38,7 +38,7 @@ class Part(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """What the user answered to a task."""
+    """The user's answer to a task."""
 
     part: str
     item: str
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, kw_only=True):
 
 
 class Feedback(msgspec.Struct, kw_only=True):
-    """What the user said about a form."""
+    """The user's feedback on a form."""
 
     form: str
     at_unix_s: float
@@ -61,7 +61,7 @@ class Session(msgspec.Struct, kw_only=True):
 
     id: str
     number: int
-    """Counts up; the order of lists."""
+    """Sequence number; lists are sorted by it."""
     username: str
     created_unix_s: float
     client_key: str | None = None
@@ -73,7 +73,7 @@ class Session(msgspec.Struct, kw_only=True):
     """By part and item, the latest answer to each."""
     feedback: Feedback | None = None
     link: str = ""
-    """The secret of the login URL that was not used yet."""
+    """The secret of the unused login URL."""
     logins: list[str] = []
     """Secrets of browsers that are logged in."""
 

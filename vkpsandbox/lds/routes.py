@@ -42,7 +42,7 @@ class ContentRefresh(msgspec.Struct):
 
 
 def info(call: Call) -> Any:
-    """Tell what this is; without extensions it is an LDS that has no such path."""
+    """Return version and extensions; an LDS without extensions does not have this path."""
     settings = call.world.settings
     extensions = ["client-key"] * settings.client_keys + ["owner"] * settings.owners
     if not extensions:
@@ -51,7 +51,7 @@ def info(call: Call) -> Any:
 
 
 def create(call: Call) -> Answer:
-    """Make a session with its first part, or answer the one that has the client key."""
+    """Create a session with its first part, or return the session that has the client key."""
     given, world = call.read(NewSession), call.world
     begins, ends = unix_s(given.timeslot_start, "timeslot_start"), unix_s(given.timeslot_end, "timeslot_end")
     if begins >= ends:
@@ -93,7 +93,7 @@ def get_session(call: Call) -> Any:
 
 
 def login_url(call: Call) -> Any:
-    """Tell where the session's user logs in."""
+    """Return the login URL of the session."""
     return {"login_url": _login_url(call, call.session())}
 
 
@@ -111,21 +111,21 @@ def archive(call: Call) -> Any:
 
 
 def responses(call: Call) -> Any:
-    """Show what the user answered."""
+    """Show the user's answers."""
     session = call.session()
     call.world.check(Op.COLLECT, session)
     return responses_json(session)
 
 
 def feedback(call: Call) -> Any:
-    """Show what the user of a session said."""
+    """Show the feedback of a session's user."""
     session = call.session()
     call.world.check(Op.COLLECT, session)
     return {"entries": [feedback_json(session, session.feedback)] if session.feedback else []}
 
 
 def feedback_of_form(call: Call) -> Any:
-    """Show what the users of a form said."""
+    """Show the feedback on a form."""
     form = call.query.get("form_qualified_name")
     if not form:
         raise invalid("form_qualified_name: missing in the query")
@@ -142,7 +142,7 @@ def refresh_content(call: Call) -> Any:
 
 
 def grade(call: Call) -> Any:
-    """Give a verdict on what was collected from a lablet."""
+    """Grade what was collected from a lablet."""
     request = call.read(GradeRequest)
     left_s = call.grader.left_s(call.now, request)
     return Answer(202, None, math.ceil(left_s)) if left_s > 0 else call.grader.grade(request)

@@ -25,23 +25,23 @@ from vkpsandbox.lds.settings import LdsSettings, Snapshot
 from vkpsandbox.lds.world import World
 
 TICK_S: Final = 0.2
-"""How often the ends of timeslots are looked for."""
+"""How often ends of timeslots are checked."""
 
 
 class LdsSimulator(Simulator):
     """One simulated LDS, listening.
 
     Args:
-        settings: What it is.
+        settings: Of the LDS.
         host: Address on which it listens.
-        port: Port; 0 takes a free one.
+        port: Port; 0 chooses a free one.
         tls: Context for HTTPS; None is HTTP.
-        base_url: Where users and clients reach it, if that is not where it listens.
-        events: How events are sent.
+        base_url: URL for users and clients, if it is not where it listens.
+        events: Settings of event delivery.
         grader: Grades what is posted to `/grade`.
-        state: File in which it survives its own end.
+        state: File that keeps its state over a restart.
         access_log: File for the access log.
-        latency_ms: How long every request takes at least.
+        latency_ms: Minimum duration of every request.
         faults: Faults of requests in force from the start.
         event_faults: Faults of events in force from the start.
     """
@@ -80,7 +80,7 @@ class LdsSimulator(Simulator):
 
     @property
     def base_url(self) -> str:
-        """Where it is reached: the beginning of login URLs, and the `source` of events."""
+        """Its public URL: the prefix of login URLs, and the `source` of events."""
         return self._base_url or self.url
 
     async def _open(self) -> None:
@@ -106,7 +106,7 @@ class LdsSimulator(Simulator):
         await self.sender.close()
 
     async def _tick(self) -> None:
-        """End timeslots also while nobody asks."""
+        """End timeslots also without requests."""
         while True:
             await asyncio.sleep(TICK_S)
             end = self.world.next_end()

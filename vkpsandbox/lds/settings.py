@@ -1,4 +1,4 @@
-"""What a simulated LDS is, and what its state file holds."""
+"""Settings of a simulated LDS, and the contents of its state file."""
 
 import msgspec
 
@@ -6,16 +6,16 @@ from vkpsandbox.lds.model import Event, Form, Session
 
 
 class LdsSettings(msgspec.Struct, kw_only=True, frozen=True):
-    """What an LDS is.
+    """Settings of an LDS.
 
     Attributes:
         version: Its release.
-        token: The bearer token that clients must show; empty lets everybody in.
-        capacity: How many sessions may be there that are not archived.
+        token: The bearer token that clients must show; empty accepts every client.
+        capacity: Maximum number of sessions that are not archived.
         client_keys: Whether a create with the client key of a live session answers that session.
-        owners: Whether sessions keep the mark of who made them.
+        owners: Whether sessions record who made them.
         end_timeslots: Whether a session ends when its timeslot does.
-        forms: The forms in its store; empty means that it has every form that is asked for.
+        forms: The forms in its store; empty means every form.
         seed: Of faults and verdicts.
     """
 
@@ -30,7 +30,7 @@ class LdsSettings(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """What the state file holds."""
+    """The contents of the state file."""
 
     sessions: dict[str, Session]
     made: int

@@ -26,7 +26,7 @@ class State(StrEnum):
 
 
 class Op(Enum):
-    """What can be done with a session."""
+    """Operations on a session."""
 
     ADD_PART = "add a part"
     SET_DEVICES = "set its devices"
@@ -52,7 +52,7 @@ class Stay(Enum):
 
 
 Row = State | Stay | E
-"""The state it goes to, or that it stays as it is, or why it is refused."""
+"""The next state, or unchanged, or a refusal."""
 
 DO, NOTHING = Stay.DO, Stay.NOTHING
 _PENDING, _PRELAUNCH, _RUNNING, _PAUSED = State.PENDING, State.PRELAUNCH, State.RUNNING, State.PAUSED
@@ -86,4 +86,4 @@ _TABLE: Final[dict[Op, list[Row]]] = {
 }
 
 RULES: Final[dict[Op, dict[State, Row]]] = {op: dict(zip(State, row, strict=True)) for op, row in _TABLE.items()}
-"""Operation, state: what becomes of it."""
+"""Operation, state: outcome."""

@@ -1,4 +1,4 @@
-"""The JSON of sessions, as the API answers it."""
+"""The API's JSON of sessions."""
 
 import hashlib
 from typing import Any
@@ -8,7 +8,7 @@ from vkpsandbox.lds.settings import LdsSettings
 
 
 def session_json(session: Session, settings: LdsSettings) -> dict[str, Any]:
-    """Draw a session, without its login URL."""
+    """Render a session, without its login URL."""
     shown: dict[str, Any] = {
         "id": session.id,
         "username": session.username,
@@ -24,7 +24,7 @@ def session_json(session: Session, settings: LdsSettings) -> dict[str, Any]:
 
 
 def part_json(part: Part) -> dict[str, Any]:
-    """Draw a part."""
+    """Render a part."""
     return {
         "id": part.id,
         "form_qualified_name": part.form,
@@ -37,7 +37,7 @@ def part_json(part: Part) -> dict[str, Any]:
 
 
 def responses_json(session: Session) -> dict[str, Any]:
-    """Draw what the user answered."""
+    """Render the user's answers."""
     return {
         "session_id": session.id,
         "responses": [
@@ -54,7 +54,7 @@ def responses_json(session: Session) -> dict[str, Any]:
 
 
 def feedback_json(session: Session, feedback: Feedback) -> dict[str, Any]:
-    """Draw what the user said."""
+    """Render the user's feedback."""
     return {
         "session_id": session.id,
         "form_qualified_name": feedback.form,
@@ -66,7 +66,7 @@ def feedback_json(session: Session, feedback: Feedback) -> dict[str, Any]:
 
 
 def content_json(name: str, form: Form, now: float) -> dict[str, Any]:
-    """Draw the content that was fetched."""
+    """Render the content that was fetched."""
     return {
         "form_qualified_name": name,
         "version": form.fetched,

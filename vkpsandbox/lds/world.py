@@ -1,7 +1,7 @@
 """The sessions of one LDS in time. Pure: time is an argument, ids and secrets come from outside.
 
-Nothing here waits. `advance(now)` lets timeslots end that have ended, and must be called before anything is read or
-changed. What users do shows as events, which whoever made the world takes from it.
+Nothing here waits. `advance(now)` ends the sessions of expired timeslots, and must be called before anything is read
+or changed. Acts of users are reported as events, through `emit`.
 """
 
 import heapq
@@ -18,10 +18,10 @@ class World:
     """All sessions.
 
     Args:
-        settings: What the LDS is.
+        settings: Of the LDS.
         new_id: Makes ids.
-        new_secret: Makes what nobody can guess.
-        emit: Is told what happened.
+        new_secret: Makes secrets that cannot be guessed.
+        emit: Called with each event.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class World:
         """Find a session.
 
         Raises:
-            LdsError: There is none of this id.
+            LdsError: No session has this id.
         """
         session = self.sessions.get(session_id)
         if session is None:
@@ -59,7 +59,7 @@ class World:
         """Find a form in the store.
 
         Raises:
-            LdsError: There is none of this name.
+            LdsError: No form has this name.
         """
         form = self.forms.get(name)
         if form is None:
@@ -69,7 +69,7 @@ class World:
         return form
 
     def add_form(self, name: str) -> Form:
-        """Put a form into the store, unless it is there."""
+        """Add a form to the store, unless it exists."""
         return self.forms.setdefault(name, Form())
 
     def live(self) -> int:
@@ -84,7 +84,7 @@ class World:
         """Find the session of a login link.
 
         Raises:
-            LdsError: The link was used, or is none.
+            LdsError: The link was used or is unknown.
         """
         for session in self.sessions.values():
             if link and session.link == link:
@@ -102,7 +102,7 @@ class World:
                 self._enter(at, session, Op.EXPIRE, "timeslot")
 
     def next_end(self) -> float | None:
-        """Tell when the next timeslot ends."""
+        """Return the time at which the next timeslot ends."""
         return self._ends[0][0] if self._ends else None
 
     # what clients do
@@ -111,7 +111,7 @@ class World:
         """Make a session without a part.
 
         Raises:
-            LdsError: There is no room.
+            LdsError: The capacity is exhausted.
         """
         if self.live() >= self.capacity:
             raise LdsError(E.FULL, capacity=self.capacity)
@@ -153,7 +153,7 @@ class World:
         session.devices = devices
 
     def link(self, session: Session) -> str:
-        """Give the secret of the session's login URL, the same until it is used.
+        """Return the secret of the session's login URL, the same until it is used.
 
         Raises:
             LdsError: It is archived.
@@ -176,7 +176,7 @@ class World:
             self._by_key.pop(session.client_key, None)
 
     def refresh(self, name: str) -> Form:
-        """Fetch the content of a form anew.
+        """Fetch the content of a form again.
 
         Raises:
             LdsError: The form is unknown.
@@ -188,10 +188,10 @@ class World:
     # what users do
 
     def log_in(self, now: float, session: Session) -> str:
-        """Let the user in; the first time is an event. The login link is used up.
+        """Log the user in; the first login emits an event. The login link is used up.
 
         Returns:
-            What the browser shows from then on.
+            The secret of the browser's session cookie.
 
         Raises:
             LdsError: The session has no part or is over, or its timeslot has not begun.
@@ -211,10 +211,10 @@ class World:
         return login
 
     def finish(self, now: float, session: Session) -> None:
-        """Let the user end the session.
+        """End the session as its user.
 
         Raises:
-            LdsError: Nobody has logged in, or it is archived.
+            LdsError: The user has not logged in, or it is archived.
         """
         self._enter(now, session, Op.FINISH, "user")
 
@@ -229,20 +229,20 @@ class World:
             session.parts[-1].state = row
 
     def answer(self, now: float, session: Session, item: str, answer: Any, score: float | None = None) -> None:
-        """Answer a task, or answer it anew.
+        """Save an answer to a task; a later one replaces it.
 
         Raises:
-            LdsError: Nobody has logged in, or the session is over.
+            LdsError: The user has not logged in, or the session is over.
         """
         self.check(Op.ANSWER, session)
         part = session.parts[-1].id
         session.answers[f"{part}/{item}"] = Answer(part=part, item=item, answer=answer, at_unix_s=now, score=score)
 
     def say(self, now: float, session: Session, rating: int | None, comment: str | None) -> None:
-        """Give feedback, or give it anew.
+        """Save the user's feedback; later feedback replaces it.
 
         Raises:
-            LdsError: Nobody has logged in, or the session is archived.
+            LdsError: The user has not logged in, or the session is archived.
         """
         self.check(Op.GIVE_FEEDBACK, session)
         form = session.parts[-1].form
@@ -251,7 +251,7 @@ class World:
     # the state file
 
     def snapshot(self, undelivered: list[Event]) -> Snapshot:
-        """Draw what is to be stored."""
+        """Return the state to be stored."""
         return Snapshot(
             sessions=self.sessions,
             made=self._made,
@@ -261,7 +261,7 @@ class World:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a stored state."""
+        """Load a stored state."""
         self.sessions, self.forms = snapshot.sessions, self.forms | snapshot.forms
         self._made, self.capacity = snapshot.made, snapshot.capacity
         for session in self.sessions.values():

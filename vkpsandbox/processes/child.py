@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG: Final = 1
 
 
 class Child:
-    """A process, its wish (run or not) and its history.
+    """A process: whether it should run, and its history.
 
     It runs in a session of its own, so that signals reach its children as well, and dies with the supervisor.
     """
@@ -42,12 +42,12 @@ class Child:
         """Start it.
 
         Raises:
-            OSError: If the program is missing or no program.
+            OSError: If the program is missing or cannot be executed.
         """
         self.wanted = True
         self._started = time.monotonic()
         environ = environment(os.environ, self.spec.env, self._directory)
-        self.backoff_s, before = backoff_s(self.backoff_s, 0), self.backoff_s  # should it not start
+        self.backoff_s, before = backoff_s(self.backoff_s, 0), self.backoff_s  # in case it does not start
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(  # noqa: S603 (the sandbox's own command lines)
                 self.spec.argv,
@@ -62,7 +62,7 @@ class Child:
         self.backoff_s = before
 
     def reap(self) -> bool:
-        """Tell whether it has ended since the last call, and note its exit code and the next back-off."""
+        """Return whether it has ended since the last call; if so, record exit code and next back-off."""
         if self._popen is None:
             return False
         code = self._popen.poll()
@@ -83,11 +83,11 @@ class Child:
                 return
 
     def holds_after(self, number: signal.Signals, deadly: frozenset[signal.Signals]) -> bool:
-        """Tell whether that signal, sent on request, also means that it shall not run."""
+        """Return whether a requested signal also means that it should stay down."""
         return number in deadly and self.spec.restart is Restart.UNLESS_KILLED
 
     def status(self) -> ProcessStatus:
-        """Return how it fares."""
+        """Return its status."""
         state = "running" if self.running else "waiting" if self.wanted else "stopped"
         return ProcessStatus(
             name=self.spec.name,
@@ -117,7 +117,7 @@ def die_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before we asked
+        if os.getppid() != parent:  # it died before prctl was called
             os._exit(1)
 
     return ask

@@ -1,4 +1,4 @@
-"""The other end of the supervisor's control socket, and whether there is a supervisor at all."""
+"""Requests to a supervisor through its control socket, and a check whether one lives."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ LONGEST_PATH: Final = 100
 
 
 def supervised(layout: Layout) -> bool:
-    """Tell whether a supervisor lives: it holds the lock for as long as it does."""
+    """Return whether a supervisor lives: it holds the lock for as long as it does."""
     try:
         with layout.lock.open("r") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -30,7 +30,7 @@ def supervised(layout: Layout) -> bool:
 
 @contextlib.contextmanager
 def socket_path(layout: Layout) -> Iterator[str]:
-    """Give the socket's path, shortened through an open directory if it is too long for a socket."""
+    """Return the socket's path, shortened through an open directory if it is too long for a socket."""
     path = str(layout.socket)
     if len(path) <= LONGEST_PATH:
         yield path
@@ -43,7 +43,7 @@ def socket_path(layout: Layout) -> Iterator[str]:
 
 
 def request(layout: Layout, op: str, *, timeout_s: float = 30, **arguments: Any) -> dict[str, Any]:
-    """Ask the supervisor for something and return its answer; see `supervisor` for both.
+    """Send a request to the supervisor and return its answer; `supervisor` documents both.
 
     Raises:
         SandboxError: If there is no supervisor, it does not answer in time, or it refuses.

@@ -11,23 +11,23 @@ from typing import Final
 from vkpsandbox.errors import SandboxError
 
 LOWEST: Final = 10240
-"""Ports below are often wanted by programs that cannot choose."""
+"""Lower ports are often needed by programs that cannot choose."""
 
 HIGHEST: Final = 32767
 """The default of Linux starts outgoing connections at 32768."""
 
 
 def candidate_ports(first_outgoing: int) -> range:
-    """Return the ports a listener may take: below those of outgoing connections.
+    """Return the ports for listeners: those below the range of outgoing connections.
 
     A listener that is down for a while must find its port again. Among outgoing ports a client that keeps dialling it
-    would sooner or later be given that very port, and be connected to itself.
+    would sooner or later get that very port, and be connected to itself.
     """
     return range(LOWEST, max(LOWEST + 1000, min(HIGHEST + 1, first_outgoing)))
 
 
 def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | None = None) -> list[int]:
-    """Return that many different free TCP ports of an address.
+    """Return `count` different free TCP ports of an address.
 
     Args:
         count: How many.
@@ -56,7 +56,7 @@ def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | 
 
 
 def can_listen(host: str) -> bool:
-    """Tell whether this machine lets a program listen on an address (macOS: only 127.0.0.1, unless configured)."""
+    """Return whether this machine lets a program listen on an address (macOS: only 127.0.0.1, unless configured)."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         try:
             listener.bind((host, 0))

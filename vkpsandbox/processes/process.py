@@ -1,4 +1,4 @@
-"""Processes of a sandbox: what to run (`ProcessSpec`) and how it fares (`ProcessStatus`)."""
+"""Processes of a sandbox: what to run (`ProcessSpec`) and its status (`ProcessStatus`)."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ MARK: Final = "VKPROVIDER_SANDBOX"
 """Environment variable, the sandbox's directory, of every process of a sandbox: strays are found by it."""
 
 OWNER_VARIABLE: Final = "VKPROVIDER_SANDBOX_OWNER"
-"""Environment variable of the supervisor: the process id that the sandbox shall not outlive, if it is set."""
+"""Environment variable of the supervisor: the process id that the sandbox must not outlive, if set."""
 
 FIRST_BACKOFF_S: Final = 0.25
 LAST_BACKOFF_S: Final = 5.0
@@ -54,7 +54,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process fares.
+    """The status of a process.
 
     Attributes:
         name: Its name.

@@ -1,4 +1,4 @@
-"""What `up` decided about a sandbox, kept in its directory so that other commands can find it again."""
+"""The record of a sandbox, kept in its directory so that other commands find it."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ class Worker(NamedTuple):
         username: Of the CML account.
         password: Of the CML account.
         port: Where the simulator listens, 0 for the null backend.
-        access_log: What the simulator was asked, JSON lines; empty for the null backend.
+        access_log: The simulator's requests, JSON lines; empty for the null backend.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Lds(NamedTuple):
 
     Attributes:
         url: Where it answers.
-        token: What its clients show.
-        events_secret: What it shows when it sends events.
-        access_log: What it was asked, JSON lines.
+        token: The bearer token of its clients.
+        events_secret: The bearer token of its events.
+        access_log: Its requests, JSON lines.
     """
 
     url: str
@@ -74,9 +74,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name; its objects carry the label `vkprovider.io/sandbox=<name>`.
-        kubectl: The kubectl that fits.
+        kubectl: The kubectl of this version.
         context: The context of its kubeconfig.
-        foreign: Whether the cluster is somebody else's (`--kubeconfig`).
+        foreign: Whether the cluster is the user's own (`--kubeconfig`).
         audit: Whether there is an audit log.
         workers: Its simulated workers.
         lds: Its simulated Lab Delivery System, if it has one.
@@ -115,7 +115,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def claimed(layout: Layout) -> Iterator[None]:
-    """Give a directory to one `up`: cleared of a sandbox that has ended, with room for logs and workers.
+    """Claim a directory for one `up`: remove an ended sandbox, create the folders for logs and workers.
 
     Raises:
         SandboxError: If it holds other things, or a sandbox that runs or is being started.

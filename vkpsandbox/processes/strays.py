@@ -1,4 +1,4 @@
-"""End the processes of a sandbox, also those its supervisor did not: they are marked in their environment."""
+"""End the processes of a sandbox, also those that outlived its supervisor: a mark in their environment finds them."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from vkpsandbox.processes.process import MARK
 PATIENCE_S: Final = 10.0
 
 SHUTDOWN_S: Final = 30.0
-"""How long the supervisor may take to end everything before it is ended itself."""
+"""How long the supervisor may take to end everything before it is killed."""
 
 POLL_S: Final = 0.02
 
@@ -28,7 +28,7 @@ def marked(directory: Path) -> list[int]:
         try:
             if wanted in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) not in spared:
                 found.append(int(entry.name))
-        except OSError:  # ended meanwhile, or somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return sorted(found)
 
@@ -43,7 +43,7 @@ def end_all(layout: Layout) -> None:
         try:
             request(layout, "shutdown")
         except SandboxError:
-            pass  # it is about to end, or never got as far as listening: what is left ends below
+            pass  # it is about to end, or never listened: the remaining processes end below
         else:
             deadline = time.monotonic() + SHUTDOWN_S
             while supervised(layout) and time.monotonic() < deadline:

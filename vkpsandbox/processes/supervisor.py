@@ -1,7 +1,7 @@
 """The process that owns all others of a sandbox: `python -m vkpsandbox.processes.supervisor DIRECTORY`.
 
-It starts what `supervisor.json` lists and what it is given later, starts again what ends by itself, keeps
-`processes.json`, and obeys requests on `control.sock`: one JSON line each, answered by one JSON line.
+It starts the processes of `supervisor.json` and those added later, restarts those that end by themselves, writes
+`processes.json`, and serves `control.sock`: one JSON line per request, one per answer.
 
     {"op": "ps"}                                        -> {"processes": [status, ...]}
     {"op": "add", "spec": {...}}                        -> {"process": status}
@@ -12,7 +12,7 @@ It starts what `supervisor.json` lists and what it is given later, starts again 
 
 A refusal is `{"error": "..."}`.
 
-It has one thread: its children ask to die with the thread that started them.
+It has a single thread: its children get SIGKILL when the thread that started them ends.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from vkpsandbox.processes.process import DEADLY, OWNER_VARIABLE, ProcessSpec, wr
 LOCK_S: Final = 1.0
 
 KILL_S: Final = 10.0
-"""How long a killed process may take to be gone."""
+"""How long a killed process may take to vanish."""
 
 
 class RefusedError(Exception):
-    """A request that cannot be met; the message is the answer."""
+    """A refused request; the message is the answer."""
 
 
 class Supervisor:
@@ -85,7 +85,7 @@ class Supervisor:
         loop.add_reader(descriptor, self._end.set)
 
     def _add(self, spec: ProcessSpec) -> Child:
-        """Take a process into custody and start it."""
+        """Add a process and start it."""
         if spec.name in self._children:
             raise RefusedError(f"there is already a process {spec.name}")
         child = Child(spec, self._layout.directory, self._layout.log(spec.name))
@@ -94,7 +94,7 @@ class Supervisor:
         return child
 
     def _start(self, child: Child) -> None:
-        """Start a process now; one that cannot start is tried again like one that ended."""
+        """Start a process now; a failed start is retried like an ended process."""
         timer = self._timers.pop(child.spec.name, None)
         if timer:
             timer.cancel()
@@ -117,7 +117,7 @@ class Supervisor:
         self._start(child)
 
     def _reap(self) -> None:
-        """Collect the children that ended, and see to those that should run."""
+        """Reap the children that ended, and schedule restarts."""
         for child in self._children.values():
             if not child.reap():
                 continue
@@ -127,7 +127,7 @@ class Supervisor:
         self._note()
 
     def _note(self) -> None:
-        """Write the process table and wake who waits for a change of it."""
+        """Write the process table and wake the tasks that wait for a change."""
         table = [child.status() for child in self._children.values()]
         write_atomically(self._layout.processes, msgspec.json.encode(table))
         task = asyncio.ensure_future(self._wake())
@@ -139,7 +139,7 @@ class Supervisor:
             self._changed.notify_all()
 
     async def _ended(self, child: Child, timeout_s: float) -> bool:
-        """Wait until a process has ended; False if it has not in time."""
+        """Wait until a process has ended; return False after the timeout."""
         try:
             async with asyncio.timeout(timeout_s), self._changed:
                 await self._changed.wait_for(lambda: not child.running)
@@ -164,7 +164,7 @@ class Supervisor:
         self._note()
 
     async def _shut_down(self) -> None:
-        """End everything: first who talks to the control plane, then the control plane, whose data is thrown away."""
+        """End everything: first the clients of the control plane, then the control plane, whose data is discarded."""
         self._end.set()
         polite = [child for child in self._children.values() if child.spec.grace_s > 0]
         rest = [child for child in self._children.values() if child.spec.grace_s <= 0]
@@ -187,10 +187,10 @@ class Supervisor:
         writer.close()
 
     async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Meet a request.
+        """Execute a request.
 
         Raises:
-            RefusedError: If it cannot be met.
+            RefusedError: If it cannot be executed.
         """
         match request.get("op"):
             case "ps":
@@ -244,7 +244,7 @@ def main(directory: str) -> None:
     """Supervise the sandbox of a directory; at most one supervisor does."""
     layout = Layout(Path(directory))
     with layout.lock.open("w") as lock:
-        # Whoever looks whether there is a supervisor holds the lock for an instant.
+        # A check for a supervisor holds the lock for an instant.
         deadline = time.monotonic() + LOCK_S
         while True:
             try:

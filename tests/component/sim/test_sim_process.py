@@ -74,7 +74,7 @@ async def test_an_orderly_end_loses_nothing(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_state_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text('{"labs": 7}')
-    with pytest.raises(ValueError, match="no state file"):
+    with pytest.raises(ValueError, match="not a state file"):
         await CmlSimulator(Settings(password=PASSWORD), state=path).__aenter__()
     assert path.read_text() == '{"labs": 7}'
 

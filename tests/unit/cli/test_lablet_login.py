@@ -22,11 +22,11 @@ def test_url_that_a_token_may_be_sent_to(url: str, base: str) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("http://vkprovider.example.com", "would show the token"),
-        ("http://127.0.0.1.example.com", "would show the token"),
-        ("ftp://127.0.0.1", "is no URL"),
-        ("vkprovider", "is no URL"),
-        ("https://", "is no URL"),
+        ("http://vkprovider.example.com", "would send the token in plain text"),
+        ("http://127.0.0.1.example.com", "would send the token in plain text"),
+        ("ftp://127.0.0.1", "is not a URL"),
+        ("vkprovider", "is not a URL"),
+        ("https://", "is not a URL"),
     ],
 )
 def test_token_is_not_sent_where_anybody_could_read_it(url: str, says: str) -> None:

@@ -32,7 +32,7 @@ def test_answer_to_an_earlier_request_is_none(status: dict[str, Any]) -> None:
 
 
 def test_request_that_somebody_replaced() -> None:
-    with pytest.raises(Unanswered, match="somebody else asked"):
+    with pytest.raises(Unanswered, match="another refresh was requested"):
         answer_of(definition("another", {}), "mine")
 
 

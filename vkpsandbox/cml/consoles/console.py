@@ -1,6 +1,6 @@
-"""What a device says on its serial console, and what it answers to typed lines. Pure.
+"""The output of a device's serial console, and its answers to typed lines. Pure.
 
-Boot lines are not stored: they follow from the times of the boot, so a console costs nothing until somebody looks.
+Boot lines are not stored: they follow from the times of the boot, so a console costs nothing until it is read.
 """
 
 from typing import Final
@@ -39,19 +39,19 @@ def history(node: Node, line: int, now: float) -> list[tuple[float, str]]:
 
 
 def log(node: Node, line: int, now: float, last: int | None) -> str:
-    """Give the console log as CML does: each line as `|<milliseconds>|text`."""
+    """Return the console log as CML does: each line as `|<milliseconds>|text`."""
     first = node.boots[0].started_at if node.boots else now
     lines = [f"|{int((at - first) * 1000)}|{text}" for at, text in history(node, line, now)]
     return "\n".join(lines if last is None else lines[-last:] if last else [])
 
 
 def prompt(node: Node) -> str:
-    """Give the prompt of a device."""
+    """Return the prompt of a device."""
     return f"{node.label}# "
 
 
-class Session:
-    """Somebody who looks at a serial port and types: all see the same lines, as on a real cable."""
+class Terminal:
+    """One terminal on a serial port; all terminals see the same lines, as on a real cable."""
 
     def __init__(self, node: Node, line: int) -> None:
         self._node = node
@@ -59,24 +59,24 @@ class Session:
         self._seen = 0.0
 
     def greet(self, now: float) -> str:
-        """Give what was said so far, and the prompt."""
+        """Return all output so far, and the prompt."""
         return self.news(now) or prompt(self._node)
 
     def news(self, now: float) -> str:
-        """Give what was said since the last time, with a new prompt; empty if nothing."""
+        """Return the output since the last call and a new prompt; empty if there is none."""
         lines = [text for at, text in history(self._node, self._line, now) if self._seen < at <= now]
         self._seen = now
         return "".join(f"{text}\r\n" for text in lines) + prompt(self._node) if lines else ""
 
     def enter(self, now: float, text: str) -> str:
-        """Type a line; give its echo, the answer and a new prompt, after whatever else was said meanwhile."""
+        """Type a line; return any pending output, the echo, the answer and a new prompt."""
         before = self.news(now)
         answer = type_line(self._node, self._line, now, text)
         return before + "".join(f"{line}\r\n" for line in (text, *answer)) + prompt(self._node)
 
 
 def type_line(node: Node, line: int, now: float, text: str) -> list[str]:
-    """Let somebody type a line; give the lines that the device answers.
+    """Execute a typed line; return the lines that the device answers.
 
     The device knows `echo` and `show run`; whatever stands between `configure terminal` and `end` becomes part of its
     running configuration, which an extraction then finds.
@@ -100,7 +100,7 @@ def type_line(node: Node, line: int, now: float, text: str) -> list[str]:
 
 
 def running_configuration(node: Node) -> str:
-    """Give the configuration with which a device runs: what it was started with and what was typed since."""
+    """Return the running configuration: the startup configuration and the lines typed since."""
     start = node.configuration[0].content if node.configuration else f"hostname {node.label}\n"
     learned = [text for text in node.learned if text != _OPEN]
     if not learned:

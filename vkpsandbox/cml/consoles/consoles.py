@@ -13,7 +13,7 @@ from vkpsandbox.cml.world.states import RUNNING
 from vkpsandbox.cml.world.world import World
 
 FOLLOW_S: Final = 0.1
-"""How often a session looks for lines that appeared by themselves."""
+"""How often a terminal looks for lines that appeared by themselves."""
 
 
 class Consoles:
@@ -40,7 +40,7 @@ class Consoles:
         if found is None:
             raise web.HTTPNotFound
         node, line = found
-        session = console.Session(node, line)
+        terminal = console.Terminal(node, line)
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self._sockets.add(socket)
@@ -52,10 +52,10 @@ class Consoles:
                     continue
                 *whole, typed = (typed + message.data).replace("\r\n", "\n").replace("\r", "\n").split("\n")
                 for text in whole:
-                    await socket.send_bytes(self._enter(session, text))
+                    await socket.send_bytes(self._enter(terminal, text))
 
         try:
-            await self._follow(session, node, socket.send_bytes, lines())
+            await self._follow(terminal, node, socket.send_bytes, lines())
         finally:
             self._sockets.discard(socket)
             await socket.close()
@@ -65,7 +65,7 @@ class Consoles:
         self, node: Node, line: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve a serial port over a plain connection, line by line."""
-        session = console.Session(node, line)
+        terminal = console.Terminal(node, line)
 
         async def send(data: bytes) -> None:
             writer.write(data)
@@ -73,9 +73,9 @@ class Consoles:
 
         async def lines() -> None:
             while raw := await reader.readline():
-                await send(self._enter(session, raw.decode(errors="replace").strip("\r\n\0")))
+                await send(self._enter(terminal, raw.decode(errors="replace").strip("\r\n\0")))
 
-        await self._follow(session, node, send, lines())
+        await self._follow(terminal, node, send, lines())
 
     def _find(self, key: str) -> tuple[Node, int] | None:
         for lab in self._world.labs.values():
@@ -84,26 +84,26 @@ class Consoles:
                     return node, node.console_keys.index(key)
         return None
 
-    def _enter(self, session: console.Session, text: str) -> bytes:
-        echo = session.enter(self._now(), text)
+    def _enter(self, terminal: console.Terminal, text: str) -> bytes:
+        echo = terminal.enter(self._now(), text)
         self._changed()
         return echo.encode()
 
     async def _follow(
         self,
-        session: console.Session,
+        terminal: console.Terminal,
         node: Node,
         send: Callable[[bytes], Awaitable[None]],
         lines: Coroutine[None, None, None],
     ) -> None:
-        """Send what appears while `lines` takes what is typed, until the other side goes or the node stops."""
+        """Send the output while `lines` reads the input, until the client disconnects or the node stops."""
         typing = asyncio.create_task(lines, name="sim-console")
         try:
-            await send(session.greet(self._now()).encode())
+            await send(terminal.greet(self._now()).encode())
             while not typing.done() and node.state in RUNNING:
                 await asyncio.wait([typing], timeout=FOLLOW_S)
                 self._world.advance(self._now())
-                if news := session.news(self._now()):
+                if news := terminal.news(self._now()):
                     await send(news.encode())
         finally:
             typing.cancel()

@@ -1,8 +1,8 @@
 """PATty: tags of running nodes that really open ports, as CML's optional service of that name does.
 
 `serial:<port>[:<line>]` serves a serial console, `vnc:<port>` a VNC server, `pat:[tcp:|udp:]<port>:<inside>` a port of
-the device. Tags outside the port range, and all others, mean nothing. It polls, so that a port opens a moment after
-its node runs; a port that is taken is only logged, and the node that had it first keeps it. Unlike in CML, `pat:` needs
+the device. Tags outside the port range, and all others, are ignored. It polls, so that a port opens a moment after
+its node runs; if a port is taken, that is only logged, and the first node keeps it. Unlike in CML, `pat:` needs
 no external connector: the simulated device is reachable as soon as it has booted.
 """
 
@@ -26,7 +26,7 @@ LONGEST_LINE_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class PattySettings:
-    """How PATty runs."""
+    """Settings of PATty."""
 
     first_port: int = 2000
     last_port: int = 7999
@@ -35,7 +35,7 @@ class PattySettings:
 
 @dataclass(frozen=True, slots=True)
 class PortTag:
-    """What a tag asks for."""
+    """The port that a tag requests."""
 
     kind: Literal["serial", "vnc", "tcp", "udp"]
     port: int
@@ -44,7 +44,7 @@ class PortTag:
 
 
 def parse_tag(tag: str) -> PortTag | None:
-    """Read a tag; None if it means nothing to PATty."""
+    """Parse a tag; None if PATty ignores it."""
     kind, *parts = tag.split(":")
     match kind, parts:
         case "serial", [port] if port.isdecimal():
@@ -62,7 +62,7 @@ def parse_tag(tag: str) -> PortTag | None:
 
 
 def asked_ports(world: World, first_port: int, last_port: int) -> list[tuple[PortTag, Node]]:
-    """List what running nodes ask for, who has run longest first."""
+    """List the ports that running nodes request, longest-running node first."""
     asked: list[tuple[PortTag, Node]] = []
     for lab in world.labs.values():
         for node in lab.nodes.values():
@@ -187,7 +187,7 @@ class _Listener:
             self._server = await asyncio.start_server(self._serve, host, self._tag.port, limit=LONGEST_LINE_BYTES)
 
     def close(self) -> None:
-        """Stop listening and break the connections, as a rule that vanishes does."""
+        """Stop listening and break the connections, as a removed forwarding rule does."""
         if self._server is not None:
             self._server.close()
         if self._datagrams is not None:
@@ -230,7 +230,7 @@ class _EchoDatagrams(asyncio.DatagramProtocol):
     """Sends every datagram back."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way to answer."""
+        """Store the transport for answers."""
         self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:

@@ -23,7 +23,7 @@ class PasswordChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UserChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be changed of a user."""
+    """The fields of a user that can be changed."""
 
     fullname: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -39,14 +39,14 @@ class UserChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewUser(UserChange, forbid_unknown_fields=True, kw_only=True):
-    """What may be given for a new user."""
+    """The fields of a new user."""
 
     username: Name
     password: str  # type: ignore[assignment]  # a new user's password is text, a changed one a pair
 
 
 class GroupChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be given for a group."""
+    """The fields of a group."""
 
     name: Name | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -132,7 +132,7 @@ def user_id(call: Call) -> str:
 
 
 def change_user(call: Call) -> dict[str, Any]:
-    """Change a user; who is no administrator may change only what is about him."""
+    """Change a user; a non-administrator may change only some of their own fields."""
     user = call.sim.accounts.user(call.path["user"])
     if user.id != call.user.id:
         call.require_admin()

@@ -1,4 +1,4 @@
-"""Annotations: what people draw beside a topology, and the smart ones that follow from tags."""
+"""Annotations drawn beside a topology, and the smart ones derived from tags."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ def list_node_definitions(call: Call) -> list[dict[str, Any]]:
 
 
 def list_simplified(call: Call) -> list[dict[str, Any]]:
-    """Show of each node definition what a user interface needs."""
+    """Show the fields of each node definition that a user interface needs."""
     images = _images(call).values()
     return [
         {key: definition[key] for key in ("id", "general", "device", "ui", "sim")}
@@ -115,7 +115,7 @@ def delete_node_definition(call: Call) -> None:
 
 
 def protect_node_definition(call: Call) -> dict[str, Any]:
-    """Make a node definition read-only, or not."""
+    """Set whether a node definition is read-only."""
     call.require_admin()
     definition = _find(_nodes(call), call)
     definition["general"]["read_only"] = call.read(bool)
@@ -177,7 +177,7 @@ def delete_image_definition(call: Call) -> None:
 
 
 def protect_image_definition(call: Call) -> dict[str, Any]:
-    """Make an image definition read-only, or not."""
+    """Set whether an image definition is read-only."""
     call.require_admin()
     definition = _find(_images(call), call)
     definition["read_only"] = call.read(bool)
@@ -191,7 +191,7 @@ def drop_folder(call: Call) -> list[str]:
 
 
 def upload_image(call: Call) -> str:
-    """Take an image file; only its name is kept."""
+    """Upload an image file; only its name is kept."""
     call.require_admin()
     name = call.headers.get("X-Original-File-Name", "")
     if not name:

@@ -1,4 +1,4 @@
-"""What else one may ask of a lab: events, counters, addresses, sharing, testbed, finding nodes."""
+"""Further requests about a lab: events, counters, addresses, sharing, testbed, finding nodes."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def bootstrap(call: Call) -> None:
 
 
 def pyats_testbed(call: Call) -> Text:
-    """Hand out a testbed for pyATS, by way of the controller's terminal server."""
+    """Return a pyATS testbed that goes through the controller's terminal server."""
     lab = call.lab()
     lines = [f"testbed:\n  name: {lab.title}", "devices:"]
     for node in lab.nodes.values():

@@ -1,4 +1,4 @@
-"""Labs: create, import, start, stop, wipe, delete, and how they are."""
+"""Labs: create, import, start, stop, wipe, delete, and their states."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from vkpsandbox.cml.world.topology import Description, Notes, Title, parse, rend
 
 
 class Association(msgspec.Struct, forbid_unknown_fields=True):
-    """What a user or a group may do with a lab."""
+    """The permissions of a user or a group on a lab."""
 
     id: str
     permissions: list[str]
@@ -29,7 +29,7 @@ class Associations(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LabChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be given for a new lab, or changed of one."""
+    """The fields of a lab that can be set."""
 
     title: Title | UnsetType = UNSET
     description: Description | UnsetType = UNSET
@@ -42,7 +42,7 @@ class LabChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def drawn(call: Call, lab: Lab) -> dict[str, Any]:
-    """Draw a lab for the user who asks."""
+    """Render a lab for the user who asks."""
     call.shown.append(lab)
     return views.lab_json(call.sim, lab, [name for name in PERMISSIONS if name in call.permissions(lab)])
 
@@ -154,21 +154,21 @@ def wipe_lab(call: Call) -> None:
 
 
 def lab_state(call: Call) -> str:
-    """Tell the state, as a JSON string."""
+    """Return the state, as a JSON string."""
     lab = call.lab()
     call.shown.append(lab)
     return lab.state
 
 
 def check_if_converged(call: Call) -> bool:
-    """Tell whether no element is in transition."""
+    """Return whether the lab has converged: no element is in transition."""
     lab = call.lab()
     call.shown.append(lab)
     return lab.converged
 
 
 def element_states(call: Call) -> dict[str, dict[str, str]]:
-    """Tell the states of all elements."""
+    """Return the states of all elements."""
     lab = call.lab()
     call.shown.append(lab)
     return views.element_states_json(call.sim, lab)
@@ -182,7 +182,7 @@ def topology(call: Call) -> dict[str, Any]:
 
 
 def download(call: Call) -> Text:
-    """Hand a lab out as a topology file."""
+    """Export a lab as a topology file."""
     return Text(render(call.lab(), call.sim.topology_versions[-1]), "application/yaml")
 
 

@@ -15,14 +15,14 @@ NODE_FEATURE = "regid.2019-10.com.cisco.CML_NODE_COUNT,1.0_simulated"
 
 
 class Registration(msgspec.Struct, forbid_unknown_fields=True):
-    """A wish to register."""
+    """A request to register."""
 
     token: str
     reregister: bool = False
 
 
 class Transport(msgspec.Struct, forbid_unknown_fields=True):
-    """The way to the licence server."""
+    """The transport to the licence server."""
 
     ssms: str | None
     proxy: dict[str, Any]
@@ -86,7 +86,7 @@ def register(call: Call) -> None:
 
 
 def deregister(call: Call) -> None:
-    """Give the licence back; nodes that run go on."""
+    """Deregister; running nodes keep running."""
     call.require_admin()
     if not call.sim.world.registered:
         raise CmlError(E.LICENSING_REFUSED, reason="the product is not registered.")
@@ -103,7 +103,7 @@ def change_product_license(call: Call) -> None:
 
 
 def change_transport(call: Call) -> None:
-    """Set the way to the licence server."""
+    """Set the transport to the licence server."""
     call.require_admin()
     given = call.read(Transport)
     call.sim.system.ssms = given.ssms or ""
@@ -118,7 +118,7 @@ def renew(call: Call) -> None:
 
 
 def tech_support(_call: Call) -> Text:
-    """Give the report for Cisco's support."""
+    """Return the report for Cisco's support."""
     return Text("Smart Licensing Tech Support info (simulated)\n")
 
 
@@ -129,7 +129,7 @@ def set_reservation_mode(call: Call) -> None:
 
 
 def reservation_code(call: Call) -> str:
-    """Give a code of the reservation dialogue; it means nothing."""
+    """Return a meaningless code of the reservation dialogue."""
     call.require_admin()
     if not call.sim.system.reservation_mode:
         raise CmlError(E.LICENSING_REFUSED, reason="the reservation mode is off.")

@@ -21,7 +21,7 @@ DOUBLED: Final = "//api/v0"
 
 
 class NewInterface(msgspec.Struct, forbid_unknown_fields=True):
-    """A wish for an interface; without slot the next free one."""
+    """A request for an interface; without a slot, for the next free one."""
 
     node: str
     slot: Annotated[int, msgspec.Meta(ge=0, le=128)] | None = None
@@ -29,13 +29,13 @@ class NewInterface(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InterfaceChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be changed of an interface."""
+    """The fields of an interface that can be changed."""
 
     mac_address: str | None = None
 
 
 class NewLink(msgspec.Struct, forbid_unknown_fields=True):
-    """A wish for a link."""
+    """A request for a link."""
 
     src_int: str
     dst_int: str
@@ -86,7 +86,7 @@ def delete_interface(call: Call) -> None:
 
 
 def interface_state(call: Call) -> dict[str, str]:
-    """Tell the state of an interface."""
+    """Return the state of an interface."""
     return {"state": call.interface()[1].state}
 
 
@@ -138,12 +138,12 @@ def delete_link(call: Call) -> None:
 
 
 def link_state(call: Call) -> dict[str, str]:
-    """Tell the state of a link."""
+    """Return the state of a link."""
     return {"state": call.link()[1].state}
 
 
 def link_converged(call: Call) -> bool:
-    """Tell whether a link is in no transition: it never is."""
+    """Return whether a link has converged: always true."""
     call.link()
     return True
 
@@ -156,26 +156,26 @@ def start_link(call: Call) -> None:
 
 
 def stop_link(call: Call) -> None:
-    """Cut the connection of a link."""
+    """Disconnect a link."""
     _, link = call.link("lab_exec")
     if link.state is WireState.STARTED:
         link.state = WireState.STOPPED
 
 
 def get_condition(call: Call) -> dict[str, Any]:
-    """Show what a link does to its packets; `{}` if nothing."""
+    """Show a link's condition: what it does to its packets; `{}` if nothing."""
     return call.link()[1].condition or {}
 
 
 def change_condition(call: Call) -> dict[str, Any]:
-    """Set what a link does to its packets, for example `{"bandwidth": 2000, "latency": 50, "loss": 5.1}`."""
+    """Set a link's condition, for example `{"bandwidth": 2000, "latency": 50, "loss": 5.1}`."""
     _, link = call.link("lab_edit")
     link.condition = {"enabled": True, **(link.condition or {}), **call.read(dict[str, Any])}
     return link.condition
 
 
 def delete_condition(call: Call) -> None:
-    """Let a link pass its packets unharmed."""
+    """Remove a link's condition."""
     _, link = call.link("lab_edit")
     if link.condition is None:
         raise CmlError(E.NO_CONDITION, id=link.id)
@@ -215,7 +215,7 @@ def capture_status(call: Call) -> dict[str, Any]:
 
 
 def capture_key(call: Call) -> str:
-    """Give the key of a packet capture."""
+    """Return the key of a packet capture."""
     return _capture(call).key
 
 
@@ -227,7 +227,7 @@ def _check_capture(call: Call) -> None:
 
 
 def pcap_file(call: Call) -> Binary:
-    """Give the captured packets as a file: its header, and none."""
+    """Return the captured packets as a file: a header without packets."""
     _check_capture(call)
     return Binary(EMPTY_PCAP, "application/vnd.tcpdump.pcap")
 

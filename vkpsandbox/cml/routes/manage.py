@@ -1,4 +1,4 @@
-"""What else an administrator manages: maintenance, notices, connectors, telemetry, diagnostics, repositories."""
+"""Administration: maintenance, notices, connectors, telemetry, diagnostics, repositories."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from vkpsandbox.cml.world.topology import parse
 
 
 class Maintenance(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be changed of the maintenance mode."""
+    """The fields of the maintenance mode."""
 
     maintenance_mode: bool | UnsetType = UNSET
     notice: str | UnsetType | None = UNSET
 
 
 class NoticeChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be given for a notice."""
+    """The fields of a notice."""
 
     level: str | UnsetType = UNSET
     label: str | UnsetType = UNSET
@@ -40,7 +40,7 @@ class NewRepository(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def maintenance(call: Call) -> dict[str, Any]:
-    """Show the maintenance mode; asking needs no token."""
+    """Show the maintenance mode; needs no token."""
     system = call.sim.system
     notice = system.notices.get(system.maintenance_notice or "")
     return {
@@ -234,7 +234,7 @@ def auth_config(call: Call) -> dict[str, Any]:
 
 
 def change_auth_config(call: Call) -> None:
-    """Set where users come from; the simulator goes on with its own."""
+    """Set where users come from; the simulator still uses its own."""
     call.require_admin()
     given = call.read(dict[str, Any])
     if given.get("method", "local") not in {"local", "ldap", "radius"}:

@@ -20,7 +20,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class NodeChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be changed of a node."""
+    """The fields of a node that can be changed."""
 
     label: Label | UnsetType = UNSET
     x: Coordinate | UnsetType = UNSET
@@ -42,14 +42,14 @@ class NodeChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewNode(NodeChange, forbid_unknown_fields=True, kw_only=True):
-    """What may be given for a new node."""
+    """The fields of a new node."""
 
     label: Label
     node_definition: str
 
 
 DECORATION = frozenset({"label", "x", "y", "hide_links", "tags"})
-"""What may be changed in every state."""
+"""The fields that can be changed in every state."""
 
 
 def list_all(call: Call) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ def delete_node(call: Call) -> None:
 
 
 def node_state(call: Call) -> dict[str, str]:
-    """Tell the state of a node and how far its boot is."""
+    """Return the state of a node and its boot progress."""
     _, node = call.node()
     state = call.sim.world.state(node)
     return {"state": state, "progress": PROGRESS[state]}
@@ -161,13 +161,13 @@ def wipe_disks(call: Call) -> None:
 
 
 def check_if_converged(call: Call) -> bool:
-    """Tell whether a node is in no transition."""
+    """Return whether a node has converged: it is not in transition."""
     _, node = call.node()
     return settled(node)
 
 
 def extract_configuration(call: Call) -> str:
-    """Replace the stored configuration by the one with which the device runs."""
+    """Replace the stored configuration by the running one."""
     lab, node = call.node("lab_edit")
     world = call.sim.world
     world.check(NodeOp.EXTRACT, node)
@@ -198,7 +198,7 @@ def clone_image(call: Call) -> dict[str, Any]:
 
 
 def console_key(call: Call) -> str:
-    """Give the key by which a web socket reaches a serial console."""
+    """Return the key by which a web socket reaches a serial console."""
     _, node = call.node("lab_exec")
     line = _line(call.query.get("line", "0"))
     call.sim.world.check(NodeOp.CONSOLE, node, line=line)
@@ -208,7 +208,7 @@ def console_key(call: Call) -> str:
 
 
 def vnc_key(call: Call) -> str:
-    """Give the key of a node's VNC server."""
+    """Return the key of a node's VNC server."""
     _, node = call.node("lab_exec")
     if node.vnc_key is None or call.sim.world.state(node) not in RUNNING:
         raise CmlError(E.VNC_NOT_FOUND, id=node.id)
@@ -216,7 +216,7 @@ def vnc_key(call: Call) -> str:
 
 
 def console_log(call: Call) -> str:
-    """Give the history of a serial console; a stopped node still has it."""
+    """Return the history of a serial console; a stopped node still has it."""
     _, node = call.node()
     line = _line(call.path["line"])
     if line >= call.sim.world.definition(node.node_definition).serial_ports:

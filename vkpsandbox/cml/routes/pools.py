@@ -1,4 +1,4 @@
-"""Resource pools: what users may take at most."""
+"""Resource pools: limits on what users may use."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from vkpsandbox.cml.routes.accounts import Name
 
 
 class PoolChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be given for a resource pool; `shared` false makes one pool per user."""
+    """The fields of a resource pool; `shared` false makes one pool per user."""
 
     label: Name | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
@@ -27,7 +27,7 @@ class PoolChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _pool_json(call: Call, pool: Pool) -> dict[str, Any]:
-    """Draw a pool; Cisco's client breaks on any key that it does not know."""
+    """Render a pool; Cisco's client breaks on any key that it does not know."""
     return {
         "id": pool.id,
         "label": pool.label,

@@ -1,4 +1,4 @@
-"""The controller itself: who it is, how it does, its compute host, its load; and logging in to it."""
+"""The controller itself: version, health, load, compute host, and logging in."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Login(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def system_information(call: Call) -> dict[str, Any]:
-    """Tell the version, without asking who wants to know."""
+    """Return the version; needs no token."""
     sim = call.sim
     drawn: dict[str, Any] = {
         "version": sim.settings.version,
@@ -39,7 +39,7 @@ def authenticate(call: Call) -> str:
 
 
 def auth_extended(call: Call) -> dict[str, Any]:
-    """Issue a token and tell who got it."""
+    """Issue a token and return its user."""
     login = call.read(Login)
     user, token = call.sim.accounts.login(call.now, login.username, login.password)
     return {"username": user.username, "id": user.id, "token": token, "admin": user.admin, "error": None}
@@ -51,7 +51,7 @@ def authok(_call: Call) -> str:
 
 
 def authentication(call: Call) -> dict[str, Any]:
-    """Tell who one is; new in CML 2.10."""
+    """Return the user of the token; new in CML 2.10."""
     if not call.sim.at_least(2, 10):
         raise CmlError(E.NO_SUCH_PATH)
     user = call.user
@@ -68,7 +68,7 @@ def logout(call: Call) -> bool:
 
 
 def session_timeout(call: Call) -> int:
-    """Tell the life of a token in seconds."""
+    """Return the life of a token in seconds."""
     return call.sim.accounts.session_s
 
 
@@ -131,7 +131,7 @@ def system_stats(call: Call) -> dict[str, Any]:
 
 
 def system_health(call: Call) -> dict[str, Any]:
-    """Show what works."""
+    """Show the health of the system."""
     world = call.sim.world
     good = world.host.connected
     compute: dict[str, Any] = {
@@ -161,7 +161,7 @@ def system_health(call: Call) -> dict[str, Any]:
 
 
 def _compute(call: Call) -> dict[str, Any]:
-    """Draw the compute host; Cisco's client breaks on any key that it does not know."""
+    """Render the compute host; Cisco's client breaks on any key that it does not know."""
     world = call.sim.world
     running = [node.id for node in _running(call)]
     drawn: dict[str, Any] = {
@@ -196,7 +196,7 @@ def compute_host(call: Call) -> dict[str, Any]:
 
 
 class AdmissionState(msgspec.Struct, forbid_unknown_fields=True):
-    """How far a compute host is admitted; only READY runs nodes."""
+    """The admission state of a compute host; only a READY one runs nodes."""
 
     admission_state: str
 
@@ -210,25 +210,25 @@ def _admission(call: Call) -> str:
 
 
 def change_compute_host(call: Call) -> dict[str, Any]:
-    """Admit a compute host or take it out of service."""
+    """Change the admission state of a compute host."""
     compute_host(call)
     call.sim.world.set_admission(call.now, _admission(call))
     return _compute(call)
 
 
 def delete_compute_host(call: Call) -> None:
-    """Forget a compute host; the controller's own cannot go."""
+    """Remove a compute host; the controller's own cannot be removed."""
     compute_host(call)
     raise CmlError(E.LAST_COMPUTE, id=call.path["compute"])
 
 
 def host_configuration(call: Call) -> dict[str, str]:
-    """Show the state in which new compute hosts come in."""
+    """Show the admission state of new compute hosts."""
     return {"admission_state": call.sim.system.new_host_state}
 
 
 def change_host_configuration(call: Call) -> dict[str, str]:
-    """Set the state in which new compute hosts come in."""
+    """Set the admission state of new compute hosts."""
     call.sim.system.new_host_state = _admission(call)
     return host_configuration(call)
 

@@ -1,4 +1,4 @@
-"""How labs, nodes, interfaces and links look in CML's JSON. Pure."""
+"""CML's JSON of labs, nodes, interfaces and links. Pure."""
 
 import zlib
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ def stamp(at: float) -> str:
 
 
 def lab_json(sim: Simulation, lab: Lab, permissions: list[str]) -> dict[str, Any]:
-    """Draw a lab without its elements."""
+    """Render a lab without its elements."""
     owner = sim.accounts.users.get(lab.owner)
     drawn = {
         "id": lab.id,
@@ -51,7 +51,7 @@ def lab_json(sim: Simulation, lab: Lab, permissions: list[str]) -> dict[str, Any
 def node_json(
     sim: Simulation, node: Node, *, operational: bool = False, exclude_configurations: bool | None = None
 ) -> dict[str, Any]:
-    """Draw a node.
+    """Render a node.
 
     Args:
         sim: The controller.
@@ -119,13 +119,13 @@ def node_json(
 
 
 def mac_of(node: Node, interface: Interface) -> str:
-    """Give the MAC address that an interface runs with; a wipe makes the node get new ones."""
+    """Return the MAC address of an interface; a wiped node gets new ones."""
     drawn = zlib.crc32(f"{interface.id}/{node.wipes}".encode()) & 0xFFFFFF
     return interface.mac_address or f"52:54:00:{drawn >> 16:02x}:{drawn >> 8 & 255:02x}:{drawn & 255:02x}"
 
 
 def interface_json(lab: Lab, node: Node, interface: Interface, *, operational: bool = False) -> dict[str, Any]:
-    """Draw an interface."""
+    """Render an interface."""
     drawn: dict[str, Any] = {
         "id": interface.id,
         "lab_id": lab.id,
@@ -151,7 +151,7 @@ def interface_json(lab: Lab, node: Node, interface: Interface, *, operational: b
 
 
 def link_json(lab: Lab, link: Link) -> dict[str, Any]:
-    """Draw a link."""
+    """Render a link."""
     return {
         "id": link.id,
         "lab_id": lab.id,
@@ -166,7 +166,7 @@ def link_json(lab: Lab, link: Link) -> dict[str, Any]:
 
 
 def topology_json(sim: Simulation, lab: Lab, *, exclude_configurations: bool | None) -> dict[str, Any]:
-    """Draw a lab with all its elements, by their real ids.
+    """Render a lab with all its elements, by their real ids.
 
     Cisco's client sets each key of a node as an attribute and therefore breaks on `lab`, `session`, `stale`, `nid` and
     `data`; it needs `interfaces` in every node, and both kinds of annotations together.
@@ -201,7 +201,7 @@ def topology_json(sim: Simulation, lab: Lab, *, exclude_configurations: bool | N
 
 
 def element_states_json(sim: Simulation, lab: Lab) -> dict[str, dict[str, str]]:
-    """Draw the states of all elements; the client takes whatever is missing for deleted."""
+    """Render the states of all elements; the client treats a missing element as deleted."""
     return {
         "nodes": {node.id: sim.world.state(node) for node in lab.nodes.values()},
         "links": {link.id: link.state for link in lab.links.values()},
@@ -210,7 +210,7 @@ def element_states_json(sim: Simulation, lab: Lab) -> dict[str, dict[str, str]]:
 
 
 def layer3_json(sim: Simulation, lab: Lab, node: Node) -> dict[str, Any]:
-    """Draw the addresses of a booted node; the NAT network's, as the simulator has no other.
+    """Render the addresses of a booted node; the NAT network's, as the simulator has no other.
 
     Example:
         `{"name": "r1", "interfaces": {"52:54:…": {"id": "…", "label": "eth0", "ip4": ["192.168.255.10"], "ip6": []}}}`

@@ -3,5 +3,5 @@
 * `model`: labs, nodes, interfaces, links; `states`, `rules`: their states and the table of operations.
 * `world`: all labs, advanced in time; `boots`, `wires`, `host`: boot times, link conditions, the machine below.
 * `topology`: cml.yaml in and out; `editing`: changes to a lab's topology; `definitions`: node and image definitions.
-* `events`: what a lab's log says.
+* `events`: the event log of a lab.
 """

@@ -15,7 +15,7 @@ class BootTimes:
     by_definition: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def draw(self, definition: str, launch: int) -> float:
-        """Give the boot time of the `launch`-th launch; the same seed gives the same times in every run."""
+        """Return the boot time of the `launch`-th launch; the same seed gives the same times in every run."""
         low, high = self.by_definition.get(definition, (self.low_s, self.high_s))
         return low if low == high else random.Random(f"{self.seed}/{launch}").uniform(low, high)
 
@@ -33,5 +33,5 @@ def parse_range(text: str) -> tuple[float, float]:
     except ValueError:
         low = high = -1.0
     if not 0 <= low <= high:
-        raise ValueError(f"{text!r} is no range of seconds such as 5 or 5-20")
+        raise ValueError(f"{text!r} is not a range of seconds such as 5 or 5-20")
     return low, high

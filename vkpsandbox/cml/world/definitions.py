@@ -1,4 +1,4 @@
-"""Node definitions: the facts by which nodes run, and the JSON in which CML describes them."""
+"""Node definitions: the facts that the simulator needs, and CML's JSON of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What the simulator must know of a kind of node."""
+    """The facts about a kind of node that the simulator needs."""
 
     id: str
     cpus: int
@@ -26,7 +26,7 @@ class Definition:
     nature: str = "server"
     label: str = ""
     config_name: str = ""
-    """Name of the main configuration file; empty if the device has none that could be extracted."""
+    """Name of the main configuration file; empty if the device has no configuration to extract."""
     driver: str = "KVM"
 
 
@@ -93,17 +93,17 @@ DEFINITIONS: Final = {definition.id: definition for definition in _ALL}
 
 
 def stand_in(name: str) -> Definition:
-    """Describe a kind of node of which nothing is known: imports of it only get a warning."""
+    """Return a stand-in for an unknown definition: imports of it only get a warning."""
     return Definition(id=name, cpus=1, ram_mib=512, port=_flat("eth"))
 
 
 def image_id(definition: Definition) -> str | None:
-    """Name the image that nodes of this definition run, or None if they run none."""
+    """Return the image that nodes of this definition run; None if they run none."""
     return None if definition.driver == "NONE" else f"{definition.id}-sim"
 
 
 def node_definition_json(definition: Definition) -> dict[str, Any]:
-    """Draw a node definition as CML does, with the values that the simulator really uses."""
+    """Render a node definition as CML does, with the values that the simulator really uses."""
     files = [{"name": definition.config_name, "content": "", "editable": True}] if definition.config_name else []
     return {
         "id": definition.id,
@@ -147,7 +147,7 @@ def node_definition_json(definition: Definition) -> dict[str, Any]:
 
 
 def image_definition_json(definition: Definition) -> dict[str, Any]:
-    """Draw the image definition that belongs to a node definition."""
+    """Render the image definition that belongs to a node definition."""
     return {
         "id": image_id(definition),
         "node_definition_id": definition.id,
@@ -160,7 +160,7 @@ def image_definition_json(definition: Definition) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Definition:
-    """Read what the simulator needs from a node definition that a client uploads; the rest is only kept.
+    """Parse the facts of an uploaded node definition; the rest is only stored.
 
     Raises:
         KeyError: A part that CML requires is missing.

@@ -117,7 +117,7 @@ def check_label(lab: Lab, node: Node, label: str) -> None:
     """Check that no other node of the lab has a label.
 
     Raises:
-        CmlError: One has.
+        CmlError: Another node has it.
     """
     if any(other.label == label and other.id != node.id for other in lab.nodes.values()):
         raise CmlError(E.NODE_LABEL_TAKEN, label=label)
@@ -206,7 +206,7 @@ def cut(world: World, now: float, lab: Lab, link: Link) -> None:
 
 
 def refresh_smart_annotations(world: World, lab: Lab, given: dict[str, dict[str, Any]] | None = None) -> None:
-    """Keep one smart annotation per distinct tag of the lab's nodes, as CML does by itself."""
+    """Keep one smart annotation per distinct tag of the lab's nodes, as CML does."""
     present = {str(annotation["tag"]): annotation for annotation in lab.smart_annotations.values()}
     kept: dict[str, dict[str, Any]] = {}
     for tag in dict.fromkeys(tag for node in lab.nodes.values() for tag in node.tags):
@@ -219,7 +219,7 @@ def refresh_smart_annotations(world: World, lab: Lab, given: dict[str, dict[str,
 
 
 def touch(world: World, now: float, lab: Lab, event: str, element: str, element_id: str) -> None:
-    """Note a change of a lab."""
+    """Record a change of a lab."""
     lab.modified = now
     world.events.record(now, lab, event, element, element_id)
 

@@ -26,7 +26,7 @@ class Events:
         data: dict[str, Any] | None = None,
         previous: dict[str, Any] | None = None,
     ) -> None:
-        """Write an event of a lab down; the oldest are forgotten."""
+        """Record an event of a lab; the oldest are forgotten."""
         events = self._by_lab.get(lab.id)
         if events is None:
             events = self._by_lab[lab.id] = deque(maxlen=EVENTS_KEPT)

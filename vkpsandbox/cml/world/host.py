@@ -9,7 +9,7 @@ ADMISSION_STATES: Final = ("UNREGISTERED", "REGISTERED", "ONLINE", "READY")
 
 
 class Host:
-    """One host, which is also the controller. The licences stand here too: they are counted like CPU and memory."""
+    """One host, which is also the controller. Licences are resources of the host too, counted like CPU and memory."""
 
     def __init__(self, host_id: str, total: Resources) -> None:
         self.id = host_id
@@ -24,7 +24,7 @@ class Host:
         return self.connected and self.admission_state == "READY"
 
     def fits(self, needs: Resources) -> bool:
-        """Tell whether there is enough left; what a node does not need cannot be missing."""
+        """Return whether enough is left; a resource that a node does not need never counts as missing."""
         used, total = self.used, self.total
         return (
             (not needs.licences or used.licences + needs.licences <= total.licences)
@@ -33,11 +33,11 @@ class Host:
         )
 
     def take(self, needs: Resources) -> None:
-        """Take what a node needs."""
+        """Reserve what a node needs."""
         self.used = add(self.used, needs)
 
     def give(self, held: Resources) -> None:
-        """Give back what a node held."""
+        """Release what a node holds."""
         self.used = add(self.used, Resources(-held.licences, -held.cpu_points, -held.ram_mib))
 
 

@@ -8,7 +8,7 @@ from vkpsandbox.cml.world.states import ACTIVE, LabState, NodeState, WireState
 
 
 class Resources(msgspec.Struct):
-    """Licences, CPU points (100 per core) and memory: what there is, what is used, or what a node needs."""
+    """Licences, CPU points (100 per core) and memory: a capacity, a use, or a need."""
 
     licences: int
     cpu_points: int
@@ -31,7 +31,7 @@ class Boot(msgspec.Struct):
 
 
 class Typed(msgspec.Struct):
-    """A line that somebody typed on a console, or that the device answered."""
+    """A line that was typed on a console, or that the device answered."""
 
     at: float
     line: int
@@ -76,7 +76,7 @@ class Link(msgspec.Struct, kw_only=True):
 
 
 class Node(msgspec.Struct, kw_only=True):
-    """A device. `state` is what it would be with its compute host connected: ask the world for what shows."""
+    """A device. `state` assumes a connected compute host: `World.state` also considers a lost one."""
 
     id: str
     lab: str
@@ -106,7 +106,7 @@ class Node(msgspec.Struct, kw_only=True):
     stop_at: float | None = None
     """When a stop that was asked for takes effect."""
     held: Resources | None = None
-    """What it holds while it runs."""
+    """The resources that it holds while it runs."""
     wipes: int = 0
     console_keys: list[str] = []
     vnc_key: str | None = None
@@ -142,7 +142,7 @@ class Lab(msgspec.Struct, kw_only=True):
     group_permissions: dict[str, list[str]] = {}
     connector_mappings: dict[str, str | None] = {}
     starts: int = 0
-    """How often nodes of it were started; tells one convergence from the next."""
+    """How often its nodes were started; distinguishes one convergence from the next."""
 
     @property
     def state(self) -> LabState:
@@ -154,12 +154,12 @@ class Lab(msgspec.Struct, kw_only=True):
 
     @property
     def converged(self) -> bool:
-        """Tell whether no node is on its way from one state to another."""
+        """Return whether no node is in transition."""
         return all(settled(node) for node in self.nodes.values())
 
     @property
     def up(self) -> bool:
-        """Tell whether the lab has converged as STARTED: what one waits for after a start."""
+        """Return whether the lab has converged as STARTED: what clients wait for after a start."""
         return self.converged and self.state is LabState.STARTED
 
     def interface(self, interface_id: str) -> Interface | None:
@@ -173,5 +173,5 @@ class Lab(msgspec.Struct, kw_only=True):
 
 
 def settled(node: Node) -> bool:
-    """Tell whether a node is in no transition: neither queued, nor booting, nor about to stop."""
+    """Return whether a node is in no transition: neither queued, nor booting, nor about to stop."""
     return node.state not in {NodeState.QUEUED, NodeState.STARTED} and node.stop_at is None

@@ -1,6 +1,6 @@
 """What may be done in which state: the operation table, one row per operation.
 
-The sources of the rows are Cisco's OpenAPI document and its integration tests; where a row refuses, `errors` tells
+The sources of the rows are Cisco's OpenAPI document and its integration tests; where a row refuses, `errors` says
 whether code and text are verified.
 """
 
@@ -11,8 +11,8 @@ from vkpsandbox.cml.errors import E
 from vkpsandbox.cml.world.states import LabState, NodeState
 
 
-class Verdict(Enum):
-    """What becomes of a request that the state does not refuse."""
+class Effect(Enum):
+    """The outcome of a request that the state does not refuse."""
 
     DO = "do"
     NOTHING = "nothing to do, answered as success"
@@ -42,8 +42,8 @@ class NodeOp(Enum):
     CONSOLE = "get a console or VNC key"
 
 
-Row = Verdict | E
-DO, NOTHING = Verdict.DO, Verdict.NOTHING
+Row = Effect | E
+DO, NOTHING = Effect.DO, Effect.NOTHING
 
 LAB_RULES: Final[dict[LabOp, dict[LabState, Row]]] = {
     LabOp.START: {LabState.DEFINED: DO, LabState.STARTED: DO, LabState.STOPPED: DO},

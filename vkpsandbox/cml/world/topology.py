@@ -1,7 +1,7 @@
-"""The topology file: what CML accepts as a lab, and the form in which it hands one out.
+"""The topology file: what CML imports and exports.
 
 Versions: `0.0.1` to `0.0.5` have a flat header, `0.1.0` introduced the object `lab`, `0.3.1` came with CML 2.10.
-A two-part number such as `0.1`, which YAML reads as a float, is no version.
+A two-part number such as `0.1`, which YAML reads as a float, is not a version.
 """
 
 from typing import Annotated, Any, Final, Literal

@@ -5,7 +5,7 @@ from vkpsandbox.cml.world.states import RUNNING, WireState
 
 
 def carries(lab: Lab, link: Link) -> bool:
-    """Tell whether both ends of a link run."""
+    """Return whether both ends of a link run."""
     return all(lab.nodes[end].state in RUNNING for end in (link.node_a, link.node_b))
 
 
@@ -24,7 +24,7 @@ def connect(lab: Lab, node: Node) -> None:
 
 
 def disconnect(lab: Lab, node: Node, state: WireState) -> None:
-    """Bring interfaces and links of a node that was stopped or wiped into a state."""
+    """Set the state of the interfaces and links of a stopped or wiped node."""
     for interface in node.interfaces.values():
         interface.state = state
     for link in links_of(lab, node):

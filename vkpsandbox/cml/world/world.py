@@ -1,6 +1,6 @@
 """The state machine of a controller: labs start, queue, boot, stop and are wiped. Pure: time is an argument.
 
-Nothing here waits. Boots and stops that end later stand in a heap of timers; `advance(now)` lets them happen, in the
+Nothing here waits. Boots and stops that end later are in a heap of timers; `advance(now)` carries them out in the
 order of their times, and must be called before anything is read or changed. A node that finds no licence, CPU or
 memory stays QUEUED and is launched, oldest first, when something becomes free.
 """
@@ -15,7 +15,7 @@ from vkpsandbox.cml.world.definitions import DEFINITIONS, Definition, stand_in
 from vkpsandbox.cml.world.events import Events
 from vkpsandbox.cml.world.host import Host
 from vkpsandbox.cml.world.model import Boot, Lab, Node, Resources, settled
-from vkpsandbox.cml.world.rules import LAB_RULES, NODE_RULES, LabOp, NodeOp, Verdict
+from vkpsandbox.cml.world.rules import LAB_RULES, NODE_RULES, Effect, LabOp, NodeOp
 from vkpsandbox.cml.world.states import ACTIVE, RUNNING, NodeState, WireState
 
 
@@ -49,7 +49,7 @@ class World:
         """Find a lab.
 
         Raises:
-            CmlError: There is none of this id.
+            CmlError: No lab has this id.
         """
         lab = self.labs.get(lab_id)
         if lab is None:
@@ -60,7 +60,7 @@ class World:
         """Find a node.
 
         Raises:
-            CmlError: There is no such lab, or no such node in it.
+            CmlError: No lab has this id, or it has no such node.
         """
         node = self.lab(lab_id).nodes.get(node_id)
         if node is None:
@@ -68,7 +68,7 @@ class World:
         return node
 
     def state(self, node: Node) -> NodeState:
-        """Tell the state of a node that shows: DISCONNECTED while the compute host of a running node is lost."""
+        """Return the state that a node shows: DISCONNECTED while it runs and its compute host is lost."""
         if not self.host.connected and node.state in RUNNING:
             return NodeState.DISCONNECTED
         return node.state
@@ -78,7 +78,7 @@ class World:
         return self.definitions.get(name) or stand_in(name)
 
     def needs(self, node: Node) -> Resources:
-        """Tell what a node takes while it runs."""
+        """Return the resources that a node needs to run."""
         definition = self.definition(node.node_definition)
         cpus = definition.cpus if node.cpus is None else node.cpus
         limit = 100 if node.cpu_limit is None else node.cpu_limit
@@ -92,7 +92,7 @@ class World:
     # time
 
     def advance(self, now: float) -> None:
-        """Let everything happen that is due: stops that take effect, nodes that have booted, queued ones that fit."""
+        """Carry out everything that is due: stops, finished boots, launches of queued nodes that fit."""
         while self._timers and self._timers[0][0] <= now:
             at, _, lab_id, node_id = heapq.heappop(self._timers)
             lab = self.labs.get(lab_id)
@@ -117,7 +117,7 @@ class World:
         Raises:
             CmlError: The controller has no licence registered or no compute host that is READY.
         """
-        if LAB_RULES[LabOp.START][lab.state] is Verdict.DO:
+        if LAB_RULES[LabOp.START][lab.state] is Effect.DO:
             self._start(now, lab, lab.nodes.values())
 
     def stop_lab(self, now: float, lab: Lab) -> None:
@@ -181,16 +181,16 @@ class World:
         if self.check(NodeOp.WIPE, node):
             self._wipe(now, lab, node)
 
-    # what happens without being asked for
+    # events without a request
 
     def crash(self, now: float, node: Node) -> None:
-        """Let a device power itself off."""
+        """Power a device off from inside."""
         if node.state in ACTIVE:
             self._halt(now, self.labs[node.lab], node)
             self._launch_queued(now)
 
     def reboot(self, now: float) -> None:
-        """Let the host restart: whatever was active is stopped."""
+        """Restart the host: all active nodes stop."""
         for lab in self.labs.values():
             for node in lab.nodes.values():
                 if node.state in ACTIVE:
@@ -202,7 +202,7 @@ class World:
         self._launch_queued(now)
 
     def set_admission(self, now: float, admission_state: str) -> None:
-        """Admit the compute host or take it out of service; only READY launches nodes."""
+        """Change the admission state of the compute host; only a READY one launches nodes."""
         self.host.admission_state = admission_state
         self._launch_queued(now)
 
@@ -281,7 +281,7 @@ class World:
         node.state = state
 
     def resume(self, labs: dict[str, Lab]) -> None:
-        """Take labs over from a stored state: charge what runs, queue what queued, set the timers again."""
+        """Load labs from a stored state: charge running nodes, queue waiting ones, set the timers again."""
         self.labs = labs
         for lab in labs.values():
             for node in lab.nodes.values():
@@ -293,7 +293,7 @@ class World:
                         self._wake(node.booted_at if node.stop_at is None else node.stop_at, node)
 
 
-def _allowed(row: Verdict | E, **values: object) -> bool:
+def _allowed(row: Effect | E, **values: object) -> bool:
     if isinstance(row, E):
         raise CmlError(row, **{"line": 0, **values})
-    return row is Verdict.DO
+    return row is Effect.DO

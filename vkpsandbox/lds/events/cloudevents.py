@@ -17,9 +17,9 @@ _SAFE: Final = "!#$&'()*+,/:;<=>?@[\\]^`{|}~"
 
 
 def proof(token: str, body: bytes, *, signed: bool) -> dict[str, str]:
-    """Give the header that shows who sends; an empty token shows nothing.
+    """Return the header that authenticates the sender; none for an empty token.
 
-    A signature covers the body alone, so it is of use only where the whole event is in the body.
+    A signature covers the body alone, so it is useful only where the whole event is in the body.
     """
     if not token:
         return {}
@@ -29,7 +29,7 @@ def proof(token: str, body: bytes, *, signed: bool) -> dict[str, str]:
 
 
 def encode(event: Event, source: str, mode: Mode) -> tuple[dict[str, str], bytes]:
-    """Give the headers and the body of a request that carries an event."""
+    """Encode an event as headers and body of a request."""
     attributes = {
         "specversion": "1.0",
         "id": event.id,

@@ -1,4 +1,4 @@
-"""Faults that events meet on their way, by a seeded plan or as ordered at run time. Choosing them is pure."""
+"""Faults of event deliveries, from a seeded plan or ordered at run time. Choosing them is pure."""
 
 import random
 import re
@@ -15,12 +15,12 @@ EventKind = Literal["duplicate", "reorder", "delay", "lose", "forge"]
 * `reorder`: it waits until a later event was delivered, at most `delay_s`.
 * `delay`: it is sent `delay_s` later.
 * `lose`: it is never sent.
-* `forge`: somebody sends it first with a wrong token.
+* `forge`: it is sent with a wrong token first.
 """
 
 
 class EventFault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A fault and the events it meets.
+    """A fault and the events it affects.
 
     Example:
         `{"kind": "duplicate", "type": "session.ended", "copies": 2}`
@@ -30,9 +30,9 @@ class EventFault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     type: str = ""
     """A regular expression, searched in the event's type."""
     count: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """How many events it meets; None is no limit."""
+    """How many events it affects; None means no limit."""
     rate: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
-    """Part of the matching events that it meets, drawn by seed."""
+    """Share of the matching events that it affects, drawn by seed."""
     copies: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 5.0
 
@@ -41,7 +41,7 @@ class EventFault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class EventFaults:
-    """The faults in force; an event meets each that matches it."""
+    """The faults in force; every match applies."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Delivers events: at least once, to one target after the other, again with back-off when it was not taken."""
+"""Deliver events at least once, to the targets in turn, with back-off after a failure."""
 
 import asyncio
 import itertools
@@ -23,16 +23,16 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class EventSettings(msgspec.Struct, kw_only=True, frozen=True):
-    """How events are sent.
+    """Settings of event delivery.
 
     Attributes:
-        targets: URLs that take events, in turn.
+        targets: URLs that receive events, in turn.
         token: The bearer token they are sent with; empty sends none.
         mode: The content mode of CloudEvents.
         signed: Whether, instead of showing the token, they carry an HMAC of the body by it.
         first_wait_s: How long to wait before the second try; twice as long before each further one.
         longest_wait_s: How long to wait at most between two tries, also if a target asks for more.
-        give_up_s: How long an event is tried.
+        give_up_s: How long delivery of an event is retried.
         timeout_s: How long a target may take to answer.
         seed: Of the jitter and of the faults.
     """
@@ -68,10 +68,10 @@ class Sender:
     """Sends the events of one LDS.
 
     Args:
-        settings: How.
+        settings: Of the delivery.
         source: The `source` of its events.
-        faults: What happens to them on the way.
-        changed: Is called when an event need not be sent any more.
+        faults: Faults of the delivery.
+        changed: Called when an event no longer needs to be sent.
 
     Raises:
         ValueError: They cannot be signed.
@@ -100,14 +100,14 @@ class Sender:
         self._closing = False
 
     async def start(self, undelivered: Iterable[Event]) -> None:
-        """Begin, with what an earlier run left."""
+        """Start, with the undelivered events of an earlier run."""
         self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self.settings.timeout_s))
         self.aim(self._targets)
         for event in undelivered:
             self.put(event)
 
     async def close(self) -> None:
-        """End; what is not delivered stays in `undelivered`."""
+        """Stop; undelivered events stay in `undelivered`."""
         self._closing = True
         for task in self._tasks:
             task.cancel()
@@ -116,7 +116,7 @@ class Sender:
             await self._http.close()
 
     def aim(self, targets: Iterable[str]) -> None:
-        """Change the targets; while there is none, events wait."""
+        """Change the targets; without targets, events wait."""
         self._targets = tuple(targets)
         if self._targets:
             self._aimed.set()
@@ -124,7 +124,7 @@ class Sender:
             self._aimed.clear()
 
     def put(self, event: Event) -> None:
-        """Take an event to be delivered."""
+        """Accept an event for delivery."""
         self.undelivered[event.id] = event
         if self._closing:
             return
@@ -164,7 +164,7 @@ class Sender:
             del self._held[place]
 
     async def _insist(self, event: Event, turns: Iterator[int]) -> None:
-        """Try until somebody takes it, or nobody is going to."""
+        """Retry until a target accepts it or the time is up."""
         gives_up_s = time.monotonic() + self.settings.give_up_s
         wait_s = self.settings.first_wait_s
         while True:
@@ -181,7 +181,7 @@ class Sender:
             wait_s *= 2
 
     async def _try(self, event: Event, turns: Iterator[int], *, forged: bool = False) -> tuple[int, float]:
-        """Send an event to the next target; give the status (0 is none) and how long that asks to wait."""
+        """Send an event to the next target; return the status (0 is none) and how long that asks to wait."""
         await self._aimed.wait()
         assert self._http is not None  # noqa: S101 (set by start)
         target = self._targets[next(turns) % len(self._targets)]

@@ -26,7 +26,7 @@ def _page(title: str, body: str) -> str:
 
 
 def login_page(session: Session, link: str) -> str:
-    """Draw the page that a login URL shows."""
+    """Render the page that a login URL shows."""
     return _page(
         "Lab login",
         '<form method="post" action="/login">'
@@ -37,7 +37,7 @@ def login_page(session: Session, link: str) -> str:
 
 
 def session_page(session: Session, form: Form) -> str:
-    """Draw the page of a session that its user is logged in to."""
+    """Render the page of a session that its user is logged in to."""
     part = session.parts[-1]
     answers = {answer.item: answer.answer for answer in session.answers.values() if answer.part == part.id}
     body = (
@@ -65,7 +65,7 @@ def session_page(session: Session, form: Form) -> str:
 
 
 def problem_page(message: str) -> str:
-    """Draw the page that says what is wrong."""
+    """Render the page that says what is wrong."""
     return _page("This does not work", f'<p id="problem">{html.escape(message)}</p>\n')
 
 
@@ -87,7 +87,7 @@ def _devices(devices: Iterable[Device]) -> str:
 
 
 def _link(uri: str) -> str:
-    """Make a link of a URI whose scheme is one of a device's: no other could be clicked safely."""
+    """Make a link of a URI with a device's scheme; other schemes would not be safe to click."""
     shown = html.escape(uri)
     safe = uri.startswith(("ssh://", "telnet://", "vnc://", "http://", "https://"))
     return f'<a href="{shown}" rel="noreferrer">{shown}</a>' if safe else shown

@@ -1,4 +1,4 @@
-"""The learner's way: from a login URL into a session, to its devices, and out by its Finish button."""
+"""The learner's pages: login URL, session with its devices, Finish button."""
 
 import secrets
 from typing import Final
@@ -34,7 +34,7 @@ class Pages:
             application.router.add_route(method, path, endpoint.page(handler))
 
     def ask(self, visit: Visit) -> web.Response:
-        """Ask whether to log in: what only looks at a link, such as a mail scanner, does not use it up."""
+        """Ask for confirmation of the login, so that a mail scanner that follows a link does not use it up."""
         link = visit.request.query.get("token", "")
         session = self._world.by_link(link)
         visit.session_id = session.id
@@ -45,7 +45,7 @@ class Pages:
         session = self._world.by_link(visit.form.get("token", ""))
         visit.session_id = session.id
         login = self._world.log_in(visit.now, session)
-        response = _see(session)
+        response = _see_other(session)
         response.set_cookie(
             COOKIE, login, path=f"/sessions/{session.id}", httponly=True, samesite="Lax", secure=self._secure
         )
@@ -53,37 +53,37 @@ class Pages:
 
     def show(self, visit: Visit) -> web.Response:
         """Show the session."""
-        session = self._mine(visit)
+        session = self._session_of(visit)
         return _html(session_page(session, self._world.form(session.parts[-1].form)))
 
     def answer(self, visit: Visit) -> web.Response:
         """Save the answers to the tasks."""
-        session = self._mine(visit)
+        session = self._session_of(visit)
         for task in self._world.form(session.parts[-1].form).tasks:
             if task in visit.form:
                 self._world.answer(visit.now, session, task, visit.form[task])
-        return _see(session)
+        return _see_other(session)
 
     def say(self, visit: Visit) -> web.Response:
         """Save the feedback."""
-        session = self._mine(visit)
+        session = self._session_of(visit)
         rating = visit.form.get("rating", "")
         if rating not in set("12345"):
             raise invalid(f"rating: expected 1 to 5, got {rating!r}")
         self._world.say(visit.now, session, int(rating), visit.form.get("comment") or None)
-        return _see(session)
+        return _see_other(session)
 
     def finish(self, visit: Visit) -> web.Response:
         """End the session."""
-        session = self._mine(visit)
+        session = self._session_of(visit)
         self._world.finish(visit.now, session)
-        return _see(session)
+        return _see_other(session)
 
-    def _mine(self, visit: Visit) -> Session:
+    def _session_of(self, visit: Visit) -> Session:
         """Find the session that the browser is logged in to.
 
         Raises:
-            LdsError: It is logged in to none, or to another.
+            LdsError: It is not logged in, or to another session.
         """
         session = self._world.sessions.get(visit.request.match_info["session"])
         shown = visit.request.cookies.get(COOKIE, "").encode()
@@ -97,5 +97,5 @@ def _html(page: str) -> web.Response:
     return web.Response(text=page, content_type="text/html")
 
 
-def _see(session: Session) -> web.Response:
+def _see_other(session: Session) -> web.Response:
     return web.Response(status=303, headers={"Location": f"/sessions/{session.id}"})

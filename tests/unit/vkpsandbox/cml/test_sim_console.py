@@ -83,7 +83,7 @@ def test_what_is_configured_on_the_device_is_found_by_an_extraction() -> None:
 
 def test_sessions_see_each_other_and_the_device() -> None:
     bench, _, node = booted()
-    one, other = console.Session(node, 0), console.Session(node, 0)
+    one, other = console.Terminal(node, 0), console.Terminal(node, 0)
     assert one.greet(bench.now).endswith("Press RETURN to get started\r\nh0# ")
     other.greet(bench.now)
     bench.now += 1

@@ -51,7 +51,7 @@ def test_the_first_fault_that_matches_wins_and_all_can_be_cleared() -> None:
 
 
 def test_a_route_must_be_a_regular_expression() -> None:
-    with pytest.raises(ValueError, match=r"route '\(' is no regular expression"):
+    with pytest.raises(ValueError, match=r"route '\(' is not a regular expression"):
         Fault(kind="drop", route="(")
 
 
@@ -111,16 +111,16 @@ def test_a_token_is_good_until_it_expires_or_is_revoked() -> None:
     bench = Bench()
     accounts = bench.sim.accounts
     user, token = accounts.login(bench.now, "admin", "a-secret")
-    assert accounts.who(bench.now, token) is user
-    assert accounts.who(bench.now + 86399, token) is user
+    assert accounts.user_of(bench.now, token) is user
+    assert accounts.user_of(bench.now + 86399, token) is user
     for wrong in ("", "a.b.c", token[:-1], token + "x", token.replace(".", "")):
         with pytest.raises(CmlError):
-            accounts.who(bench.now, wrong)
+            accounts.user_of(bench.now, wrong)
     with pytest.raises(CmlError):
-        accounts.who(bench.now + 86400, token)
+        accounts.user_of(bench.now + 86400, token)
     accounts.set_password(user, "another-secret")
     with pytest.raises(CmlError):
-        accounts.who(bench.now, token)
+        accounts.user_of(bench.now, token)
     accounts.login(bench.now, "admin", "another-secret")
 
 

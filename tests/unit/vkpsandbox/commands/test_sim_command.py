@@ -39,7 +39,7 @@ def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) ->
     ("text", "said"),
     [
         ('[{"kind": "nonsense"}]', "Invalid enum value 'nonsense'"),
-        ('[{"kind": "drop", "route": "("}]', "route '(' is no regular expression"),
+        ('[{"kind": "drop", "route": "("}]', "route '(' is not a regular expression"),
         ("[", "Input data was truncated"),
     ],
 )

@@ -33,7 +33,7 @@ def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) ->
         ("--faults", '[{"kind": "nonsense"}]', "Invalid enum value 'nonsense'"),
         ("--event-faults", '[{"kind": "lose", "type": "("}]', "missing )"),
         ("--grade-checks", '[{"device": "R1"}]', "missing required field `matches`"),
-        ("--grade-checks", '[{"matches": "("}]', "matches '(' is no regular expression"),
+        ("--grade-checks", '[{"matches": "("}]', "matches '(' is not a regular expression"),
     ],
 )
 def test_a_file_that_is_no_plan_is_told(tmp_path: Path, option: str, text: str, said: str) -> None:
