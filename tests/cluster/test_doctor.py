@@ -211,7 +211,7 @@ def test_changed_custom_resource_definition_is_noticed(cluster: Cluster) -> None
     try:
         cluster.patch(CRD, {"spec": {"versions": changed}})
         finding = diagnosed(cluster, "CustomResourceDefinition/", "CrdDiffers")
-        assert "properties.spec.properties.portRange is not that of this version of vkprovider" in finding.message
+        assert "properties.spec.properties.portRange differs from this version of vkprovider" in finding.message
     finally:
         cluster.patch(CRD, {"spec": {"versions": versions}})
         pod_range = {"start": 2000, "end": 7999}  # what was stored meanwhile lost the field
@@ -245,7 +245,7 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
 def test_dead_provider_is_noticed(cluster: Cluster) -> None:
     cluster.sandbox.stop("provider-1")
     finding = diagnosed(cluster, "Namespace/", "NoReplica")
-    assert finding.message.startswith("no replica of the provider lives, so nothing is acted upon")
+    assert finding.message.startswith("no replica of the provider lives, so nothing happens")
     cluster.delete_later("labletdefinition", "unseen")
     cluster.apply(definition("unseen"))
     diagnosed(cluster, "LabletDefinition/unseen", "NotObserved")

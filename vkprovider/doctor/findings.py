@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings: what a check reports, and the report made of them."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -26,8 +26,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     Attributes:
         object: Kind and name, as kubectl takes them: `CMLWorker/worker-1`, `Pod/default/a`.
-        reason: One CamelCase word, that of the object's own condition or waiting state where it has one.
-        message: What is the case.
+        reason: One CamelCase word: that of the object's own condition or waiting state, if it has one.
+        message: What is wrong.
         remedy: What to do about it.
     """
 
@@ -39,20 +39,20 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The finding as people read it."""
+        """The finding as one line of text."""
         mark = "" if self.level is Level.FAULT else f"({self.level}) "
         text = f"{mark}{self.object}: {self.reason}: {self.message}"
         return " ".join(f"{text.rstrip('.')}. → {self.remedy}".split()) if self.remedy else " ".join(text.split())
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The whole answer, as `-o json` shows it.
+    """The whole report, as `-o json` prints it.
 
     Attributes:
-        context: Of the kubeconfig, or `in-cluster`.
+        context: The kubeconfig's context, or `in-cluster`.
         kubernetes: The API server's version.
-        vkprovider: This program's version; what it does not find equal in the cluster is a finding.
-        cml: Version of CML by CMLWorker; empty if it is not known.
+        vkprovider: This program's version, with which the cluster's is compared.
+        cml: CML's version by CMLWorker; empty if unknown.
     """
 
     context: str
@@ -64,34 +64,34 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0: healthy; 1: faults; 2: no fault was found, but not everything could be checked."""
+        """0: healthy; 1: faults; 2: no faults, but something could not be checked."""
         levels = {finding.level for finding in self.findings}
         return FAULTY if Level.FAULT in levels else UNCHECKED if Level.UNCHECKED in levels else HEALTHY
 
 
 def fault(about: str, reason: str, message: str, remedy: str) -> Finding:
-    """Make a finding that somebody has to do something about."""
+    """Return a finding that needs action."""
     return Finding(Level.FAULT, about, reason, message, remedy)
 
 
 def note(about: str, reason: str, message: str, remedy: str = "") -> Finding:
-    """Make a finding that is worth knowing."""
+    """Return a finding for information."""
     return Finding(Level.NOTE, about, reason, message, remedy)
 
 
 def unchecked(about: str, reason: str, message: str, remedy: str = "") -> Finding:
-    """Make a finding about what could not be checked."""
+    """Return a finding about what could not be checked."""
     return Finding(Level.UNCHECKED, about, reason, message, remedy)
 
 
 def remedy_of(table: Mapping[str, Reason], reason: str, default: str = "") -> str:
-    """Look up what to do about a reason; `OutOfcpu` is listed as `OutOf`."""
+    """Return the remedy for a reason; `OutOfcpu` is listed as `OutOf`."""
     known = table.get(reason) or (table.get("OutOf") if reason.startswith("OutOf") else None)
     return known.remedy if known is not None and known.remedy else default
 
 
 def once(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep the first finding of each reason about an object: two ways to see a fault are one fault."""
+    """Return the first finding of each reason about an object: one fault may show in two ways."""
     kept: dict[tuple[str, str], Finding] = {}
     for finding in findings:
         kept.setdefault((finding.object, finding.reason), finding)

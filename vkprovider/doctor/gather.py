@@ -1,4 +1,4 @@
-"""Reads the cluster, asks the workers, and hands what was seen to the checks."""
+"""Reads the cluster, probes the workers, and passes what was seen to the checks."""
 
 import asyncio
 import time
@@ -36,11 +36,11 @@ class Doctor:
     """Examines one cluster.
 
     Args:
-        kube: As whom and where; what this user may not read is reported as unchecked.
-        context: Of the kubeconfig, for the report.
+        kube: The cluster and the user; what this user may not read is reported as unchecked.
+        context: The kubeconfig's context, for the report.
         namespace: The provider's.
         manifest: The text of the shipped `rbac.yaml`.
-        probe: Whether to ask the workers ourselves.
+        probe: Whether to probe the workers from this machine.
     """
 
     def __init__(self, kube: KubeClient, *, context: str, namespace: str, manifest: str, probe: bool = True) -> None:
@@ -58,7 +58,7 @@ class Doctor:
         """Check everything.
 
         Raises:
-            OutsideError: The API server cannot be asked at all.
+            OutsideError: The API server does not answer.
         """
         version = await self._kube.version()
         self._found += setup.check_version(version)
@@ -105,10 +105,10 @@ class Doctor:
         self._found += setup.check_rights(account, missing)
 
     async def _may(self, right: Right) -> bool:
-        """Ask whether the ServiceAccount has a right: in its name, or as it if that is who we are.
+        """Return whether the ServiceAccount has a right: by its name, or by this user if that is the ServiceAccount.
 
         Raises:
-            OutsideError: Nobody tells.
+            OutsideError: The API server refuses both questions.
         """
         user = f"system:serviceaccount:{self._namespace}:{SERVICE_ACCOUNT}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}", "system:authenticated"]
@@ -128,7 +128,7 @@ class Doctor:
         return answer
 
     async def _check_clock(self) -> None:
-        """Compare our clock with the API server's: it stamps what it creates, which anybody may have it do."""
+        """Compare this machine's clock with the API server's, which stamps a review that every user may create."""
         began_s = time.time()
         try:
             stamp = (await self._who_am_i())["metadata"].get("creationTimestamp")
@@ -147,7 +147,7 @@ class Doctor:
         return answer
 
     async def _replicas(self) -> set[str]:
-        """Find out which replicas live: by the clock, and where that is in doubt by watching for a renewal."""
+        """Return the replicas that live: by the clock, and in doubt by waiting for a renewal."""
         about = f"Namespace/{self._namespace}"
         first = await self._members(about)
         if self._reading.failed(about):
@@ -178,7 +178,7 @@ class Doctor:
         resources = await self._reading.list(f"{_GROUP}/cmlworkers", CustomResource, "CMLWorker")
         if not resources:
             if not self._reading.failed("CMLWorker"):
-                self._found.append(note("CMLWorker", "NoWorker", "there is none, so no lablet can run"))
+                self._found.append(note("CMLWorker", "NoWorker", "there is not one, so no lablet can run"))
             return
         self._found += workers.check_urls(resources)
         installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
@@ -187,7 +187,7 @@ class Doctor:
         leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
         gate = asyncio.Semaphore(_PROBES_MAX)
 
-        async def look(resource: CustomResource) -> list[Finding]:
+        async def check(resource: CustomResource) -> list[Finding]:
             name = resource.metadata.name
             async with gate:
                 secret, probe = await self._ask(resource)
@@ -196,13 +196,13 @@ class Doctor:
             uid = installation.metadata.uid if installation is not None else ""
             found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
             self._cml[name] = probe.version or str(resource.status.get("cmlVersion", ""))
-            well = all(finding.level is not Level.FAULT for finding in found)
-            if well and not self._reading.failed("Lease"):
+            healthy = all(finding.level is not Level.FAULT for finding in found)
+            if healthy and not self._reading.failed("Lease"):
                 lease = leases.get(names.node_name(name))
                 found += setup.check_owner(name, lease, alive) or setup.check_heartbeat(lease, alive, self._now_s())
             return found
 
-        for found in await asyncio.gather(*(look(resource) for resource in resources)):
+        for found in await asyncio.gather(*(check(resource) for resource in resources)):
             self._found += found
 
     async def _ask(self, resource: CustomResource) -> tuple[workers.SecretState, workers.Probe]:
@@ -231,7 +231,7 @@ class Doctor:
         return await ask(spec, credentials)
 
     def _now_s(self) -> float:
-        """Tell the time by the API server's clock."""
+        """Return the Unix time by the API server's clock."""
         return time.time() + self._ahead_s
 
     # --------------------------------------------------------------------------------------------- lablets
@@ -244,8 +244,8 @@ class Doctor:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
         definitions = {resource.metadata.name for resource in resources}
         pods = await self._reading.list("/api/v1/pods", Pod, "Pod", {"fieldSelector": "status.phase!=Succeeded"})
-        ours = [pod for pod in pods if lablets.concerns_us(pod, definitions)]
-        self._found += lablets.check_pods(ours, datetime.now(UTC))
+        relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
+        self._found += lablets.check_pods(relevant, datetime.now(UTC))
 
 
 def _credentials(data: dict[str, bytes]) -> Credentials | None:
@@ -261,7 +261,7 @@ def _renewed(lease: Lease) -> float:
 
 
 def _unix_s(stamp: str) -> float:
-    """Read a time of Kubernetes; 0 if it is none."""
+    """Return the Unix time of a Kubernetes timestamp; 0 if it is unreadable."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:

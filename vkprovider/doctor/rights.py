@@ -35,7 +35,7 @@ class Right(NamedTuple):
         return f"{text} in {self.namespace}" if self.namespace else text
 
     def attributes(self) -> dict[str, str]:
-        """Write it as `resourceAttributes` of an access review."""
+        """Return the `resourceAttributes` of an access review."""
         resource, _, subresource = self.resource.partition("/")
         found = {
             "verb": self.verb,
@@ -49,7 +49,7 @@ class Right(NamedTuple):
 
 
 def rights_of(manifest: str, namespace: str) -> list[Right]:
-    """Read the rights that the shipped bindings give to the ServiceAccount.
+    """Return the rights that the shipped bindings grant to the ServiceAccount.
 
     Args:
         manifest: The text of `rbac.yaml`.

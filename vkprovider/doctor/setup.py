@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from vkprovider.api.objects import Lease
-from vkprovider.doctor.findings import Finding, fault, note, once, unchecked
+from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
 
 KUBERNETES_OLDEST: Final = (1, 30)
 SKEW_S: Final = 5.0
-"""Clocks that differ by less do no harm."""
+"""Clocks that differ by less do not matter."""
 _APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds"
 _APPLY_BASE: Final = "kubectl apply -k manifests/base"
 
@@ -21,7 +21,7 @@ def check_version(version: str) -> list[Finding]:
     try:
         known = tuple(int(number) for number in numbers)
     except ValueError:
-        return [unchecked("Cluster", "VersionUnknown", f"{version!r} is no Kubernetes version")]
+        return [unchecked("Cluster", "VersionUnknown", f"{version!r} is not a Kubernetes version")]
     if known >= KUBERNETES_OLDEST:
         return []
     oldest = ".".join(map(str, KUBERNETES_OLDEST))
@@ -37,8 +37,15 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
         return [fault(about, "CrdMissing", "it is not installed", _APPLY_CRDS)]
     place = _difference(wanted["spec"], found.get("spec", {}), "spec")
     if place:
-        text = f"{place} is not that of this version of vkprovider"
-        return [fault(about, "CrdDiffers", text, f"{_APPLY_CRDS}; or use the vkprovider that the cluster was made for")]
+        text = f"{place} differs from this version of vkprovider"
+        return [
+            fault(
+                about,
+                "CrdDiffers",
+                text,
+                f"{_APPLY_CRDS}; or use the version of vkprovider that the cluster was installed with",
+            )
+        ]
     conditions = found.get("status", {}).get("conditions", [])
     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         said = next((c.get("message", "") for c in conditions if c["status"] != "True"), "")
@@ -47,7 +54,7 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
 
 
 def _difference(wanted: Any, found: Any, place: str) -> str:
-    """Name the first place where what is wanted is not found; what the API server adds at the top is no difference."""
+    """Return the first path that differs; fields that the API server adds at the top do not count."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         deep = place.count(".") > 0
         for key in [*wanted, *(set(found) - set(wanted) if deep else ())]:
@@ -65,7 +72,7 @@ def _difference(wanted: Any, found: Any, place: str) -> str:
 
 
 def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
-    """Check that the provider has a place and somebody to be."""
+    """Check that the provider's namespace and ServiceAccount exist."""
     if not exists:
         return [fault(f"Namespace/{namespace}", "NamespaceMissing", "it does not exist", _APPLY_BASE)]
     if not account:
@@ -75,7 +82,7 @@ def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Find
 
 
 def check_rights(account: str, missing: Sequence[Right]) -> list[Finding]:
-    """Tell what the provider may not do, one line per resource."""
+    """Report the rights that the provider lacks, one line per resource."""
     verbs: dict[str, list[str]] = {}
     for right in missing:
         verbs.setdefault(right.what, []).append(right.verb)
@@ -95,22 +102,22 @@ def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, 
     """
     findings = []
     if not alive:
-        text = "no replica of the provider lives, so nothing is acted upon and what objects report may be old"
-        remedy = f"Start it; if it should run already: kubectl -n {namespace} get pods, and look at its log."
+        text = "no replica of the provider lives, so nothing happens and what objects report may be out of date"
+        remedy = f"Start it; if it should be running: kubectl -n {namespace} get pods, and look at its log."
         findings.append(fault(f"Namespace/{namespace}", "NoReplica", text, remedy))
     for replica, age_s in silent.items():
-        text = f"its Lease was not renewed for {age_s:.0f} s; another replica takes its nodes over"
+        text = f"its Lease was not renewed for {age_s:.0f} s; another replica takes over its Nodes"
         findings.append(note(f"Lease/{namespace}/vkprovider-replica-{replica}", "ReplicaSilent", text))
     return findings
 
 
 def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> list[Finding]:
-    """Check that a living replica owns a worker's node."""
+    """Check that a living replica owns a worker's Node."""
     holder = lease.spec.holder_identity if lease is not None else None
     if not alive or holder in alive:
         return []
     text = f"replica {holder}, which owns it, does not live" if holder else "no replica owns it"
-    remedy = "Wait for the take-over, at most LEADER_LEASE_TTL; then look at the provider's log."
+    remedy = "Wait for the takeover, at most LEADER_LEASE_TTL; then look at the provider's log."
     return [fault(f"CMLWorker/{worker}", "NoOwner", text, remedy)]
 
 
@@ -119,7 +126,7 @@ def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -
 
     Args:
         lease: In `kube-node-lease`.
-        alive: Replicas that live; without any it is clear why.
+        alive: Replicas that live; if there are none, that is the fault.
         now_s: Unix time by the API server's clock.
     """
     if not alive or lease is None or not lease.spec.renew_time:
@@ -129,12 +136,12 @@ def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -
     if age_s <= duration_s + SKEW_S:
         return []
     text = f"not renewed for {age_s:.0f} s, its duration is {duration_s} s: the Node turns NotReady"
-    remedy = f"See that replica {lease.spec.holder_identity} reaches the API server, and look at its log."
+    remedy = f"Check that replica {lease.spec.holder_identity} reaches the API server, and look at its log."
     return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", "LeaseExpired", text, remedy)]
 
 
 def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
-    """Tell whether somebody's clock is `ahead_s` seconds ahead of this machine's."""
+    """Report a clock that is `ahead_s` seconds ahead of this machine's, if that matters."""
     if abs(ahead_s) < SKEW_S:
         return []
     text = f"the clocks of {whose} and of this machine differ by {abs(ahead_s):.0f} s"
@@ -142,6 +149,6 @@ def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
 
 
 def sort(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Put faults first, then what could not be checked, then notes; otherwise keep the order."""
-    order = ["fault", "unchecked", "note"]
+    """Sort by level: faults, what could not be checked, notes; otherwise keep the order."""
+    order = list(Level)
     return tuple(sorted(once(findings), key=lambda finding: order.index(finding.level)))

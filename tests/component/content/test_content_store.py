@@ -139,7 +139,7 @@ def silent() -> Iterator[str]:
 
 
 async def test_silent_store_meets_the_deadline_and_holds_nobody_up(silent: str) -> None:
-    stores = open_store(StorePlace(endpoint=silent, timeout_s=0.3))
+    stores = open_store(StorePlace(endpoint=silent, timeout_s=1.0))
     ticks = 0
 
     async def tick() -> None:

@@ -64,7 +64,7 @@ def test_custom_resource_definitions() -> None:
     assert [f.reason for f in setup.check_crd(wanted, installed)] == ["CrdNotEstablished"]
     older = {**installed, "spec": {**installed["spec"], "names": {**installed["spec"]["names"], "shortNames": ["w"]}}}
     [finding] = setup.check_crd(wanted, older)
-    assert finding.message.startswith("spec.names.shortNames[0] is not that of this version")
+    assert finding.message.startswith("spec.names.shortNames[0] differs from this version")
 
 
 def test_rights_are_those_of_the_manifest() -> None:
@@ -190,6 +190,18 @@ def test_worker_that_only_the_provider_reaches_is_no_fault() -> None:
     away = workers.Probe(error=DeadlineExceeded("no answer"))
     assert check(seen(probe=away)) == [("note", "UnreachableFromHere")]
     assert check(seen(probe=away, lives=False)) == [("fault", "WorkerUnreachable")]
+
+
+def test_worker_whose_node_is_not_ready_is_one_fault() -> None:
+    silent = {
+        "metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}},
+        "status": {
+            "addresses": [{"type": "ExternalIP", "address": "198.51.100.1"}],
+            "conditions": [{"type": "Ready", "status": "False", "reason": "WorkerUnreachable", "message": "m"}],
+        },
+    }
+    away = workers.Probe(error=DeadlineExceeded("no answer"))
+    assert check(seen(probe=away, node=silent)) == [("fault", "WorkerUnreachable")]
 
 
 def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
@@ -338,7 +350,7 @@ def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
     owned = msgspec.convert({"metadata": {"name": "netlab", "ownerReferences": [{"uid": "u"}]}}, RuntimeClass)
     [found] = lablets.check_definition(definition, owned)
     assert (found.object, found.reason) == ("LabletDefinition/netlab", "PackageInvalid")
-    assert found.message == "the last refresh took nothing: it is no zip"
+    assert found.message == "the last refresh changed nothing: it is no zip"
     assert "kubectl lablet refresh NAME" in found.remedy
     conditions[1]["status"] = "True"
     assert lablets.check_definition(msgspec.convert(raw, CustomResource), owned) == []

@@ -1,0 +1,25 @@
+"""What the provider reports on a custom resource: whether it is current, and the condition Ready."""
+
+from typing import Any
+
+from vkprovider.api.objects import CustomResource
+from vkprovider.doctor.findings import Finding, fault
+
+
+def ready_of(resource: CustomResource) -> dict[str, Any]:
+    """Return the condition Ready; empty if there is not one."""
+    return next((c for c in resource.status.get("conditions", []) if c.get("type") == "Ready"), {})
+
+
+def is_ready(resource: CustomResource) -> bool:
+    """Return whether the condition Ready is True."""
+    return ready_of(resource).get("status") == "True"
+
+
+def check_observed(about: str, resource: CustomResource) -> list[Finding]:
+    """Check that the provider has observed the resource as it is now."""
+    ready = ready_of(resource)
+    if ready and resource.status.get("observedGeneration") == resource.metadata.generation:
+        return []
+    text = "the provider has not observed " + ("its last change" if ready else "it")
+    return [fault(about, "NotObserved", text, "Check that the provider runs, and look at its log.")]
