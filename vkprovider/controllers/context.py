@@ -16,6 +16,7 @@ from vkprovider.content.spi import ContentStore
 from vkprovider.domain.definition.package import PackageLimits
 from vkprovider.domain.lablet.facts import Limits
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
 
@@ -109,6 +110,11 @@ class Context:
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
+
+    @property
+    def api(self) -> Api:
+        """Typed handles for the resources of the API server."""
+        return Api(self.kube, self.namespace)
 
     @property
     def now_unix(self) -> int:

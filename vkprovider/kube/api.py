@@ -1,0 +1,44 @@
+"""The kinds of resources that the provider works with; `resources` tells how a handle is used."""
+
+from typing import Final
+
+from vkprovider.api import names
+from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Node, Pod, RuntimeClass, Secret
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource, kind
+
+CONFIG_MAPS: Final = kind("/api/v1", "configmaps", ConfigMap)
+SECRETS: Final = kind("/api/v1", "secrets", Secret)
+PODS: Final = kind("/api/v1", "pods", Pod)
+NODES: Final = kind("/api/v1", "nodes", Node)
+LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
+RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)
+WORKERS: Final = kind(f"/apis/{names.API_VERSION}", "cmlworkers", CustomResource)
+DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", CustomResource)
+
+
+class Api:
+    """The resources that the provider works with.
+
+    Attributes:
+        config_maps: ConfigMaps of the provider's namespace: claims, content, leftovers, session events.
+        secrets: Secrets of the provider's namespace: credentials of workers and devices.
+        member_leases: The replicas' Leases.
+        node_leases: The Nodes' Leases.
+        pods: Pods of all namespaces; bind it to one with `within`.
+        nodes: Nodes.
+        runtime_classes: RuntimeClasses.
+        workers: CMLWorkers.
+        definitions: LabletDefinitions.
+    """
+
+    def __init__(self, kube: KubeClient, namespace: str) -> None:
+        self.config_maps: Final = Resource(kube, CONFIG_MAPS, namespace)
+        self.secrets: Final = Resource(kube, SECRETS, namespace)
+        self.member_leases: Final = Resource(kube, LEASES, namespace)
+        self.node_leases: Final = Resource(kube, LEASES, names.NODE_LEASE_NAMESPACE)
+        self.pods: Final = Resource(kube, PODS)
+        self.nodes: Final = Resource(kube, NODES)
+        self.runtime_classes: Final = Resource(kube, RUNTIME_CLASSES)
+        self.workers: Final = Resource(kube, WORKERS)
+        self.definitions: Final = Resource(kube, DEFINITIONS)
