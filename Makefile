@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 CONTAINER = $(if $(shell command -v podman),podman,docker)
 IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Processes of `make test`, each with a sandbox of its own (1.5 GB): much of a cluster test is waiting.
+JOBS ?= 2
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
@@ -30,7 +32,7 @@ test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what 
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(MAKE) --no-print-directory check
-	@$(PYTEST) tests/unit tests/component tests/cluster --durations=20 --session-timeout=4500
+	@$(PYTEST) tests/unit tests/component tests/cluster -n $(JOBS) --dist loadfile --durations=20 --session-timeout=4500
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files
 	$(BIN)/ruff check
