@@ -82,7 +82,7 @@ class Page:
             stats=lambda: _stats(replica),
             trigger=lambda: _trigger(replica),
         )
-        self._downloads = Downloads(access, replica.exports, replica.keeper)
+        self._downloads = Downloads(access, replica.exports, replica.archive)
         self._logins = Logins(access, replica.exports, replica.login_url)
         self._receiver = Receiver(replica.inbox.accept, self._settings.events_secrets, counts=replica.session_events)
         self._replica = replica

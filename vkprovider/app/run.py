@@ -27,9 +27,9 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
+from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.exports import Exports
 from vkprovider.controllers.lablet.index import LabletIndex
-from vkprovider.controllers.lablet.keeper import Keeper
 from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.replica.ownership import Ownership
@@ -101,7 +101,7 @@ class Replica:
             queue=queues.workers,
             flushes=queues.claims,
         )
-        self.keeper = Keeper(ctx, self._leads)
+        self.archive = Archive(ctx, self._leads)
         self.inbox = Inbox(
             ctx, self._leads, changed=index.session_changed, claimed=index.has_session, retry_s=events_retry_s
         )
@@ -117,7 +117,7 @@ class Replica:
         )
         self.ports = PortCheck(ctx, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck)
         self.lablets = Lablets(
-            ctx, index, self.ports, self.workers, items, contents, self.keeper, self.sessions, again=queues.lablets.add
+            ctx, index, self.ports, self.workers, items, contents, self.archive, self.sessions, again=queues.lablets.add
         )
         self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
@@ -220,7 +220,7 @@ class Replica:
             "claims": work(queues.claims, self.workers.flush, known),
             "lablets": work(queues.lablets, self.lablets.reconcile, known),
             "portcheck": work(queues.portcheck, self.ports.check, known),
-            "keeper": self.keeper.run(),  # deletes what learners left long ago
+            "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
             "trim": memory.run_trim(),  # returns free memory to the system
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},

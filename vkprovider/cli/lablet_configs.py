@@ -15,7 +15,7 @@ from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.cli.lablet_pods import PODS, UID, Place, place_options, pod_name
 from vkprovider.cli.lablet_times import rfc3339
 from vkprovider.domain.lablet import leftovers
-from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.domain.lablet.leftovers import Leftovers
 from vkprovider.kube.client import KubeClient
 
 _CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
@@ -60,7 +60,7 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
     """
     name = what if _KEPT.fullmatch(what) else pod_name(what)
 
-    async def work(kube: KubeClient, namespace: str) -> Left:
+    async def work(kube: KubeClient, namespace: str) -> Leftovers:
         return await _find(kube, namespace, name, _CONFIG_MAPS.format(provider_namespace))
 
     left = place.run(work)
@@ -81,7 +81,7 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
             click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
 
 
-def _of_device(left: Left, device: str | None) -> Left:
+def _of_device(left: Leftovers, device: str | None) -> Leftovers:
     if device is None:
         return left
     if device not in left.configs:
@@ -91,13 +91,13 @@ def _of_device(left: Left, device: str | None) -> Left:
     return msgspec.structs.replace(left, configs={device: left.configs[device]}, faults={}, responses=None)
 
 
-def _about(left: Left) -> str:
+def _about(left: Leftovers) -> str:
     user = f" of {left.username}" if left.username else ""
     when = rfc3339(datetime.fromtimestamp(left.at, UTC))
     return f"pod {left.namespace}/{left.pod} (UID {left.pod_uid}){user}, {left.definition} {left.version}, kept {when}"
 
 
-def files_of(left: Left) -> dict[str, str]:
+def files_of(left: Leftovers) -> dict[str, str]:
     """Name a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
     found: dict[str, str] = {}
     taken: set[str] = set()
@@ -124,7 +124,7 @@ def _write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Left:
+async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Leftovers:
     """Find what was left, by UID or by name.
 
     Raises:
@@ -163,7 +163,7 @@ async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
         return ""
 
 
-async def _kept(kube: KubeClient, path: str, uid: str) -> Left | None:
+async def _kept(kube: KubeClient, path: str, uid: str) -> Leftovers | None:
     try:
         return leftovers.read(_config_map.decode(await kube.get(f"{path}/{leftovers.name_of(uid)}")))
     except NotFound:
@@ -178,7 +178,7 @@ async def _predecessors(kube: KubeClient, path: str, pod: str) -> Mapping[str, i
         page = _heads.decode(await kube.get(path, query))
         for item in page.items:
             if item.metadata.annotations.get(leftovers.ANNOTATION_POD) == pod:
-                at = leftovers.kept_at(ConfigMap(item.metadata))
+                at = leftovers.written_at(ConfigMap(item.metadata))
                 found[item.metadata.name] = at or 0
         if not (go_on := page.metadata.get("continue")):
             return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))

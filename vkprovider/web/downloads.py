@@ -13,7 +13,7 @@ from aiohttp import web
 
 from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
-from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.domain.lablet.leftovers import Leftovers
 from vkprovider.web.access import Access, Resource
 from vkprovider.web.answers import Refused
 
@@ -34,9 +34,9 @@ class Source(Protocol):
 
 
 class Archive(Protocol):
-    """Where what was collected comes from; see `controllers.keeper`."""
+    """Where what was collected comes from; see `controllers.lablet.archive`."""
 
-    async def find(self, pod_uid: str) -> Left | None:
+    async def find(self, pod_uid: str) -> Leftovers | None:
         """Return what was archived of a lablet."""
 
 
@@ -87,7 +87,7 @@ class Downloads:
         return _file(f"{left.pod}-{left.pod_uid}.yaml", _document(left))
 
 
-def _document(left: Left) -> bytes:
+def _document(left: Leftovers) -> bytes:
     """Write what was kept as YAML, in words of its own: it is no topology that CML could import."""
     document = {
         "kept": {

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.cli.lablet_configs import _of_device, files_of
-from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.domain.lablet.leftovers import Leftovers
 
-LEFT = Left("team", "a", "u", "netlab", "1.0", configs={"r1": "hostname r1", "R 2": "x"}, faults={"r3": "it is off"})
+LEFT = Leftovers(
+    "team", "a", "u", "netlab", "1.0", configs={"r1": "hostname r1", "R 2": "x"}, faults={"r3": "it is off"}
+)
 
 
 def test_each_device_gets_a_file() -> None:

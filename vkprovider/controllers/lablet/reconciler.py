@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.factfinder import FactFinder
 from vkprovider.controllers.lablet.index import LabletIndex
-from vkprovider.controllers.lablet.keeper import Keeper
 from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.steps import Steps
 from vkprovider.controllers.lablet.telling import Teller
@@ -28,7 +28,7 @@ class Lablets:
         workers: Workers,
         definitions: Mapping[str, Definition],
         contents: Mapping[str, Content],
-        keeper: Keeper,
+        archive: Archive,
         sessions: Sessions,
         *,
         again: Callable[[str], None],
@@ -42,7 +42,7 @@ class Lablets:
             workers: The workers.
             definitions: By name.
             contents: By digest, all that are kept.
-            keeper: Keeps what a learner leaves.
+            archive: Keeps what a learner leaves.
             sessions: Those of the LDS.
             again: Queues a lablet, by Pod UID.
         """
@@ -50,7 +50,7 @@ class Lablets:
         self._workers = workers
         teller = Teller(ctx, contents, workers.items)
         finder = FactFinder(ctx, index.items, definitions, contents, sessions)
-        steps = Steps(ctx, workers, definitions, contents, teller, keeper, sessions, index.capacity_freed)
+        steps = Steps(ctx, workers, definitions, contents, teller, archive, sessions, index.capacity_freed)
         self._turns = Turns(ctx, finder, steps, teller, sessions, ports, workers.observe_soon, again)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from vkprovider.api.errors import (
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import PODS, Context
-from vkprovider.controllers.lablet.keeper import Keeper
+from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.memory import Lablet
 from vkprovider.controllers.lablet.portcheck import range_of
 from vkprovider.controllers.lablet.telling import Teller
@@ -70,7 +70,7 @@ class Steps:
         definitions: Mapping[str, Definition],
         contents: Mapping[str, Content],
         teller: Teller,
-        keeper: Keeper,
+        archive: Archive,
         sessions: Sessions,
         room_made: Callable[[str], None],
     ) -> None:
@@ -82,7 +82,7 @@ class Steps:
             definitions: By name.
             contents: By digest, all that are kept.
             teller: Tells what was done.
-            keeper: Keeps what a learner leaves.
+            archive: Keeps what a learner leaves.
             sessions: Those of the LDS.
             room_made: Called with a worker's name when there is more room on it.
         """
@@ -91,7 +91,7 @@ class Steps:
         self._definitions = definitions
         self._contents = contents
         self._teller = teller
-        self._keeper = keeper
+        self._archive = archive
         self._sessions = sessions
         self._room_made = room_made
 
@@ -215,7 +215,7 @@ class Steps:
             except OutsideError:
                 if lablet.failures < _COLLECT_TRIES:
                     raise  # else what the devices hold is kept without them
-        keeping = self._keeper.keep(worker, claim, facts.devices, responses=responses, username=facts.inputs.username)
+        keeping = self._archive.keep(worker, claim, facts.devices, responses=responses, username=facts.inputs.username)
         left, lost = await _stored(keeping)
         if lablet.failures < _COLLECT_TRIES and (passing := next(filter(may_pass, lost.values()), None)):
             raise StepFailed(*worker_fault(passing))
@@ -252,7 +252,7 @@ class Steps:
                 note = f"the session of {session.username} is archived"
                 self._teller.emit(lablet, "Normal", "SessionArchived", note)
         else:
-            verdict = await self._sessions.grade(claim, await _stored(self._keeper.find(claim.pod_uid)))
+            verdict = await self._sessions.grade(claim, await _stored(self._archive.find(claim.pod_uid)))
             changed = msgspec.structs.replace(worker.claims.now(claim), verdict=verdict)
             passed = "passed" if verdict.passed else "not passed"
             self._teller.emit(lablet, "Normal", "Graded", f"{passed}, {verdict.message}")

@@ -19,7 +19,7 @@ from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.steps import Steps
 from vkprovider.controllers.lablet.telling import Teller
 from vkprovider.controllers.session.sessions import Sessions
-from vkprovider.controllers.worker.room import Room
+from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
@@ -97,8 +97,8 @@ class Turns:
         self._ports = ports
         self._observe_soon = observe_soon
         self._wake = wake
-        self._asking = Room(_SLOW_MAX)
-        self._deliveries = Room(_DELIVERIES_MAX)
+        self._asking = Slots(_SLOW_MAX)
+        self._deliveries = Slots(_DELIVERIES_MAX)
         self.closing = False
 
     async def take(self, lablet: Lablet, worker: Worker) -> Result | None:
@@ -110,8 +110,8 @@ class Turns:
         try:
             return await self._take(lablet, worker)
         finally:
-            for room in (worker.room, self._asking, self._deliveries):
-                if (waits := room.leave(lablet.uid)) is not None:
+            for slots in (worker.slots, self._asking, self._deliveries):
+                if (waits := slots.release(lablet.uid)) is not None:
                     self._wake(waits)
 
     async def _take(self, lablet: Lablet, worker: Worker) -> Result | None:
@@ -155,10 +155,10 @@ class Turns:
     def _has_room(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
         """Tell whether a step may be taken now; if not, the lablet is woken when it may."""
         if step in _DELIVERY:
-            return self._deliveries.enter(lablet.uid)
+            return self._deliveries.acquire(lablet.uid)
         if step not in _SLOW or worker.labs.immediate:
             return True
-        return worker.room.enter(lablet.uid) and self._asking.enter(lablet.uid)
+        return worker.slots.acquire(lablet.uid) and self._asking.acquire(lablet.uid)
 
     def _note(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
         """Take over what a decision says about the row and the times, and tell about it."""

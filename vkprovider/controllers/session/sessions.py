@@ -23,7 +23,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.inputs import Inputs
 from vkprovider.domain.lablet.intent import Definition
-from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.domain.lablet.leftovers import Leftovers
 from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.lds.deployments import Deployments
@@ -249,7 +249,7 @@ class Sessions:
         answered: list[Any] = msgspec.to_builtins(data.responses)
         return answered
 
-    async def grade(self, claim: Claim, left: Left | None) -> Verdict:
+    async def grade(self, claim: Claim, left: Leftovers | None) -> Verdict:
         """Have what was collected graded.
 
         Raises:

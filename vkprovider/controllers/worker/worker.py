@@ -9,7 +9,7 @@ from vkprovider.cml.spi import Labs
 from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.labfinder import LabFinder
-from vkprovider.controllers.worker.room import Room
+from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.facts import Presence
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.node import Health, Stats, down
@@ -29,7 +29,7 @@ class Worker:
         silent: Why the worker does not answer; "" while it does.
         awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" if somebody else does.
         guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
-        room: For turns that ask the worker, by Pod UID.
+        slots: For turns that await the worker, by Pod UID.
         running: Pods on it that run, with or without a claim.
         ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
         parked: Nothing new is begun for it: it is being handed over.
@@ -54,7 +54,7 @@ class Worker:
     silent: str = ""
     health: Health = field(default_factory=lambda: down("Starting", "the worker has not been asked yet"))
     awaiting: set[str] = field(default_factory=set)
-    room: Room = field(default_factory=lambda: Room(_TURNS_MAX))
+    slots: Slots = field(default_factory=lambda: Slots(_TURNS_MAX))
     usage: Stats | None = None
     usage_at: float = -1e9
     capacity: Resources | None = None

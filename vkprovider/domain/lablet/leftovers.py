@@ -1,7 +1,7 @@
 """What a learner leaves behind, kept beyond the Pod: the devices' configurations and the answers given in the session.
 
-One ConfigMap per lablet in the provider's namespace, named by the Pod's UID, replaced whenever the devices are about to
-be stopped, dropped a week after it was written last.
+One ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before each stop of the
+devices and deleted a week after the last write.
 """
 
 import base64
@@ -25,13 +25,13 @@ PACKED_BYTES_MAX: Final = 1000 * 1024
 UNPACKED_BYTES_MAX: Final = 64 * 2**20
 
 
-class Left(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What was collected from one lablet.
+class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The configurations and answers collected from one lablet.
 
     Attributes:
         configs: Device label → configuration.
-        faults: Device label → why there is none.
-        responses: The learner's answers, as the LDS gives them.
+        faults: Device label → why there is no configuration of it.
+        responses: The learner's answers, as the LDS returns them.
         at: When it was collected (Unix seconds).
     """
 
@@ -49,25 +49,25 @@ class Left(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     responses: Any = None
 
 
-_decoder: Final = msgspec.json.Decoder(Left)
+_decoder: Final = msgspec.json.Decoder(Leftovers)
 
 
 def name_of(pod_uid: str) -> str:
-    """Name the ConfigMap of a lablet."""
+    """Return the name of a lablet's ConfigMap."""
     return f"left-{pod_uid}"
 
 
-def earlier_name_of(left: Left) -> str:
-    """Name the ConfigMap of what an earlier learner of the same Pod left."""
+def earlier_name_of(left: Leftovers) -> str:
+    """Return the name of the ConfigMap for an earlier learner of the same Pod."""
     return f"{name_of(left.pod_uid)}-{left.at}"
 
 
-def same_learner(one: Left, other: Left) -> bool:
-    """Tell whether both are of one learner's time."""
+def same_learner(one: Leftovers, other: Leftovers) -> bool:
+    """Return whether both were left by the same learner in the same session."""
     return (one.username, one.session_id) == (other.username, other.session_id)
 
 
-def left_by(
+def of_claim(
     claim: Claim,
     configs: Mapping[str, str],
     faults: Mapping[str, str],
@@ -75,10 +75,10 @@ def left_by(
     at: int,
     username: str = "",
     responses: Any = None,
-) -> Left:
-    """Put together what a lablet leaves; `username` is the Pod's, for a lablet without a session."""
+) -> Leftovers:
+    """Build the leftovers of a claim; `username` is the Pod's and counts only for a lablet without a session."""
     session = claim.session
-    return Left(
+    return Leftovers(
         namespace=claim.namespace,
         pod=claim.pod,
         pod_uid=claim.pod_uid,
@@ -94,8 +94,8 @@ def left_by(
     )
 
 
-def merged(old: Left | None, new: Left) -> Left:
-    """Keep what an earlier look found and this one did not: a device that is off by now has told its configuration."""
+def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
+    """Add to `new` what `old` has of the same learner: a device that is off now may have been read earlier."""
     if old is None or not same_learner(old, new):
         return new
     configs = dict(old.configs) | dict(new.configs)
@@ -104,8 +104,8 @@ def merged(old: Left | None, new: Left) -> Left:
     return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses)
 
 
-def build(left: Left, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
-    """Make the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
+def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
+    """Build the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
     packed = _pack(left)
     while len(packed) > PACKED_BYTES_MAX and left.configs:
         label = max(left.configs, key=lambda key: len(left.configs[key]))
@@ -136,12 +136,12 @@ def build(left: Left, *, namespace: str, installation: str, name: str = "") -> d
     }
 
 
-def _pack(left: Left) -> str:
+def _pack(left: Leftovers) -> str:
     return base64.b64encode(gzip.compress(msgspec.json.encode(left), mtime=0)).decode()
 
 
-def read(config_map: ConfigMap) -> Left:
-    """Read what was kept.
+def read(config_map: ConfigMap) -> Leftovers:
+    """Decode the leftovers in a ConfigMap.
 
     Raises:
         InputError: `KeptInvalid`: the object is damaged.
@@ -154,7 +154,7 @@ def read(config_map: ConfigMap) -> Left:
         raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
 
 
-def kept_at(config_map: ConfigMap) -> int | None:
-    """Tell when it was written (Unix seconds); None if it does not say, and so nobody may drop it."""
+def written_at(config_map: ConfigMap) -> int | None:
+    """Return when the ConfigMap was written (Unix seconds); None if unknown, and then it must not be deleted."""
     text = config_map.metadata.annotations.get(ANNOTATION_KEPT_AT, "")
     return int(text) if text.isdigit() else None

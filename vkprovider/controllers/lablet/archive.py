@@ -1,8 +1,9 @@
-"""Keeps what a learner leaves, and drops it when it is old."""
+"""What learners leave behind, in ConfigMaps; old ones are deleted."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import leftovers
-from vkprovider.domain.lablet.leftovers import Left
+from vkprovider.domain.lablet.leftovers import Leftovers
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_EVERY_S: Final = 600.0
@@ -33,14 +34,20 @@ class _Head(msgspec.Struct, frozen=True):
 _heads: Final = msgspec.json.Decoder(_Head)
 
 
-class Keeper:
-    """Keeps configurations and responses in ConfigMaps of the provider's namespace."""
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Configurations and responses, stored in ConfigMaps of the provider's namespace.
 
-    def __init__(self, ctx: Context, leads: Callable[[], bool]) -> None:
-        """Take the replica, and whether it is the one that sweeps."""
-        self._ctx = ctx
-        self._leads = leads
-        self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
+    Attributes:
+        leads: Return whether this replica is the one that deletes old ConfigMaps.
+    """
+
+    _ctx: Context
+    leads: Callable[[], bool]
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/namespaces/{self._ctx.namespace}/configmaps"
 
     async def keep(
         self,
@@ -50,25 +57,25 @@ class Keeper:
         *,
         username: str = "",
         responses: Any = None,
-    ) -> tuple[Left, dict[str, OutsideError]]:
-        """Extract what the devices of a lab hold and keep it; one that cannot be extracted stops no other.
+    ) -> tuple[Leftovers, dict[str, OutsideError]]:
+        """Extract the configurations of a lab's devices and store them; a device that fails does not stop the others.
 
         Returns:
-            What is kept, and by label why there is no configuration of a device that has one.
+            What is stored, and by label the error for each device whose configuration exists and could not be read.
 
         Raises:
-            Fenced: The node is not ours any more.
-            OutsideError: The API server does not take it; the worker's faults are returned, not raised.
+            Fenced: This replica no longer owns the Node.
+            OutsideError: The API server refused the write; the worker's errors are returned, not raised.
         """
         running = tuple(device for device in devices if device.state == labs.BOOTED)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
         why = {label: error.message for label, error in faults.items()}
-        left = leftovers.left_by(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
+        left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
         if configs or responses is not None:
             await self._write(worker, left)
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
-    async def _write(self, worker: Worker, left: Left) -> None:
+    async def _write(self, worker: Worker, left: Leftovers) -> None:
         ctx, name = self._ctx, leftovers.name_of(left.pod_uid)
         body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
         try:
@@ -81,18 +88,18 @@ class Keeper:
             body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
             await ctx.kube.replace(f"{self._path}/{name}", msgspec.json.encode(body), guard=worker.guard)
 
-    async def _set_aside(self, worker: Worker, old: Left) -> None:
-        """Keep what an earlier learner of a pool's lablet left beside what the next one leaves."""
+    async def _set_aside(self, worker: Worker, old: Leftovers) -> None:
+        """Store an earlier learner's leftovers under another name, so that the next learner's do not replace them."""
         ctx, name = self._ctx, leftovers.earlier_name_of(old)
         body = leftovers.build(old, namespace=ctx.namespace, installation=ctx.installation, name=name)
-        with contextlib.suppress(Conflict):  # it is there already
+        with contextlib.suppress(Conflict):  # stored before
             await ctx.kube.create(self._path, msgspec.json.encode(body), guard=worker.guard)
 
-    async def find(self, pod_uid: str) -> Left | None:
-        """Get what was kept of a lablet; None if nothing was, or if it is damaged.
+    async def find(self, pod_uid: str) -> Leftovers | None:
+        """Return what is stored of a lablet; None if there is nothing, or if it is damaged.
 
         Raises:
-            OutsideError: The API server does not tell.
+            OutsideError: The API server does not answer, or refuses.
         """
         try:
             return leftovers.read(
@@ -101,22 +108,22 @@ class Keeper:
         except NotFound:
             return None
         except InputError as error:
-            _log.warning("what was kept cannot be read", pod=pod_uid, error=str(error))
+            _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
             return None
 
     async def run(self) -> None:
-        """Drop what is old, if this replica leads, until cancelled."""
+        """Delete old leftovers from time to time while this replica leads, until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S * (0.5 + self._ctx.dice()))
-            if not self._leads():
+            if not self.leads():
                 continue
             try:
                 await self.sweep()
             except OutsideError as error:
-                _log.warning("what is old cannot be dropped", error=str(error))
+                _log.warning("old leftovers cannot be deleted", error=str(error))
 
     async def sweep(self) -> None:
-        """Drop what was written too long ago.
+        """Delete leftovers written longer ago than `kept_s`.
 
         Raises:
             OutsideError: The API server does not answer, or refuses.
@@ -126,7 +133,7 @@ class Keeper:
         while True:
             page = _heads.decode(await self._ctx.kube.get(self._path, query))
             for config_map in page.items:
-                written = leftovers.kept_at(config_map)
+                written = leftovers.written_at(config_map)
                 if written is not None and written < oldest:
                     with contextlib.suppress(NotFound):
                         await self._ctx.kube.delete(f"{self._path}/{config_map.metadata.name}")
