@@ -28,10 +28,14 @@ from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
 from vkprovider.controllers.lablet.archive import Archive
+from vkprovider.controllers.lablet.effects import Effects
 from vkprovider.controllers.lablet.exports import Exports
+from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
 from vkprovider.controllers.lablet.portcheck import PortCheck
+from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
+from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
@@ -116,9 +120,18 @@ class Replica:
             leads=self._leads,
         )
         self.ports = PortCheck(ctx, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck)
-        self.lablets = Lablets(
-            ctx, index, self.ports, self.workers, items, contents, self.archive, self.sessions, again=queues.lablets.add
+        turns = Turns(
+            ctx,
+            Gatherer(ctx, index.items, items, contents, self.sessions),
+            Effects(ctx, self.workers.epoch, items, contents, self.archive, self.sessions),
+            Publisher(ctx, contents),
+            self.sessions,
+            self.ports,
+            observe_soon=self.workers.observe_soon,
+            wake=queues.lablets.add,
+            capacity_freed=index.capacity_freed,
         )
+        self.lablets = Lablets(index, self.fleet.items, turns)
         self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()

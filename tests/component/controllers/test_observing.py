@@ -16,7 +16,7 @@ from vkprovider.controllers.worker.labfinder import LabFinder
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Presence
+from vkprovider.domain.lablet.memory import Presence
 from vkprovider.kube.client import KubeClient
 
 

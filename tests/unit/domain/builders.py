@@ -10,6 +10,8 @@ from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.facts import Facts
+from vkprovider.domain.lablet.memory import Memory
 
 POD_UID = "11111111-2222-3333-4444-555555555555"
 DEFINITION_UID = "0a1b2c3d-0000-0000-0000-000000000000"
@@ -72,6 +74,15 @@ def claim(**fields: Any) -> Claim:
 def devices(*states: str) -> tuple[DeviceFact, ...]:
     """Make the devices r1, r2, … in these states."""
     return tuple(DeviceFact(f"n{i}", f"r{i + 1}", "iosv", state) for i, state in enumerate(states))
+
+
+_REMEMBERED = {field.name for field in msgspec.structs.fields(Memory)} - {"extracted", "gone_confirmed"}
+
+
+def facts_with(**known: Any) -> Facts:
+    """Make facts; the names of memory's fields go into the memory."""
+    memory = Memory(**{name: value for name, value in known.items() if name in _REMEMBERED})
+    return Facts(memory=memory, **{name: value for name, value in known.items() if name not in _REMEMBERED})
 
 
 BOOTED = (labs.BOOTED, labs.BOOTED)

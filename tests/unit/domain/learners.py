@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tests.unit.domain.world import CallFailed, ModelLab, World
+from tests.unit.domain.world import ModelLab, World
 from vkprovider.api import labs, names
-from vkprovider.api.errors import InputError
+from vkprovider.api.errors import DeadlineExceeded, InputError, Unavailable
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Decision, Facts, Report, Step
+from vkprovider.domain.lablet import leftovers, steps
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import Archived, Done, Kind, Outcome, Step
 from vkprovider.domain.session.delivery import Delivery, Verdict
+from vkprovider.rest.errors import Unsent
 
 POOL = "evening"
 _LEARNERS = (
@@ -187,7 +190,7 @@ class LearnerWorld(World):
 
     def is_over(self) -> bool:
         """Whether the learner's time is over."""
-        claim = self.memory.claim or self.store.get(self.uid)
+        claim = self.claim or self.store.get(self.uid)
         session = claim.session if claim is not None else None
         if self.lds is not None and session is not None and self.lds.inbox.get(session.id, (0, 0))[1]:
             return True
@@ -240,8 +243,8 @@ class LearnerWorld(World):
             return super().somebody_worked_in(lab) and not returning  # nobody gets it before it is back
         return lab is not None and any(self.lds.inbox.get(session.id, (0, 0))[0] for session in self.lds.live)
 
-    def may_destroy(self, step: Step) -> bool:
-        return self.granted or (step is Step.STOP and self.wanted == State.STOPPED)
+    def may_destroy(self, step: Kind) -> bool:
+        return self.granted or (step is Kind.STOP and self.wanted == State.STOPPED)
 
     def check(self) -> None:
         super().check()
@@ -251,74 +254,72 @@ class LearnerWorld(World):
 
     # Steps.
 
-    def _carry_out(self, decision: Decision, facts: Facts, answer: str) -> None:
+    def _execute(self, step: Step, facts: Facts, answer: str) -> Outcome:
         claim = facts.claim
-        match decision.step:
-            case Step.PROVISION | Step.ARCHIVE | Step.GRADE:
+        match step:
+            case steps.Provision() | steps.ArchiveSession() | steps.Grade():
                 assert claim is not None
-                self._call_lds(decision.step, claim, answer)
-            case Step.COLLECT:
+                return self._call_lds(step, claim, answer)
+            case steps.Collect():
                 assert claim is not None
                 assert not facts.silent, "a silent worker is called"
-                if answer == "failed":
-                    raise CallFailed("503")
-                self.memory.extracted = True
-                if answer != "lost":
-                    self._put(claim, collected=self.wall)
-            case Step.CLEAR_LEARNER | Step.RETURN_TO_POOL:
+                if answer in {"failed", "lost"}:
+                    raise Unavailable("503", status=503)
+                return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
+            case steps.ClearLearner() | steps.ReturnToPool():
                 assert claim is not None
-                if answer != "failed":
-                    self._change_pod(decision.step, claim)
-            case Step.RELEASE | Step.DELETE_POD:
-                assert not self._live(), f"{decision.step} while {self._live()} is live"
-                super()._carry_out(decision, facts, answer)
+                if answer == "failed":
+                    raise Unavailable("503", status=503)
+                self._change_pod(step.kind, claim)
+                return Done()
+            case steps.Release() | steps.DeletePod():
+                assert not self._live(), f"{step.kind} while {self._live()} is live"
+                return super()._execute(step, facts, answer)
+            case steps.Wipe():
+                outcome = super()._execute(step, facts, answer)
+                self.wiped = True
+                for lab in self.ours:
+                    if set(lab.states) == {labs.DEFINED}:
+                        lab.shown_ready = False
+                return outcome
             case _:
-                super()._carry_out(decision, facts, answer)
-                if decision.step is Step.WIPE and answer in {"ok", "killed-after"}:
-                    self.wiped = True
-                    for lab in self.ours:
-                        if set(lab.states) == {labs.DEFINED}:
-                            lab.shown_ready = False
+                return super()._execute(step, facts, answer)
 
-    def _put(self, claim: Claim, **fields: object) -> None:
-        self.memory.claim, self.memory.claim_saved = msgspec.structs.replace(claim, **fields), False
-
-    def _call_lds(self, step: Step, claim: Claim, answer: str) -> None:
-        lds, session = self.lds, claim.session
+    def _call_lds(self, step: Step, claim: Claim, answer: str) -> Outcome:
+        lds = self.lds
         assert lds is not None
-        assert lds.grader or step is not Step.GRADE
-        if step is Step.GRADE:
-            if answer == "ok":
-                self._put(claim, verdict=Verdict(passed=True, message="91 of 100"))
-            return
+        if isinstance(step, steps.Grade):
+            assert lds.grader
+            if answer in {"failed", "lost"}:
+                raise Unavailable("503", status=503)
+            return steps.Graded(Verdict(passed=True, message="91 of 100"))
+        session = claim.session
         assert session is not None
-        if step is Step.PROVISION:
+        if isinstance(step, steps.Provision):
             saved = self.store.get(self.uid)
-            assert saved is not None, "a session is made for a lablet without a row"
-            assert saved.session is not None, "a session is made that no row tells of"
+            assert saved is not None, "a session is made for a lablet without a claim"
+            assert saved.session is not None, "a session is made that no claim names"
             assert saved.session.key == session.key
-        if lds.down or answer == "failed":
-            self.memory.archive_failed = step is Step.ARCHIVE
-            raise CallFailed("503")
-        if step is Step.PROVISION:
+        if lds.down:
+            raise Unsent("no connection")
+        if answer == "failed":
+            raise Unavailable("503", status=503)
+        if isinstance(step, steps.Provision):
             made = lds.create(session.key, session.username)
             assert not made.archived, "a session is made again that was archived"
             if answer == "lost":
-                raise CallFailed("no answer")
+                raise DeadlineExceeded("no answer")
             made.devices = True
-            self._put(claim, session=msgspec.structs.replace(session, id=made.id, ready=self.wall))
-            return
+            return steps.Provisioned(msgspec.structs.replace(session, id=made.id, ready=self.wall))
         if session.key in lds.sessions:  # archiving what is unknown is success
             lds.sessions[session.key].archived = True
         if answer == "lost":
-            self.memory.archive_failed = True
-            raise CallFailed("no answer")
-        self.memory.archive_failed = False
-        self._put(claim, session=msgspec.structs.replace(session, archived=self.wall))
+            raise DeadlineExceeded("no answer")
+        return steps.SessionArchived()
 
-    def _change_pod(self, step: Step, claim: Claim) -> None:
+    def _change_pod(self, step: Kind, claim: Claim) -> None:
         assert self.pod is not None
-        if step is Step.CLEAR_LEARNER:
+        if step is Kind.CLEAR_LEARNER:
             assert self.granted, f"{self.notes} is taken off a Pod whose time is not over"
             assert not self._live(), "a learner is taken off whose session is live"
             self._note(username=None, timeslot_start=None, timeslot_end=None, desired_state=None)

@@ -5,14 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.domain.builders import BOOTED, claim, devices, pod
+from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from tests.unit.domain.world import World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Notice
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.facts import Decision, Limits, Report
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.steps import Kind
 
 NOW = 5000.0
 UNIX = 1_800_000_000
@@ -29,7 +32,7 @@ def ask(*states: str, limits: Limits = LIMITS, **known: Any) -> Decision:
     facts |= {"extracted": True} | known
     if facts["pod"] is not None:
         facts.setdefault("inputs", inputs_of(facts["pod"].metadata))
-    return decide(Facts(**facts), NOW, limits)
+    return decide(facts_with(**facts), NOW, limits)
 
 
 def report_of(decision: Decision) -> Report:
@@ -55,29 +58,29 @@ def message_of(decision: Decision) -> str:
 @pytest.mark.parametrize(
     ("known", "states", "step", "state", "phase", "reason"),
     [
-        ({"claim": None}, (), Step.CLAIM, "INSTANTIATING", "Pending", "AllocatingPorts"),
-        ({"claim": claim(), "claim_saved": False}, (), Step.NONE, "INSTANTIATING", "Pending", "AllocatingPorts"),
-        ({"claim": claim()}, (), Step.SEARCH, "INSTANTIATING", "Pending", "ImportingLab"),
-        ({"claim": claim(), "searched": True}, (), Step.IMPORT, "INSTANTIATING", "Pending", "ImportingLab"),
-        ({}, (labs.DEFINED, labs.DEFINED), Step.START, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), Step.NONE, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), Step.NONE, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), Step.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), Step.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, BOOTED, Step.SAVE, "READY", "Running", ""),
-        ({"claim": READY}, BOOTED, Step.NONE, "READY", "Running", ""),
-        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), Step.NONE, "INSTANTIATING", "Running", "Recovering"),
-        ({"claim": READY}, (labs.STARTED, labs.BOOTED), Step.NONE, "INSTANTIATING", "Running", "StartingNodes"),
-        ({"claim": READY}, (labs.DISCONNECTED,), Step.NONE, "INSTANTIATING", "Running", "ComputeDisconnected"),
+        ({"claim": None}, (), Kind.CLAIM, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim(), "claim_saved": False}, (), Kind.NONE, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim()}, (), Kind.SEARCH, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({"claim": claim(), "searched": True}, (), Kind.IMPORT, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({}, (labs.DEFINED, labs.DEFINED), Kind.START, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, BOOTED, Kind.SAVE, "READY", "Running", ""),
+        ({"claim": READY}, BOOTED, Kind.NONE, "READY", "Running", ""),
+        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "Recovering"),
+        ({"claim": READY}, (labs.STARTED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "StartingNodes"),
+        ({"claim": READY}, (labs.DISCONNECTED,), Kind.NONE, "INSTANTIATING", "Running", "ComputeDisconnected"),
     ],
 )
 def test_the_table_of_states(
-    known: dict[str, Any], states: tuple[str, ...], step: Step, state: str, phase: str, reason: str
+    known: dict[str, Any], states: tuple[str, ...], step: Kind, state: str, phase: str, reason: str
 ) -> None:
     """Design §3 without an LDS; R000-012 to R000-016, R000-022, R000-031 to R000-033."""
     decision = ask(*states, **known)
     report = report_of(decision)
-    assert (decision.step, report.state, report.phase) == (step, state, phase)
+    assert (decision.kind, report.state, report.phase) == (step, state, phase)
     assert (report.waiting[0] if report.waiting else "") == reason
     assert report.ready == (state == "READY")
 
@@ -92,7 +95,7 @@ def test_started_never_means_ready() -> None:
 def test_an_unknown_state_is_reported_and_never_success(state: str) -> None:
     """R000-035."""
     decision = ask(labs.BOOTED, state, claim=STARTED)
-    assert (decision.step, reason_of(decision), decision.observe) == (Step.NONE, "UnknownState", True)
+    assert (decision.kind, reason_of(decision), decision.observe) == (Kind.NONE, "UnknownState", True)
     assert "r2" in message_of(decision)
 
 
@@ -112,40 +115,40 @@ def test_the_message_names_the_devices_that_are_late() -> None:
 
 def test_a_lab_without_devices_is_not_started_for_ever() -> None:
     decision = ask(presence=Presence.PRESENT, claim=STARTED)
-    assert (decision.step, reason_of(decision)) == (Step.NONE, "LabEmpty")
+    assert (decision.kind, reason_of(decision)) == (Kind.NONE, "LabEmpty")
 
 
 def test_the_import_waits_for_the_saved_row() -> None:
     """C24: the claim is written ahead."""
     for searched in (True, False):
-        assert ask(claim=claim(), claim_saved=False, searched=searched).step is Step.NONE
+        assert ask(claim=claim(), claim_saved=False, searched=searched).kind is Kind.NONE
 
 
 def test_without_an_observation_nothing_is_changed() -> None:
     for row in (IMPORTED, STARTED, READY, claim(lab_id="lab-1", resetting=True)):
         decision = ask(claim=row)
-        assert (decision.step, decision.report, decision.observe) == (Step.NONE, None, True)
+        assert (decision.kind, decision.report, decision.observe) == (Kind.NONE, None, True)
 
 
 def test_ready_is_remembered_with_its_time() -> None:
     decision = ask(*BOOTED, claim=STARTED)
     assert decision.claim is not None
     assert decision.claim.ready_at == UNIX
-    assert [event[1] for event in decision.events] == ["Ready"]
-    assert ask(*BOOTED, claim=decision.claim).step is Step.NONE, "R000-015: then nothing is done"
+    assert [event.reason for event in decision.events] == ["Ready"]
+    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE, "R000-015: then nothing is done"
 
 
 def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
     row = claim(lab_id="lab-1", started=UNIX + 900, ready_at=UNIX + 500, last_at=UNIX + 900, restarts=1, recoveries=1)
     decision = ask(*BOOTED, claim=row)
-    assert decision.step is Step.SAVE
-    assert ask(*BOOTED, claim=decision.claim).step is Step.NONE
+    assert decision.kind is Kind.SAVE
+    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE
 
 
 def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
     """R000-120, R004-050: the row is written again, because time runs from it."""
     decision = ask(labs.STARTED, claim=IMPORTED)
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     assert decision.claim is not None
     assert decision.claim.started == UNIX
 
@@ -157,9 +160,9 @@ def test_a_refused_pod_stays_pending_with_one_reason() -> None:
     refusal = InputError("NotALablet", "set spec.runtimeClassName")
     decision = ask(claim=None, refusal=refusal)
     report = report_of(decision)
-    assert (decision.step, report.state, report.phase) == (Step.NONE, State.SCHEDULED, "Pending")
+    assert (decision.kind, report.state, report.phase) == (Kind.NONE, State.SCHEDULED, "Pending")
     assert report.waiting == ("NotALablet", "set spec.runtimeClassName")
-    assert decision.events == (("Warning", "NotALablet", "set spec.runtimeClassName"),)
+    assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
 
 
 def test_a_row_is_stronger_than_a_refusal() -> None:
@@ -168,7 +171,7 @@ def test_a_row_is_stronger_than_a_refusal() -> None:
 
 
 def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
-    assert ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).step is Step.DELETE_POD
+    assert ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).kind is Kind.DELETE_POD
 
 
 # ------------------------------------------------------------------------------------------ the start takes too long
@@ -177,9 +180,9 @@ def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
 def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
     """A replica that was paused must not judge by what it saw before."""
     decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 101)
-    assert (decision.step, decision.observe, decision.claim) == (Step.NONE, True, None)
+    assert (decision.kind, decision.observe, decision.claim) == (Kind.NONE, True, None)
     decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 99)
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
 
 
 @pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
@@ -187,15 +190,15 @@ def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
 def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
     """R000-120, R000-021, C15: 300 s from the start, queueing included."""
     known: dict[str, Any] = {"pod": pod(restart=restart), "claim": STARTED}
-    assert ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).step is Step.NONE
+    assert ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).kind is Kind.NONE
     decision = ask(state, labs.BOOTED, starting_since=NOW - 300, **known)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.resetting, row.outcome, row.restarts, row.started) == (Step.SAVE, True, "", 1, 0)
+    assert (decision.kind, row.resetting, row.outcome, row.restarts, row.started) == (Kind.SAVE, True, "", 1, 0)
     assert (row.last_reason, row.last_at) == ("LabStartTimeout", UNIX)
     assert decision.retry_at == NOW
     assert reason_of(decision) == "CrashLoopBackOff"
-    assert "r1" in decision.events[0][2]
+    assert "r1" in decision.events[0].message
 
 
 @pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
@@ -204,8 +207,8 @@ def test_a_late_start_ends_a_pod_that_never_restarts(state: str) -> None:
     decision = ask(state, labs.BOOTED, pod=pod(restart="Never"), claim=STARTED, starting_since=NOW - 300)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.outcome, row.outcome_reason, row.resetting) == (
-        Step.SAVE,
+    assert (decision.kind, row.outcome, row.outcome_reason, row.resetting) == (
+        Kind.SAVE,
         "Failed",
         "LabStartTimeout",
         False,
@@ -218,7 +221,7 @@ def test_a_late_recovery_keeps_the_lab() -> None:
     """Recovery never destroys work: the lab was ready once."""
     for restart in ("Always", "OnFailure", "Never"):
         decision = ask(labs.STARTED, labs.BOOTED, pod=pod(restart=restart), claim=READY, starting_since=NOW - 301)
-        assert (decision.step, decision.claim, reason_of(decision)) == (Step.NONE, None, "NeedsAttention")
+        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
 
 
 def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
@@ -228,13 +231,13 @@ def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
     for _ in range(400):
         world.persist()
         world.observe()
-        if world.act().step is Step.NONE:
+        if world.act().kind is Kind.NONE:
             world.cml.advance()
             world.now += 1.0
-    began = world.steps.index(Step.STOP)
-    taken = [step for step in world.steps[began:] if step not in {Step.NONE, Step.SAVE}]
-    assert taken == [Step.STOP, Step.WIPE, Step.START]
-    assert "LabStartTimeout" in str(world.memory.claim)
+    began = world.steps.index(Kind.STOP)
+    taken = [step for step in world.steps[began:] if step not in {Kind.NONE, Kind.SAVE}]
+    assert taken == [Kind.STOP, Kind.WIPE, Kind.START]
+    assert "LabStartTimeout" in str(world.claim)
 
 
 def test_the_back_off_grows_and_is_capped() -> None:
@@ -250,9 +253,9 @@ def test_the_back_off_grows_and_is_capped() -> None:
 def test_a_pause_is_kept() -> None:
     row = claim(lab_id="lab-1", restarts=2, last_reason="LabStartTimeout")
     decision = ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW + 7)
-    assert (decision.step, decision.after_s, reason_of(decision)) == (Step.NONE, 7.0, "CrashLoopBackOff")
-    assert ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).step is Step.START
-    assert ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).step is Step.NONE
+    assert (decision.kind, decision.after_s, reason_of(decision)) == (Kind.NONE, 7.0, "CrashLoopBackOff")
+    assert ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).kind is Kind.START
+    assert ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).kind is Kind.NONE
 
 
 # ------------------------------------------------------------------------------------------ recovery
@@ -260,11 +263,11 @@ def test_a_pause_is_kept() -> None:
 
 def test_what_stopped_is_started_without_a_wipe() -> None:
     first = ask(labs.STOPPED, labs.BOOTED, claim=READY)
-    assert (first.step, first.retry_at, first.after_s) == (Step.NONE, NOW, 0.0), "at once the first time"
+    assert (first.kind, first.retry_at, first.after_s) == (Kind.NONE, NOW, 0.0), "at once the first time"
     decision = ask(labs.STOPPED, labs.BOOTED, claim=READY, retry_at=NOW)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.recoveries, row.restarts, row.ready_at) == (Step.START, 1, 1, READY.ready_at)
+    assert (decision.kind, row.recoveries, row.restarts, row.ready_at) == (Kind.START, 1, 1, READY.ready_at)
     assert decision.retry_at == 0.0
 
 
@@ -278,9 +281,9 @@ def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
 def test_every_start_has_all_its_time() -> None:
     """C30: what an earlier start and the pause after it took is not taken off the next one's."""
     crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
-    assert (crashed.step, crashed.anew) == (Step.START, True)
+    assert (crashed.kind, crashed.anew) == (Kind.START, True)
     late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
-    assert (late.step, late.anew) == (Step.SAVE, True)
+    assert (late.kind, late.anew) == (Kind.SAVE, True)
     assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).anew
 
 
@@ -288,7 +291,7 @@ def test_after_three_recoveries_somebody_has_to_look() -> None:
     row = msgspec.structs.replace(READY, recoveries=3)
     for restart in ("Always", "OnFailure", "Never"):
         decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart), retry_at=NOW - 100)
-        assert (decision.step, decision.claim, reason_of(decision)) == (Step.NONE, None, "NeedsAttention")
+        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
         assert row.title in message_of(decision)
         assert "r1" in message_of(decision)
 
@@ -297,14 +300,14 @@ def test_a_lab_that_needed_attention_is_ready_again_when_it_is() -> None:
     row = msgspec.structs.replace(READY, recoveries=3, restarts=3, last_at=UNIX - 10)
     decision = ask(*BOOTED, claim=row)
     assert report_of(decision).ready
-    assert [event[1] for event in decision.events] == ["Recovered"]
+    assert [event.reason for event in decision.events] == ["Recovered"]
 
 
 @pytest.mark.parametrize(("restart", "outcome"), [("Always", ""), ("OnFailure", ""), ("Never", "Failed")])
 def test_a_lab_that_never_was_ready_follows_the_restart_policy(restart: str, outcome: str) -> None:
     row = msgspec.structs.replace(STARTED, recoveries=3)
     decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart))
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     assert decision.claim is not None
     assert (decision.claim.outcome, decision.claim.resetting) == (outcome, not outcome)
     assert decision.claim.last_reason == ("" if outcome else "LabCrashed")
@@ -314,7 +317,7 @@ def test_recoveries_are_forgotten_when_it_is_stable() -> None:
     row = msgspec.structs.replace(READY, recoveries=2, restarts=2)
     assert ask(*BOOTED, claim=row, ready_since=NOW - 599).after_s == 1.0
     decision = ask(*BOOTED, claim=row, ready_since=NOW - 600)
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     assert decision.claim is not None
     assert (decision.claim.recoveries, decision.claim.restarts) == (0, 2)
     assert ask(*BOOTED, claim=row).after_s == 600.0
@@ -327,7 +330,7 @@ def test_what_was_shown_ready_is_kept_though_a_crash_lost_the_row() -> None:
     row = STARTED
     for _ in range(3):
         decision = ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)
-        assert decision.step is Step.START
+        assert decision.kind is Kind.START
         assert decision.claim is not None
         row = decision.claim
     assert reason_of(ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)) == "NeedsAttention"
@@ -337,8 +340,8 @@ def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
     decision = ask(claim=READY, presence=Presence.ABSENT)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.lab_id, row.ready_at, row.resetting, row.last_reason) == (
-        Step.SAVE,
+    assert (decision.kind, row.lab_id, row.ready_at, row.resetting, row.last_reason) == (
+        Kind.SAVE,
         "",
         0,
         False,
@@ -352,7 +355,7 @@ def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
 def test_a_disconnected_compute_host_is_waited_for() -> None:
     for other in (labs.BOOTED, labs.STOPPED, labs.STARTED):
         decision = ask(labs.DISCONNECTED, other, claim=READY, starting_since=NOW - 1000)
-        assert (decision.step, reason_of(decision)) == (Step.NONE, "ComputeDisconnected")
+        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "ComputeDisconnected")
 
 
 # ------------------------------------------------------------------------------------------ the worker is silent
@@ -367,7 +370,7 @@ def test_a_silent_worker_turns_a_running_lablet_unready_and_keeps_it() -> None:
 def test_a_silent_worker_makes_a_pending_lablet_wait() -> None:
     for row in (IMPORTED, STARTED, claim()):
         decision = ask(claim=row, silent="worker w1 does not answer", searched=True)
-        assert (decision.step, reason_of(decision)) == (Step.NONE, "WorkerUnreachable")
+        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "WorkerUnreachable")
 
 
 @pytest.mark.parametrize("states", [BOOTED, (labs.STOPPED,), (labs.DEFINED,), (labs.STARTED,)])
@@ -375,7 +378,7 @@ def test_a_silent_worker_is_never_called(states: tuple[str, ...]) -> None:
     for row in (READY, STARTED, claim(lab_id="lab-1", resetting=True), claim(lab_id="lab-1", outcome="Failed")):
         for deleted in (False, True):
             known: dict[str, Any] = {"claim": row, "pod": pod(deleted=deleted), "starting_since": 1.0}
-            assert ask(*states, silent="away", **known).step is Step.NONE
+            assert ask(*states, silent="away", **known).kind is Kind.NONE
 
 
 def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
@@ -387,60 +390,60 @@ def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
 # ------------------------------------------------------------------------------------------ the end
 
 
-@pytest.mark.parametrize(("kept", "step"), [(True, Step.EXTRACT), (False, Step.STOP)])
-def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Step) -> None:  # noqa: FBT001 (a row)
+@pytest.mark.parametrize(("kept", "step"), [(True, Kind.EXTRACT), (False, Kind.STOP)])
+def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Kind) -> None:  # noqa: FBT001 (a row)
     limits = Limits(extract_on_stop=kept)
     leaving = pod(phase="Running", deleted=True)
-    assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).step is step
+    assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).kind is step
 
 
 @pytest.mark.parametrize(
     ("states", "step"),
     [
-        (BOOTED, Step.STOP),
-        ((labs.BOOTED, labs.STOPPED), Step.STOP),
-        ((labs.QUEUED,), Step.STOP),
-        ((labs.DISCONNECTED,), Step.STOP),
-        (("PAUSED",), Step.STOP),
-        ((labs.STOPPED, labs.STOPPED), Step.WIPE),
-        ((labs.STOPPED, labs.DEFINED), Step.WIPE),
-        ((labs.DEFINED, labs.DEFINED), Step.DELETE_LAB),
+        (BOOTED, Kind.STOP),
+        ((labs.BOOTED, labs.STOPPED), Kind.STOP),
+        ((labs.QUEUED,), Kind.STOP),
+        ((labs.DISCONNECTED,), Kind.STOP),
+        (("PAUSED",), Kind.STOP),
+        ((labs.STOPPED, labs.STOPPED), Kind.WIPE),
+        ((labs.STOPPED, labs.DEFINED), Kind.WIPE),
+        ((labs.DEFINED, labs.DEFINED), Kind.DELETE_LAB),
     ],
 )
-def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: Step) -> None:
+def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: Kind) -> None:
     """R000-019, R000-020, R000-030, R004-048, C13, C30."""
     for row in (READY, STARTED):
         decision = ask(*states, claim=row, pod=pod(phase="Running", deleted=True))
-        assert (decision.step, reason_of(decision)) == (step, "CleaningUp")
+        assert (decision.kind, reason_of(decision)) == (step, "CleaningUp")
 
 
 def test_a_stop_is_given_time_and_then_sent_again() -> None:
     known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True)}
     decision = ask(*BOOTED, stop_sent_at=NOW - 10, **known)
-    assert (decision.step, decision.after_s, decision.observe) == (Step.NONE, 20.0, True)
-    assert ask(*BOOTED, stop_sent_at=NOW - 30, **known).step is Step.STOP
+    assert (decision.kind, decision.after_s, decision.observe) == (Kind.NONE, 20.0, True)
+    assert ask(*BOOTED, stop_sent_at=NOW - 30, **known).kind is Kind.STOP
 
 
 def test_a_pod_that_is_gone_is_confirmed_before_anything_is_taken_down() -> None:
     """A hole in what we know of the Pods must not cost a lab (C10)."""
-    assert ask(*BOOTED, claim=READY, pod=None).step is Step.CONFIRM_GONE
-    assert ask(*BOOTED, claim=READY, pod=None, gone_confirmed=True).step is Step.STOP
-    assert ask(claim=READY, pod=None, gone_confirmed=True, presence=Presence.ABSENT).step is Step.RELEASE
-    assert ask(claim=None, pod=None).step is Step.FORGET
+    assert ask(*BOOTED, claim=READY, pod=None).kind is Kind.CONFIRM_GONE
+    assert ask(*BOOTED, claim=READY, pod=None, gone_confirmed=True).kind is Kind.STOP
+    assert ask(claim=READY, pod=None, gone_confirmed=True, presence=Presence.ABSENT).kind is Kind.RELEASE
+    assert ask(claim=None, pod=None).kind is Kind.FORGET
 
 
 def test_absent_is_believed_only_when_somebody_looked() -> None:
     """R000-066: the row goes after the lab."""
     known: dict[str, Any] = {"pod": None, "gone_confirmed": True}
-    assert ask(claim=IMPORTED, **known).step is Step.NONE
-    assert ask(claim=claim(), **known).step is Step.SEARCH
-    assert ask(claim=claim(), searched=True, **known).step is Step.RELEASE
+    assert ask(claim=IMPORTED, **known).kind is Kind.NONE
+    assert ask(claim=claim(), **known).kind is Kind.SEARCH
+    assert ask(claim=claim(), searched=True, **known).kind is Kind.RELEASE
 
 
 def test_the_deletion_is_confirmed_when_the_lab_is_gone() -> None:
     known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True), "presence": Presence.ABSENT}
-    assert ask(**known).step is Step.DELETE_POD
-    assert ask(**known, delete_sent=True).step is Step.NONE
+    assert ask(**known).kind is Kind.DELETE_POD
+    assert ask(**known, delete_sent=True).kind is Kind.NONE
 
 
 def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
@@ -449,7 +452,7 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
     assert (report.phase, report.terminal) == ("Failed", ("Deleted", "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
-    assert ask(claim=READY, pod=ended, presence=Presence.ABSENT).step is Step.DELETE_POD
+    assert ask(claim=READY, pod=ended, presence=Presence.ABSENT).kind is Kind.DELETE_POD
 
 
 @pytest.mark.parametrize("word", ["TERMINATED", "terminated", "Terminated"])
@@ -459,10 +462,10 @@ def test_an_end_on_request_cleans_up_first(word: str) -> None:
     decision = ask(*BOOTED, claim=READY, pod=asked)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.outcome, row.outcome_reason) == (Step.SAVE, "Succeeded", "Completed")
+    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Succeeded", "Completed")
     assert reason_of(decision) == "CleaningUp"
-    assert ask(*BOOTED, claim=row, pod=asked, claim_saved=False).step is Step.NONE, "not before it is remembered"
-    assert ask(*BOOTED, claim=row, pod=asked).step is Step.STOP
+    assert ask(*BOOTED, claim=row, pod=asked, claim_saved=False).kind is Kind.NONE, "not before it is remembered"
+    assert ask(*BOOTED, claim=row, pod=asked).kind is Kind.STOP
     last = ask(claim=msgspec.structs.replace(row, lab_id=""), searched=True, pod=asked)
     assert report_of(last).terminal == ("Completed", "ended on request")
     assert (report_of(last).phase, report_of(last).state) == ("Succeeded", State.TERMINATED)
@@ -475,7 +478,7 @@ def test_another_desired_state_ends_nothing() -> None:
 def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> None:
     ended = msgspec.structs.replace(READY, outcome="Failed", outcome_reason="LabLost", outcome_message="m")
     decision = ask(claim=ended, presence=Presence.ABSENT)
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     assert decision.claim is not None
     assert decision.claim.lab_id == ""
     assert decision.report is None
@@ -483,24 +486,24 @@ def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> Non
 
 def test_after_the_end_the_row_goes() -> None:
     ended = claim(outcome="Failed", outcome_reason="r", outcome_message="m")
-    assert ask(claim=ended, pod=pod(phase="Failed"), searched=True).step is Step.RELEASE
+    assert ask(claim=ended, pod=pod(phase="Failed"), searched=True).kind is Kind.RELEASE
     decision = ask(claim=None, pod=pod(phase="Failed"))
-    assert (decision.step, decision.report) == (Step.NONE, None)
+    assert (decision.kind, decision.report) == (Kind.NONE, None)
 
 
 def test_a_pod_that_somebody_else_ended_loses_its_lab() -> None:
-    assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).step is Step.STOP
+    assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).kind is Kind.STOP
     assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).report is None
 
 
 def test_the_active_deadline_ends_a_lablet() -> None:
     late = pod(phase="Running", deadline_s=60)
     calm = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW + 5)
-    assert (calm.step, calm.after_s) == (Step.NONE, 5.0)
+    assert (calm.kind, calm.after_s) == (Kind.NONE, 5.0)
     decision = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW)
     row = decision.claim
     assert row is not None
-    assert (decision.step, row.outcome, row.outcome_reason) == (Step.SAVE, "Failed", "DeadlineExceeded")
+    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Failed", "DeadlineExceeded")
     assert "60" in row.outcome_message
 
 
@@ -525,20 +528,20 @@ def test_a_life_without_trouble(restart: str) -> None:
     world.pod = msgspec.structs.replace(world.pod, metadata=metadata)
     world.settle()
     assert not world.store
-    assert [step for step in world.steps if step not in {Step.NONE, Step.SAVE}] == [
-        Step.CLAIM,
-        Step.IMPORT,
-        Step.START,
-        Step.EXTRACT,
-        Step.STOP,
-        Step.WIPE,
-        Step.DELETE_LAB,
-        Step.DELETE_POD,
-        Step.CONFIRM_GONE,
-        Step.RELEASE,
-        Step.FORGET,
+    assert [step for step in world.steps if step not in {Kind.NONE, Kind.SAVE}] == [
+        Kind.CLAIM,
+        Kind.IMPORT,
+        Kind.START,
+        Kind.EXTRACT,
+        Kind.STOP,
+        Kind.WIPE,
+        Kind.DELETE_LAB,
+        Kind.DELETE_POD,
+        Kind.CONFIRM_GONE,
+        Kind.RELEASE,
+        Kind.FORGET,
     ]
-    assert world.steps.count(Step.SAVE) == 1
+    assert world.steps.count(Kind.SAVE) == 1
 
 
 def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
@@ -546,10 +549,10 @@ def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
     world = World(pod())
     world.act()
     world.persist()
-    assert world.act("lost").step is Step.IMPORT
+    assert world.act("lost").kind is Kind.IMPORT
     world.settle()
     assert len(world.ours) == 1
-    assert Step.SEARCH in world.steps
+    assert Kind.SEARCH in world.steps
 
 
 def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
@@ -566,9 +569,9 @@ def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
     """R000-120: CML may accept a start and do nothing."""
     known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 10}
-    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).step is Step.NONE
+    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).kind is Kind.NONE
     assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).after_s == 20.0
-    assert ask(labs.DEFINED, start_sent_at=NOW - 31, **known).step is Step.START
+    assert ask(labs.DEFINED, start_sent_at=NOW - 31, **known).kind is Kind.START
     long_ago: dict[str, Any] = {
         "claim": STARTED,
         "starting_since": NOW - 301,

@@ -77,7 +77,7 @@ def test_a_patch_says_what_was_wanted_and_then_nothing_is_left(
         before = found
         wanted = podstatus.render(found, report, row, DEVICES, ip)
         found = patched(found, podstatus.patch(found, wanted, row, UNIX))
-        assert podstatus.found(found, wanted) == wanted
+        assert podstatus.read_status(found, wanted) == wanted
         assert podstatus.render(found, report, row, DEVICES, ip) == wanted, "and it stays so"
         if foreign:
             assert condition(found, "example.com/Gate") == ("True", "R", None)
@@ -212,7 +212,7 @@ def test_a_ready_that_somebody_else_wrote_is_written_again() -> None:
     ]
     changed = msgspec.structs.replace(before, status=msgspec.structs.replace(before.status, conditions=conditions))
     wanted = podstatus.render(changed, READY, ROW, DEVICES, "198.51.100.1")
-    assert podstatus.found(changed, wanted) != wanted
+    assert podstatus.read_status(changed, wanted) != wanted
     assert condition(show(changed, READY), "Ready")[:2] == ("True", "")
 
 
@@ -240,13 +240,13 @@ def test_an_address_is_written_once_and_replaced_when_it_changes() -> None:
 def test_an_address_that_is_known_late_is_written_then() -> None:
     before = show(lablet(), READY, ip="")
     wanted = podstatus.render(before, READY, ROW, DEVICES, "198.51.100.1")
-    assert podstatus.found(before, wanted) != wanted
+    assert podstatus.read_status(before, wanted) != wanted
 
 
 def test_an_address_that_is_unknown_for_a_while_is_no_change() -> None:
     before = show(lablet(), READY)
     wanted = podstatus.render(before, READY, ROW, DEVICES, "")
-    assert podstatus.found(before, wanted) == wanted
+    assert podstatus.read_status(before, wanted) == wanted
     assert show(before, READY, ip="").status.pod_ip == "198.51.100.1"
 
 
@@ -254,7 +254,7 @@ def test_a_reason_of_somebody_else_is_not_fought_over() -> None:
     """The stock node controller writes NodeLost."""
     before = show(lablet(status={"reason": "NodeLost"}), READY)
     wanted = podstatus.render(before, READY, ROW, DEVICES, "198.51.100.1")
-    assert podstatus.found(before, wanted) == wanted
+    assert podstatus.read_status(before, wanted) == wanted
 
 
 def test_only_the_device_that_was_started_again_counts_it() -> None:

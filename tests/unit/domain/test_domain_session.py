@@ -8,14 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, pod
+from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.delivering import closing_of, worked
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
 from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.steps import Kind
 from vkprovider.domain.session.delivery import Delivery, Session, Verdict
 
 NOW = 5000.0
@@ -72,7 +75,7 @@ def ask(
         "now_unix": UNIX,
         "extracted": True,
     }
-    return decide(Facts(**(facts | known)), NOW, LIMITS)
+    return decide(facts_with(**(facts | known)), NOW, LIMITS)
 
 
 def report_of(decision: Decision) -> Report:
@@ -97,33 +100,33 @@ def changed(decision: Decision) -> Claim:
 @pytest.mark.parametrize(
     ("row", "notes", "delivery", "known", "step", "says"),
     [
-        (READY, ALICE, Delivery(), {}, Step.NONE, "READY"),  # no LDS: READY is converged
-        (READY, {}, LDS, {}, Step.NONE, "READY"),  # warm
-        (READY, ALICE, FULL, {}, Step.NONE, "INSTANTIATING NoLDSDeployment"),
-        (BOOTING, ALICE, LDS, {}, Step.SAVE, "INSTANTIATING ProvisioningSession"),  # written before it is asked for
-        (READY, ALICE, LDS, {}, Step.SAVE, "READY"),  # a warm one serves on
-        (of(BOOTING, ASKED), ALICE, LDS, {"claim_saved": False}, Step.NONE, "INSTANTIATING ProvisioningSession"),
-        (of(BOOTING, ASKED), ALICE, LDS, {}, Step.PROVISION, "INSTANTIATING ProvisioningSession"),
-        (of(BOOTING, ASKED), {}, LDS, {}, Step.PROVISION, "INSTANTIATING ProvisioningSession"),  # may be there already
-        (of(BOOTING, ASKED), ALICE, FULL, {}, Step.PROVISION, "INSTANTIATING ProvisioningSession"),  # its place is kept
-        (of(BOOTING, MADE), ALICE, LDS, {}, Step.SAVE, "READY"),
-        (of(READY, MADE), ALICE, LDS, {}, Step.NONE, "READY"),
-        (of(READY, STARTED), ALICE, LDS, {}, Step.NONE, "RUNNING"),
-        (of(READY, lent_back="warm"), ALICE, LDS, {}, Step.SAVE, "READY"),  # once it is known to have come back
+        (READY, ALICE, Delivery(), {}, Kind.NONE, "READY"),  # no LDS: READY is converged
+        (READY, {}, LDS, {}, Kind.NONE, "READY"),  # warm
+        (READY, ALICE, FULL, {}, Kind.NONE, "INSTANTIATING NoLDSDeployment"),
+        (BOOTING, ALICE, LDS, {}, Kind.SAVE, "INSTANTIATING ProvisioningSession"),  # written before it is asked for
+        (READY, ALICE, LDS, {}, Kind.SAVE, "READY"),  # a warm one serves on
+        (of(BOOTING, ASKED), ALICE, LDS, {"claim_saved": False}, Kind.NONE, "INSTANTIATING ProvisioningSession"),
+        (of(BOOTING, ASKED), ALICE, LDS, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),
+        (of(BOOTING, ASKED), {}, LDS, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # may be there already
+        (of(BOOTING, ASKED), ALICE, FULL, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # its place is kept
+        (of(BOOTING, MADE), ALICE, LDS, {}, Kind.SAVE, "READY"),
+        (of(READY, MADE), ALICE, LDS, {}, Kind.NONE, "READY"),
+        (of(READY, STARTED), ALICE, LDS, {}, Kind.NONE, "RUNNING"),
+        (of(READY, lent_back="warm"), ALICE, LDS, {}, Kind.SAVE, "READY"),  # once it is known to have come back
     ],
 )
 def test_session_is_made(
-    row: Claim, notes: dict[str, str], delivery: Delivery, known: dict[str, Any], step: Step, says: str
+    row: Claim, notes: dict[str, str], delivery: Delivery, known: dict[str, Any], step: Kind, says: str
 ) -> None:
     decision = ask(row, notes, delivery=delivery, **known)
-    assert (decision.step, told(decision)) == (step, says)
+    assert (decision.kind, told(decision)) == (step, says)
 
 
 def test_no_session_before_the_devices_run() -> None:
     for states in (NEW, (labs.BOOTED, labs.STARTED), OFF):
         decision = ask(BOOTING, ALICE, states, delivery=LDS)
         assert decision.claim is None or decision.claim.session is None
-        assert decision.step is not Step.PROVISION
+        assert decision.kind is not Kind.PROVISION
 
 
 def test_intent_is_written_with_a_key_of_its_own() -> None:
@@ -140,7 +143,7 @@ def test_intent_is_written_with_a_key_of_its_own() -> None:
 def test_full_lds_is_asked_again_and_told_once_more() -> None:
     decision = ask(READY, ALICE, delivery=FULL)
     assert decision.after_s
-    assert decision.events == (("Warning", "NoLDSDeployment", "all are full"),)
+    assert decision.events == (Notice("Warning", "NoLDSDeployment", "all are full"),)
 
 
 # ------------------------------------------------------------------------------------------ follow
@@ -162,11 +165,11 @@ def test_session_is_followed(
     """R000-028: READY → RUNNING by the LDS alone."""
     delivery = msgspec.structs.replace(LDS, **said)
     decision = ask(of(READY, session), ALICE, delivery=delivery)
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     after = changed(decision).session
     assert after is not None
     assert (after.started, after.ended) == (started, ended)
-    assert [event[1] for event in decision.events] == events
+    assert [event.reason for event in decision.events] == events
     again = ask(changed(decision), ALICE, delivery=delivery)
     assert again.claim is None or again.claim.session == after, "the same news twice change nothing"
 
@@ -174,7 +177,7 @@ def test_session_is_followed(
 def test_news_are_taken_while_the_worker_is_silent() -> None:
     delivery = msgspec.structs.replace(LDS, started=UNIX)
     decision = ask(of(READY, MADE), ALICE, delivery=delivery, silent="w1 does not answer")
-    assert decision.step is Step.SAVE
+    assert decision.kind is Kind.SAVE
     assert told(ask(changed(decision), ALICE, delivery=delivery, silent="w1 does not answer")) == "RUNNING"
 
 
@@ -199,8 +202,9 @@ def test_why_the_work_is_collected(row: Claim, notes: dict[str, str], why: str) 
     decision = ask(row, notes, delivery=LDS if row.session else None)
     assert (decision.claim.closing if decision.claim else "") == why
     if why:
-        assert (decision.step, told(decision).split()[0]) == (Step.SAVE, "COLLECTING" if row.ready_at else "STOPPING")
-        assert decision.events[:1] == () if why == "SessionEnded" else decision.events[0][:2] == ("Normal", why)
+        assert (decision.kind, told(decision).split()[0]) == (Kind.SAVE, "COLLECTING" if row.ready_at else "STOPPING")
+        notices = [(notice.type, notice.reason) for notice in decision.events]
+        assert notices[:1] == ([] if why == "SessionEnded" else [("Normal", why)])
 
 
 def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> None:
@@ -215,19 +219,19 @@ def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> N
 @pytest.mark.parametrize(
     ("fields", "delivery", "known", "step", "says"),
     [
-        ({}, GRADED, {"claim_saved": False}, Step.NONE, ""),
-        ({}, GRADED, {}, Step.COLLECT, "COLLECTING"),
-        ({"collected": UNIX}, GRADED, {}, Step.GRADE, "GRADING"),
-        ({"collected": UNIX, "verdict": PASSED}, GRADED, {}, Step.SAVE, "STOPPING CleaningUp"),
-        ({"collected": UNIX}, LDS, {}, Step.SAVE, "STOPPING CleaningUp"),
+        ({}, GRADED, {"claim_saved": False}, Kind.NONE, ""),
+        ({}, GRADED, {}, Kind.COLLECT, "COLLECTING"),
+        ({"collected": UNIX}, GRADED, {}, Kind.GRADE, "GRADING"),
+        ({"collected": UNIX, "verdict": PASSED}, GRADED, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({"collected": UNIX}, LDS, {}, Kind.SAVE, "STOPPING CleaningUp"),
     ],
 )
 def test_steps_of_the_end(
-    fields: dict[str, Any], delivery: Delivery, known: dict[str, Any], step: Step, says: str
+    fields: dict[str, Any], delivery: Delivery, known: dict[str, Any], step: Kind, says: str
 ) -> None:
     row = of(READY, ENDED, closing="SessionEnded", **fields)
     decision = ask(row, ALICE, delivery=delivery, **known)
-    assert decision.step is step
+    assert decision.kind is step
     assert (told(decision) if decision.report else "") == says
 
 
@@ -249,17 +253,17 @@ def test_verdict_is_how_the_lablet_ends(row: Claim, phase: str, reason: str, mes
 
 def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so() -> None:
     row = of(READY, ENDED, closing="SessionEnded", collected=UNIX, outcome="Succeeded", outcome_reason="Passed")
-    assert ask(row, ALICE, delivery=LDS).step is Step.ARCHIVE
+    assert ask(row, ALICE, delivery=LDS).kind is Kind.ARCHIVE
     tried = msgspec.structs.replace(LDS, archive_failed=True)
-    assert ask(row, ALICE, delivery=tried).step is Step.STOP, "the lab goes all the same"
+    assert ask(row, ALICE, delivery=tried).kind is Kind.STOP, "the lab goes all the same"
     decision = ask(row, ALICE, (), delivery=tried, presence=Presence.ABSENT)
-    assert decision.step is Step.ARCHIVE
+    assert decision.kind is Kind.ARCHIVE
     assert report_of(decision).terminal is None, "the end waits for the session"
     archived = msgspec.structs.replace(row, session=msgspec.structs.replace(ENDED, archived=UNIX))
-    assert [ask(archived, ALICE, states, delivery=LDS).step for states in (BOOTED, OFF, NEW)] == [
-        Step.STOP,
-        Step.WIPE,
-        Step.DELETE_LAB,
+    assert [ask(archived, ALICE, states, delivery=LDS).kind for states in (BOOTED, OFF, NEW)] == [
+        Kind.STOP,
+        Kind.WIPE,
+        Kind.DELETE_LAB,
     ]
     gone = changed(ask(archived, ALICE, (), delivery=LDS, presence=Presence.ABSENT))
     assert report_of(ask(gone, ALICE, (), delivery=LDS, searched=True)).phase == "Succeeded"
@@ -268,9 +272,9 @@ def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so(
 def test_closing_needs_an_answer_of_the_worker_first() -> None:
     """Whether the devices can be read is not known while it is silent."""
     row = of(READY, ENDED, closing="SessionEnded")
-    assert ask(row, ALICE, delivery=LDS, silent="w1 does not answer").step is Step.NONE
+    assert ask(row, ALICE, delivery=LDS, silent="w1 does not answer").kind is Kind.NONE
     unknown = ask(row, ALICE, (), delivery=LDS, presence=Presence.UNKNOWN)
-    assert (unknown.step, unknown.observe) == (Step.NONE, True)
+    assert (unknown.kind, unknown.observe) == (Kind.NONE, True)
 
 
 def test_stopped_lablet_whose_time_ends_is_collected_as_it_is() -> None:
@@ -288,34 +292,34 @@ def test_lent_lablet_goes_back_step_by_step() -> None:
     assert (row.closing, row.lent_by) == ("TimeslotEnded", "warm")
     row = msgspec.structs.replace(row, collected=UNIX)
     archive = ask(row, LENT, delivery=LDS)
-    assert (archive.step, told(archive)) == (Step.ARCHIVE, "INSTANTIATING ReturningToPool")
+    assert (archive.kind, told(archive)) == (Kind.ARCHIVE, "INSTANTIATING ReturningToPool")
     archived = msgspec.structs.replace(STARTED, archived=UNIX)
     row = msgspec.structs.replace(row, session=archived)
     clear = ask(row, LENT, delivery=LDS)
-    assert clear.step is Step.CLEAR_LEARNER
+    assert clear.kind is Kind.CLEAR_LEARNER
     cleared = wish(lent_by="warm")
     back = ask(row, cleared, delivery=LDS)
     warm = changed(back)
-    assert (back.step, warm.session, warm.closing, warm.collected, warm.ready_at) == (Step.SAVE, None, "", 0, 0)
+    assert (back.kind, warm.session, warm.closing, warm.collected, warm.ready_at) == (Kind.SAVE, None, "", 0, 0)
     assert (warm.resetting, warm.lent_by, warm.lent_back, warm.sessions) == (True, "", "warm", 1)
-    assert [event[1] for event in back.events] == ["BackToPool"]
-    assert [ask(warm, cleared, states, delivery=LDS).step for states in (BOOTED, OFF)] == [Step.STOP, Step.WIPE]
+    assert [event.reason for event in back.events] == ["BackToPool"]
+    assert [ask(warm, cleared, states, delivery=LDS).kind for states in (BOOTED, OFF)] == [Kind.STOP, Kind.WIPE]
     wiped = changed(ask(warm, cleared, NEW, delivery=LDS))
     assert not wiped.resetting
-    assert ask(wiped, cleared, NEW, delivery=LDS).step is Step.START
+    assert ask(wiped, cleared, NEW, delivery=LDS).kind is Kind.START
     booted = changed(ask(wiped, cleared, delivery=LDS))
     unsaved = ask(booted, cleared, delivery=LDS, claim_saved=False)
-    assert (unsaved.step, bool(unsaved.after_s)) == (Step.NONE, True), "a crash would wipe the next learner's work"
-    assert ask(booted, cleared, delivery=LDS).step is Step.RETURN_TO_POOL
+    assert (unsaved.kind, bool(unsaved.after_s)) == (Kind.NONE, True), "a crash would wipe the next learner's work"
+    assert ask(booted, cleared, delivery=LDS).kind is Kind.RETURN_TO_POOL
     done = ask(booted, {}, delivery=LDS, labels={names.LABEL_POOL: "warm"})
-    assert (done.step, changed(done).lent_back) == (Step.SAVE, "")
+    assert (done.kind, changed(done).lent_back) == (Kind.SAVE, "")
 
 
 def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> None:
     """Its label is gone again before anybody has noted that it was there."""
     row = of(READY, lent_back="warm")
     decision = ask(row, wish(username="bob", lent_by="warm"), delivery=LDS)
-    assert (decision.step, changed(decision).lent_back) == (Step.SAVE, "")
+    assert (decision.kind, changed(decision).lent_back) == (Kind.SAVE, "")
     assert changed(ask(changed(decision), wish(username="bob", lent_by="warm"), delivery=LDS)).session
 
 
@@ -333,7 +337,7 @@ def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> 
 )
 def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) -> None:
     decision = ask(row, ALICE, delivery=GRADED, silent="w1 does not answer")
-    assert (decision.step, told(decision)) == (Step.NONE, says)
+    assert (decision.kind, told(decision)) == (Kind.NONE, says)
     assert not report_of(decision).ready
 
 
@@ -341,7 +345,7 @@ def test_verdict_on_a_lent_lablet_is_told_and_ends_nothing() -> None:
     row = of(READY, closing="Collecting", collected=UNIX, lent_by="warm", verdict=FAILED)
     decision = ask(row, {}, delivery=GRADED)
     assert changed(decision).outcome == ""
-    assert "12 of 100" in decision.events[0][2]
+    assert "12 of 100" in decision.events[0].message
 
 
 def test_pool_that_is_named_too_late_gets_nothing() -> None:
@@ -356,22 +360,22 @@ def test_pool_that_is_named_too_late_gets_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "notes", "states", "known", "step", "says"),
     [
-        ({}, STOP, BOOTED, {}, Step.SAVE, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {"extracted": False}, Step.EXTRACT, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {}, Step.STOP, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, Step.NONE, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, OFF, {}, Step.NONE, "STOPPED LabStopped"),
-        ({"stopped": UNIX - 86400}, STOP, OFF, {}, Step.SAVE, "STOPPING CleaningUp"),
-        ({"stopped": UNIX}, {}, OFF, {}, Step.START, "INSTANTIATING StartingNodes"),
-        ({"stopped": UNIX}, {}, BOOTED, {}, Step.START, "INSTANTIATING StartingNodes"),  # before it was stopped
+        ({}, STOP, BOOTED, {}, Kind.SAVE, "STOPPED LabStopped"),
+        ({"stopped": UNIX}, STOP, BOOTED, {"extracted": False}, Kind.EXTRACT, "STOPPED LabStopped"),
+        ({"stopped": UNIX}, STOP, BOOTED, {}, Kind.STOP, "STOPPED LabStopped"),
+        ({"stopped": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, Kind.NONE, "STOPPED LabStopped"),
+        ({"stopped": UNIX}, STOP, OFF, {}, Kind.NONE, "STOPPED LabStopped"),
+        ({"stopped": UNIX - 86400}, STOP, OFF, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({"stopped": UNIX}, {}, OFF, {}, Kind.START, "INSTANTIATING StartingNodes"),
+        ({"stopped": UNIX}, {}, BOOTED, {}, Kind.START, "INSTANTIATING StartingNodes"),  # before it was stopped
     ],
 )
 def test_lab_is_stopped_on_request_and_started_again(
-    fields: dict[str, Any], notes: dict[str, str], states: tuple[str, ...], known: dict[str, Any], step: Step, says: str
+    fields: dict[str, Any], notes: dict[str, str], states: tuple[str, ...], known: dict[str, Any], step: Kind, says: str
 ) -> None:
     """R000-019, C33: for at most 24 hours."""
     decision = ask(msgspec.structs.replace(READY, **fields), notes, states, **known)
-    assert (decision.step, told(decision)) == (step, says)
+    assert (decision.kind, told(decision)) == (step, says)
     assert report_of(decision).phase == "Running", "the phase never goes back"
 
 
@@ -383,7 +387,7 @@ def test_stopped_for_too_long_is_the_end() -> None:
 
 
 def test_stop_before_the_first_boot_waits_for_it() -> None:
-    assert ask(BOOTING, STOP, NEW).step is Step.START
+    assert ask(BOOTING, STOP, NEW).kind is Kind.START
     booted = ask(BOOTING, STOP)
     assert changed(booted).ready_at
     assert changed(ask(changed(booted), STOP)).stopped == UNIX
@@ -401,20 +405,20 @@ def test_stop_does_not_count_as_a_failure() -> None:
 def test_reset_keeps_the_configurations_then_wipes_and_keeps_the_session() -> None:
     row = of(READY, STARTED)
     first = ask(row, ALICE | RESET, delivery=LDS, extracted=False)
-    assert (first.step, told(first)) == (Step.EXTRACT, "INSTANTIATING Resetting")
+    assert (first.kind, told(first)) == (Kind.EXTRACT, "INSTANTIATING Resetting")
     decision = ask(row, ALICE | RESET, delivery=LDS)
     reset = changed(decision)
-    assert (decision.step, reset.resetting, reset.reset, reset.session) == (Step.SAVE, True, "now", STARTED)
-    assert [ask(reset, ALICE | RESET, states, delivery=LDS).step for states in (BOOTED, OFF)] == [Step.STOP, Step.WIPE]
+    assert (decision.kind, reset.resetting, reset.reset, reset.session) == (Kind.SAVE, True, "now", STARTED)
+    assert [ask(reset, ALICE | RESET, states, delivery=LDS).kind for states in (BOOTED, OFF)] == [Kind.STOP, Kind.WIPE]
     wiped = changed(ask(reset, ALICE | RESET, NEW, delivery=LDS))
     assert not wiped.resetting
-    assert ask(wiped, ALICE | RESET, NEW, delivery=LDS).step is Step.START
+    assert ask(wiped, ALICE | RESET, NEW, delivery=LDS).kind is Kind.START
     assert told(ask(changed(ask(wiped, ALICE | RESET, delivery=LDS)), ALICE | RESET, delivery=LDS)) == "RUNNING"
 
 
 def test_one_word_resets_once() -> None:
     done = msgspec.structs.replace(READY, reset="now")
-    assert ask(done, RESET).step is Step.NONE
+    assert ask(done, RESET).kind is Kind.NONE
     assert changed(ask(done, wish(reset="once more"))).resetting
 
 

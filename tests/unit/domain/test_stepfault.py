@@ -11,32 +11,33 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain.lablet.facts import Step
+from vkprovider.api.messages import Fault
 from vkprovider.domain.lablet.stepfault import fault_of, may_pass
+from vkprovider.domain.lablet.steps import Kind
 
 
 @pytest.mark.parametrize(
-    ("step", "error", "reason"),
+    ("kind", "error", "reason"),
     [
-        (Step.IMPORT, Unavailable("w"), "WorkerUnreachable"),
-        (Step.IMPORT, TlsFailed("w"), "WorkerError"),
-        (Step.START, Unavailable("w", status=502), "WorkerError"),
-        (Step.STOP, Unauthorized("w", status=403), "CredentialsInvalid"),
-        (Step.IMPORT, Invalid("w", status=400), "ImportRefused"),
-        (Step.START, Invalid("w", status=400), "StartRefused"),
-        (Step.WIPE, Invalid("w", status=400), "WorkerError"),
-        (Step.PROVISION, Unavailable("l"), "LDSUnavailable"),
-        (Step.COLLECT, Unavailable("l", status=503), "LDSUnavailable"),
-        (Step.ARCHIVE, Unauthorized("l", status=401), "LDSRefused"),
-        (Step.DELETE_POD, Unavailable("a", status=503), "ApiUnavailable"),
-        (Step.EXTRACT, Unauthorized("w", status=401), "CredentialsInvalid"),
-        (Step.CLEAR_LEARNER, Invalid("a", status=422), "ApiRefused"),
-        (Step.GRADE, Unavailable("g"), "GraderUnavailable"),
-        (Step.GRADE, Invalid("g", status=400), "GraderRefused"),
+        (Kind.IMPORT, Unavailable("w"), "WorkerUnreachable"),
+        (Kind.IMPORT, TlsFailed("w"), "WorkerError"),
+        (Kind.START, Unavailable("w", status=502), "WorkerError"),
+        (Kind.STOP, Unauthorized("w", status=403), "CredentialsInvalid"),
+        (Kind.IMPORT, Invalid("w", status=400), "ImportRefused"),
+        (Kind.START, Invalid("w", status=400), "StartRefused"),
+        (Kind.WIPE, Invalid("w", status=400), "WorkerError"),
+        (Kind.PROVISION, Unavailable("l"), "LDSUnavailable"),
+        (Kind.COLLECT, Unavailable("l", status=503), "LDSUnavailable"),
+        (Kind.ARCHIVE, Unauthorized("l", status=401), "LDSRefused"),
+        (Kind.DELETE_POD, Unavailable("a", status=503), "ApiUnavailable"),
+        (Kind.EXTRACT, Unauthorized("w", status=401), "CredentialsInvalid"),
+        (Kind.CLEAR_LEARNER, Invalid("a", status=422), "ApiRefused"),
+        (Kind.GRADE, Unavailable("g"), "GraderUnavailable"),
+        (Kind.GRADE, Invalid("g", status=400), "GraderRefused"),
     ],
 )
-def test_reason(step: Step, error: OutsideError, reason: str) -> None:
-    assert fault_of(step, error) == (reason, error.message)
+def test_reason(kind: Kind, error: OutsideError, reason: str) -> None:
+    assert fault_of(kind, error) == Fault(reason, error.message)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""A tiny world for `decide`: one Pod, one CML worker, one claim store, and a shell that does what steps say.
+"""A tiny world for `decide` and `after`: one Pod, one CML worker, one claim store.
 
-The shell follows the docstrings of `Step` and `Facts` and nothing else. Whatever is not in the claim store or in the
-API server is lost in a crash. Every rule that the bridge must never break is asserted where it would be broken.
+The decisions, and what steps leave in memory and claim, are the product's; only the systems that steps call are models.
+What is not in the claim store or in the API server is lost in a crash. Every rule that the bridge must never break is
+asserted where it would be broken.
 """
 
 from dataclasses import dataclass, field
@@ -11,22 +12,24 @@ import msgspec
 
 from tests.unit.domain import builders
 from vkprovider.api import labs, names
+from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import lifecycle
+from vkprovider.domain.lablet import leftovers, lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed, fault_report
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
 from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
+from vkprovider.domain.lablet.stepfault import fault_of
+from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Done, Kind, Outcome, Step
+from vkprovider.rest.errors import may_have_happened
 
 LIMITS = Limits()
 WALL = 1_800_000_000
-
-
-class CallFailed(Exception):  # noqa: N818 (an answer, not an error of ours)
-    """The worker refused, or did not answer."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ class ModelCml:
 
     def _lab(self, lab_id: str) -> ModelLab:
         if lab_id not in self.labs:
-            raise CallFailed("404")
+            raise NotFound("404", status=404)
         return self.labs[lab_id]
 
     def start(self, lab_id: str) -> None:
@@ -84,12 +87,12 @@ class ModelCml:
     def wipe(self, lab_id: str) -> None:
         lab = self._lab(lab_id)
         if set(lab.states) - {labs.STOPPED, labs.DEFINED}:
-            raise CallFailed("400 stop it first")
+            raise Invalid("stop it first", status=400)
         lab.states = [labs.DEFINED] * self.devices
 
     def delete(self, lab_id: str) -> None:
         if set(self._lab(lab_id).states) - {labs.DEFINED}:
-            raise CallFailed("400 stop and wipe it first")
+            raise Invalid("stop and wipe it first", status=400)
         del self.labs[lab_id]
 
     def advance(self) -> None:
@@ -126,27 +129,6 @@ class ModelCml:
             lab.states = [labs.BOOTED if s == labs.DISCONNECTED or s not in labs.KNOWN else s for s in lab.states]
 
 
-@dataclass
-class Memory:
-    """What a replica knows of the lablet, and loses when it is killed."""
-
-    claim: Claim | None = None
-    claim_saved: bool = True
-    searched: bool = False
-    presence: Presence = Presence.UNKNOWN
-    devices: tuple[DeviceFact, ...] = ()
-    gone_confirmed: bool = False
-    starting_since: float = 0.0
-    start_sent_at: float = 0.0
-    retry_at: float = 0.0
-    ready_since: float = 0.0
-    stop_sent_at: float = 0.0
-    delete_sent: bool = False
-    extracted: bool = False
-    archive_failed: bool = False
-    state: State | None = None
-
-
 class World:
     """One Pod, its worker, its row, and the replica that acts for it."""
 
@@ -158,9 +140,13 @@ class World:
         self.deadline_at = self.now + deadline_s if deadline_s else 0.0
         self.cml = ModelCml()
         self.store: dict[str, Claim] = {}
-        self.memory = Memory()
+        self.memory = Memory(met_at=self.now)
+        self.claim: Claim | None = None
+        self.claim_saved = True
+        self.presence = Presence.UNKNOWN
+        self.devices: tuple[DeviceFact, ...] = ()
         self.informer_misses_pod = False
-        self.steps: list[Step] = []
+        self.steps: list[Kind] = []
         self.last: Decision | None = None
         self.attention = False
 
@@ -187,28 +173,31 @@ class World:
             or bool(self.deadline_at and self.now >= self.deadline_at)
         )
 
+    @property
+    def shown(self) -> Pod | None:
+        """The Pod as the informer has it."""
+        return None if self.informer_misses_pod else self.pod
+
+    @property
+    def place(self) -> Place:
+        return Place("w1", self.shown, self.now, self.wall)
+
     def facts(self) -> Facts:
-        memory = self.memory
-        row = memory.claim
-        if row is not None and row.started > row.ready_at and not memory.starting_since:
-            memory.starting_since = self.now - (self.wall - row.started)
+        away = self.cml.away
+        self.memory = refreshed(self.memory, self.shown, self.claim, now=self.now, wall=self.wall, silent=away)
+        presence, devices = Presence.UNKNOWN, self.devices
+        if self.claim is not None and self.claim.lab_id:
+            presence, devices = lab_seen(self.memory, self.presence, self.devices)
         return Facts(
-            pod=None if self.informer_misses_pod else self.pod,
-            claim=memory.claim,
-            claim_saved=memory.claim_saved,
-            gone_confirmed=memory.gone_confirmed,
-            searched=memory.searched,
-            presence=memory.presence,
-            devices=memory.devices,
-            silent="worker w1 does not answer" if self.cml.away else "",
-            starting_since=memory.starting_since,
-            start_sent_at=memory.start_sent_at,
-            retry_at=memory.retry_at,
-            ready_since=memory.ready_since,
-            deadline_at=self.deadline_at,
-            stop_sent_at=memory.stop_sent_at,
-            delete_sent=memory.delete_sent,
-            extracted=memory.extracted,
+            pod=self.shown,
+            claim=self.claim,
+            memory=self.memory,
+            claim_saved=self.claim_saved,
+            gone_confirmed=self.memory.gone_confirmed,
+            presence=presence,
+            devices=devices,
+            silent="worker w1 does not answer" if away else "",
+            extracted=self.memory.extracted,
             inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
             now_unix=self.wall,
         )
@@ -217,26 +206,23 @@ class World:
 
     def crash(self) -> None:
         """Kill the replica; the next one reads the claim store."""
-        row = self.store.get(self.uid)
-        self.memory = Memory(claim=row)
+        self.memory = Memory(met_at=self.now)
+        self.claim, self.claim_saved = self.store.get(self.uid), True
+        self.presence, self.devices = Presence.UNKNOWN, ()
 
     def persist(self) -> None:
-        """Write the row that waits to be written."""
-        memory = self.memory
-        if memory.claim is not None and not memory.claim_saved:
-            self.store[self.uid] = memory.claim
-            memory.claim_saved = True
+        """Write the claim that waits to be written."""
+        if self.claim is not None and not self.claim_saved:
+            self.store[self.uid] = self.claim
+            self.claim_saved = True
 
     def observe(self) -> None:
         """Look at the worker, as the bulk observation does."""
-        memory = self.memory
-        if self.cml.away or memory.claim is None or not memory.claim.lab_id:
+        if self.cml.away or self.claim is None or not self.claim.lab_id:
             return
-        lab = self.cml.labs.get(memory.claim.lab_id)
-        memory.presence = Presence.PRESENT if lab else Presence.ABSENT
-        memory.devices = builders.devices(*lab.states) if lab else ()
-        if {device.state for device in memory.devices} == {labs.BOOTED}:
-            memory.starting_since = 0.0
+        lab = self.cml.labs.get(self.claim.lab_id)
+        self.presence = Presence.PRESENT if lab else Presence.ABSENT
+        self.devices = builders.devices(*lab.states) if lab else ()
 
     def work(self, turns: int, *, persist: bool = True) -> None:
         """Let a stretch of time go by in which nothing goes wrong, except perhaps that no row can be written."""
@@ -244,13 +230,14 @@ class World:
             if persist:
                 self.persist()
             self.observe()
-            if self.act().step is Step.NONE:
+            if self.act().kind is Kind.NONE:
                 self.cml.advance()
                 self.now += 1.0
 
     def lose_observation(self) -> None:
-        """Let the last observation be of no use any more."""
-        self.memory.presence, self.memory.devices = Presence.UNKNOWN, ()
+        """Make the last observation useless, and what was assumed without one."""
+        self.presence, self.devices = Presence.UNKNOWN, ()
+        self.memory = msgspec.structs.replace(self.memory, assumed=None)
 
     def delete_pod(self, *, force: bool = False) -> None:
         """Delete the Pod as a user does; forced, it is gone at once."""
@@ -273,39 +260,47 @@ class World:
     # One decision, carried out.
 
     def act(self, answer: str = "ok") -> Decision:
-        """Ask for the next step and carry it out.
+        """Decide the next step and execute it.
 
         Args:
-            answer: `ok`; `lost`: done, but nobody hears of it; `failed`: not done; `killed-before` and `killed-after`:
+            answer: `ok`; `lost`: done, but no answer arrives; `failed`: not done; `killed-before` and `killed-after`:
                 the replica dies before or after the step.
         """
         facts = self.facts()
         decision = self.last = decide(facts, self.now, self.limits)
-        self.steps.append(decision.step)
+        self.steps.append(decision.kind)
         if answer == "killed-before":
             self.crash()
             return decision
+        before = self.memory.state
+        self._apply(decided(self.memory, facts, decision, worker="w1", now=self.now))
+        state = self.memory.state
+        assert state is None or lifecycle.allowed(before, state), f"{before} → {state}"
+        if decision.report is not None:
+            waiting = decision.report.waiting
+            self.attention = waiting is not None and waiting[0] == "NeedsAttention"
         self._report(decision.report)
-        self._remember(decision)
-        try:
-            self._carry_out(decision, facts, answer)
-        except CallFailed:
-            self.memory.presence, self.memory.devices = Presence.UNKNOWN, ()
+        if decision.kind is Kind.FORGET:
+            assert self.uid not in self.store
+            self.memory, self.informer_misses_pod = Memory(met_at=self.now), False
+        elif decision.kind is not Kind.NONE:
+            self._carry_out(decision.step, facts, answer)
         if answer == "killed-after":
             self.crash()
         return decision
 
+    def _apply(self, result: After) -> None:
+        self.memory = result.memory
+        if result.claim is not None and result.claim != self.claim:
+            self.claim, self.claim_saved = result.claim, False
+
     def _report(self, report: Report | None) -> None:
         if report is None or self.pod is None or self.informer_misses_pod:
             return
-        memory = self.memory
-        assert lifecycle.allowed(memory.state, report.state), f"{memory.state} → {report.state}"
-        memory.state = report.state
-        self.attention = report.waiting is not None and report.waiting[0] == "NeedsAttention"
-        wanted = podstatus.render(self.pod, report, memory.claim, {}, "198.51.100.1")
+        wanted = podstatus.render(self.pod, report, self.claim, {}, "198.51.100.1")
         before = self.pod
-        if podstatus.found(before, wanted) != wanted:
-            self.pod = podstatus_applied(before, wanted, memory.claim, self.wall)
+        if podstatus.read_status(before, wanted) != wanted:
+            self.pod = podstatus_applied(before, wanted, self.claim, self.wall)
         if before.terminal:
             assert self.pod.terminal, "a phase went back"
         if before.status.phase == "Running":
@@ -313,123 +308,127 @@ class World:
         if self.pod.terminal and not before.terminal:
             assert not self.ours, f"a terminal phase while {self.ours} is there"
         if report.ready:
-            assert memory.claim is not None
-            lab = self.cml.labs.get(memory.claim.lab_id)
+            assert self.claim is not None
+            lab = self.cml.labs.get(self.claim.lab_id)
             if lab is not None:
                 lab.shown_ready = True
-        memory.ready_since = (memory.ready_since or self.now) if report.ready else 0.0
 
-    def _remember(self, decision: Decision) -> None:
-        memory = self.memory
-        if decision.claim is not None:
-            memory.claim, memory.claim_saved = decision.claim, False
-        if decision.retry_at is not None:
-            memory.retry_at = decision.retry_at
-        if decision.anew:
-            memory.starting_since = memory.start_sent_at = 0.0
+    def _carry_out(self, step: Step, facts: Facts, answer: str) -> None:
+        self.memory = begun(self.memory, step)
+        try:
+            outcome = self._execute(step, facts, answer)
+        except OutsideError as error:
+            fault = fault_of(step.kind, error)
+            failure = Failure(fault, 1.0, error, not may_have_happened(error))
+            self._apply(failed(self.memory, self.claim, step, failure, self.place))
+            self.presence, self.devices = Presence.UNKNOWN, ()
+            self._report(fault_report(self.facts(), fault))
+            return
+        result = after(self.memory, self.claim, step, outcome, self.place)
+        self._apply(result)
+        if result.claim is None:
+            self.claim, self.claim_saved = None, True
 
-    def _carry_out(self, decision: Decision, facts: Facts, answer: str) -> None:
-        memory = self.memory
-        match decision.step:
-            case Step.NONE | Step.SAVE:
-                pass
-            case Step.CLAIM:
+    def _execute(self, step: Step, facts: Facts, answer: str) -> Outcome:
+        match step:
+            case steps.Save():
+                return Done()
+            case steps.MakeClaim():
                 assert facts.claim is None
-                memory.claim, memory.claim_saved, memory.searched = builders.claim(), False, True
-            case Step.CONFIRM_GONE:
+                return Claimed(builders.claim())
+            case steps.ConfirmGone():
                 self.informer_misses_pod = False
-                memory.gone_confirmed = self.pod is None
-            case Step.DELETE_POD:
-                self._delete_pod(answer)
-            case Step.RELEASE:
-                assert not self.ours, f"the row is dropped while {self.ours} is there"
-                if answer != "failed":
-                    self.store.pop(self.uid, None)
-                    self.memory = Memory()
-            case Step.FORGET:
-                assert self.uid not in self.store
-                self.memory, self.informer_misses_pod = Memory(), False
+                if self.pod is not None:
+                    raise Unavailable("the informer lags", status=503)
+                return Done()
+            case steps.DeletePod():
+                return self._delete_pod(answer)
+            case steps.Release():
+                assert not self.ours, f"the claim is dropped while {self.ours} is there"
+                if answer == "failed":
+                    raise Unavailable("503", status=503)
+                self.store.pop(self.uid, None)
+                return Done()
             case _:
-                self._call_worker(decision.step, facts, answer)
+                return self._call_worker(step, facts, answer)
 
-    def _delete_pod(self, answer: str) -> None:
+    def _delete_pod(self, answer: str) -> Outcome:
         assert self.pod is not None
-        assert self.pod.metadata.deletion_timestamp is not None, "a Pod was deleted that nobody deleted"
+        assert self.pod.metadata.deletion_timestamp is not None, "a Pod was deleted that no user deleted"
         assert not self.ours, f"the Pod is deleted while {self.ours} is there"
         if answer == "failed":
-            return
-        self.memory.delete_sent = answer != "lost"
+            raise Unavailable("503", status=503)
         if not self.pod.metadata.finalizers:
             self.pod = None
-
-    def _call_worker(self, step: Step, facts: Facts, answer: str) -> None:
-        memory, cml = self.memory, self.cml
-        claim = facts.claim
-        assert claim is not None, "the worker is called for a lablet without a row"
-        assert not facts.silent, "a silent worker is called"
-        memory.presence, memory.devices = Presence.UNKNOWN, ()
-        if answer == "failed":
-            raise CallFailed("503")
-        if step is Step.SEARCH:
-            assert not claim.lab_id
-            if answer == "lost":
-                raise CallFailed("no answer")
-            if found := cml.find(claim.title):
-                memory.claim = msgspec.structs.replace(claim, lab_id=found[0])
-                memory.claim_saved = False
-            else:
-                memory.searched = True
-            return
-        if step is Step.IMPORT:
-            assert not claim.lab_id
-            assert self.store.get(self.uid) == claim, "an import without a saved row"
-            lab_id = cml.import_(claim.title)
-            if answer == "lost":
-                memory.searched = False
-                raise CallFailed("no answer")
-            memory.claim = msgspec.structs.replace(claim, lab_id=lab_id)
-            memory.claim_saved = False
-            return
-        assert claim.lab_id, f"{step} without a lab"
-        self._check_destruction(step, facts, claim)
-        if step is Step.EXTRACT:
-            memory.extracted = True
-        elif step is Step.START:
-            memory.extracted = False
-            cml.start(claim.lab_id)
-            memory.start_sent_at, memory.stop_sent_at = self.now, 0.0
-            memory.starting_since = memory.starting_since or self.now
-        elif step is Step.STOP:
-            cml.stop(claim.lab_id)
-            memory.stop_sent_at, memory.start_sent_at = self.now, 0.0
-        elif step is Step.WIPE:
-            cml.wipe(claim.lab_id)
-            memory.starting_since = memory.start_sent_at = 0.0
-        else:
-            assert step is Step.DELETE_LAB
-            cml.delete(claim.lab_id)
         if answer == "lost":
-            raise CallFailed("no answer")
+            raise DeadlineExceeded("no answer")
+        return Done()
 
-    def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
+    def _call_worker(self, step: Step, facts: Facts, answer: str) -> Outcome:
+        cml, claim = self.cml, facts.claim
+        assert claim is not None, "the worker is called for a lablet without a claim"
+        assert not facts.silent, "a silent worker is called"
+        self.presence, self.devices = Presence.UNKNOWN, ()
+        if answer == "failed":
+            raise Unavailable("503", status=503)
+        try:
+            outcome = self._act_on_lab(step, facts, claim)
+        except NotFound:
+            if isinstance(step, steps.Start):
+                raise
+            outcome = Acted(gone=True)
+        if answer == "lost":
+            raise DeadlineExceeded("no answer")
+        assert not cml.away
+        return outcome
+
+    def _act_on_lab(self, step: Step, facts: Facts, claim: Claim) -> Outcome:
+        cml = self.cml
+        match step:
+            case steps.Search():
+                assert not claim.lab_id
+                return Acted((cml.find(claim.title) or [""])[0])
+            case steps.Import():
+                assert not claim.lab_id
+                assert self.store.get(self.uid) == claim, "an import without a saved claim"
+                return Acted(cml.import_(claim.title), devices=builders.devices(*[labs.DEFINED] * cml.devices))
+            case _:
+                assert claim.lab_id, f"{step} without a lab"
+        self._check_destruction(step.kind, facts, claim)
+        match step:
+            case steps.Extract():
+                return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
+            case steps.Start():
+                cml.start(claim.lab_id)
+            case steps.Stop():
+                cml.stop(claim.lab_id)
+            case steps.Wipe():
+                cml.wipe(claim.lab_id)
+            case _:
+                assert isinstance(step, steps.DeleteLab)
+                cml.delete(claim.lab_id)
+                return Acted(gone=True)
+        return Acted()
+
+    def _check_destruction(self, step: Kind, facts: Facts, claim: Claim) -> None:
         active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
-        if step in {Step.WIPE, Step.DELETE_LAB}:
+        if step in {Kind.WIPE, Kind.DELETE_LAB}:
             assert facts.presence is Presence.PRESENT
             assert not active, f"{step} while {active}"
-        if step is Step.DELETE_LAB:
+        if step is Kind.DELETE_LAB:
             assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
             assert self.may_end or claim.outcome, "the lab of a living Pod is deleted"
-        if step in {Step.STOP, Step.WIPE, Step.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
+        if step in {Kind.STOP, Kind.WIPE, Kind.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
             gone = self.pod is None or self.pod.terminal
             assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
-        if step is Step.STOP and claim.ready_at and labs.BOOTED in {device.state for device in facts.devices}:
+        if step is Kind.STOP and claim.ready_at and labs.BOOTED in {device.state for device in facts.devices}:
             assert facts.extracted, f"the configurations are not kept before {step}"
 
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:
         """Whether somebody may have worked in a lab."""
         return lab is not None and lab.shown_ready
 
-    def may_destroy(self, step: Step) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
+    def may_destroy(self, step: Kind) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
         """Whether somebody asked for a lab to be stopped or wiped that goes on living."""
         return False
 
@@ -440,9 +439,9 @@ class World:
         for _ in range(rounds):
             self.observe()
             decision = self.act()
-            if decision.step is Step.FORGET and self.pod is None:
+            if decision.kind is Kind.FORGET and self.pod is None:
                 return
-            if decision.step is not Step.NONE:
+            if decision.kind is not Kind.NONE:
                 continue
             if self._finalizers_go():
                 continue
@@ -466,7 +465,7 @@ class World:
 
     def _at_rest(self, decision: Decision) -> bool:
         report = decision.report
-        if self.memory.claim is not None and not self.memory.claim_saved:
+        if self.claim is not None and not self.claim_saved:
             return False
         if self.pod is None:
             return False
@@ -474,7 +473,7 @@ class World:
             return False
         if self.pod.terminal:
             return self.uid not in self.store
-        stable = self.memory.claim is not None and not self.memory.claim.recoveries
+        stable = self.claim is not None and not self.claim.recoveries
         if report is None:
             return False
         paused = report.state is State.STOPPED and decision.after_s is not None and not decision.observe
@@ -500,11 +499,11 @@ class World:
 
     def _somebody_waits_for_the_row(self) -> bool:
         """Whether the row is written at once, with a wake; a change in mid-life is written with others, silently."""
-        memory = self.memory
-        if memory.claim is None or memory.claim_saved:
+        claim = self.claim
+        if claim is None or self.claim_saved:
             return False
-        session = memory.claim.session
-        awaited = memory.claim.outcome or memory.claim.closing or (session is not None and not session.ready)
+        session = claim.session
+        awaited = claim.outcome or claim.closing or (session is not None and not session.ready)
         return self.uid not in self.store or bool(awaited)
 
     def _check_wakes(self, decision: Decision) -> None:
@@ -524,7 +523,7 @@ class World:
 def podstatus_applied(pod: Pod, wanted: podstatus.Status, claim: Claim | None, now_unix: int) -> Pod:
     """Write a status as the shell and the API server do."""
     after = builders.patched(pod, podstatus.patch(pod, wanted, claim, now_unix))
-    assert podstatus.found(after, wanted) == wanted, "the patch does not say what was wanted"
+    assert podstatus.read_status(after, wanted) == wanted, "the patch does not say what was wanted"
     kinds = {kind for c in after.status.container_statuses for kind in c.state}
     assert after.terminal or "terminated" not in kinds, "a container is terminated while the Pod is not terminal"
     return after

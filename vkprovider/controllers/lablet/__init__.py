@@ -1,8 +1,9 @@
 """Pod → lab: one key per Pod UID, one step after another.
 
-* `index`: all lablets, and which one a change concerns; `memory`: what is remembered of one, volatile.
-* `reconciler`: one key of the queue.
-* `turns`: one turn: `factfinder` gathers, `domain.lablet` decides, `steps` acts, `telling` and `statuses` report.
+* `index`: all lablets, and which one a change concerns; `state`: the record of one, with one writer for each field.
+* `reconciler`: one key of the queue; `turn`: gather, decide, execute, record, publish; the only writer of memory.
+* `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome.
+* `publish`: the Pod's status, and Events.
 * `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
 * `exports`: a lab as a file, for downloads.
 """

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from vkprovider.api import names
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.lablet.memory import Lablet
+from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.memory import Memory
 from vkprovider.kube.queue import KeyedQueue
 
 
@@ -57,10 +58,8 @@ class LabletIndex:
             if new is None:
                 self.forget(lablet)
             return
-        if new is None or (old is not None and old.metadata.deletion_timestamp != new.metadata.deletion_timestamp):
-            lablet.hold_until = 0.0
         if new is None and pod.metadata.deletion_timestamp is not None:
-            lablet.gone_confirmed = True  # its deletion was final, and now it has come to its end
+            lablet.removal_seen = True
         written = lablet.written.version
         if new is not None and not new.terminal and written and new.metadata.resource_version == str(written):
             return  # the echo of our own write; after the last one the row can go
@@ -68,11 +67,11 @@ class LabletIndex:
 
     def definition_changed(self) -> None:
         """Queue the refused lablets: a definition changed."""
-        self.wake([uid for uid, lablet in self.items.items() if lablet.refused])
+        self.wake([uid for uid, lablet in self.items.items() if lablet.memory.refused])
 
     def capacity_freed(self, worker: str) -> None:
         """Queue the refused lablets of a worker: it has more capacity."""
-        self.wake([uid for uid in self._by_worker.get(worker, ()) if self.items[uid].refused])
+        self.wake([uid for uid in self._by_worker.get(worker, ()) if self.items[uid].memory.refused])
 
     def session_changed(self, session: str) -> None:
         """Queue the lablet of a session about which the LDS sent an event."""
@@ -118,7 +117,7 @@ class LabletIndex:
     def _lablet(self, uid: str, worker: str) -> Lablet:
         lablet = self.items.get(uid)
         if lablet is None:
-            lablet = self.items[uid] = Lablet(uid, worker, met_at=self._ctx.now())
+            lablet = self.items[uid] = Lablet(uid, worker, memory=Memory(met_at=self._ctx.now()))
             self._by_worker.setdefault(worker, set()).add(uid)
         return lablet
 

@@ -167,12 +167,6 @@ class Sessions:
         self._save(worker, claim, made)
         return made
 
-    def give_up(self, worker: Worker, claim: Claim) -> None:
-        """Forget a session that was not made: the next try may go to another deployment."""
-        current = worker.claims.claims.get(claim.pod_uid)
-        if current is not None and current.session is not None and not current.session.id:
-            self._save(worker, claim, None)
-
     def _save(self, worker: Worker, claim: Claim, session: Session | None) -> None:
         current = worker.claims.claims.get(claim.pod_uid)
         if current is not None:

@@ -10,7 +10,7 @@ from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.labfinder import LabFinder
 from vkprovider.controllers.worker.slots import Slots
-from vkprovider.domain.lablet.facts import Presence
+from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.node import Health, Stats, down
 from vkprovider.kube.client import Guard

@@ -1,9 +1,11 @@
 """The lab of one Pod, step by step.
 
-* `facts`: what a decision is made from, and what it looks like: `Facts`, `Decision`, `Step`.
+* `facts`: what is known of a lablet, and the form of a decision; `memory`: what a replica remembers of it.
 * `decide`: the next step; `running`, `ending`, `delivering` decide while the lab runs, ends, and has an LDS session.
+* `steps`: the steps with their operands, and their outcomes.
+* `after`: what decisions, steps and failures leave behind in memory and claim, and which Events they call for.
 * `intent`, `inputs`: what the Pod asks for: its containers, images and annotations.
 * `lifecycle`: the states of a lablet and the transitions between them.
 * `status`: the Pod's status, rendered and as a patch.
-* `stepfault`: what a failed step says on the Pod; `leftovers`: what a learner leaves behind.
+* `stepfault`: what a failed step shows on the Pod; `leftovers`: what a learner leaves behind.
 """

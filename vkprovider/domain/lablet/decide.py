@@ -13,9 +13,10 @@ import msgspec
 
 from vkprovider.domain.lablet.delivering import slot_end
 from vkprovider.domain.lablet.ending import end, finish
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Step
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.running import run
+from vkprovider.domain.lablet.steps import WAIT
 
 
 def decide(facts: Facts, now: float, limits: Limits) -> Decision:
@@ -30,16 +31,16 @@ def decide(facts: Facts, now: float, limits: Limits) -> Decision:
     if pod is None or pod.metadata.deletion_timestamp is not None:
         return end(facts, now, limits)
     if claim is not None and claim.outcome:
-        return end(facts, now, limits) if facts.claim_saved else Decision(Step.NONE)
+        return end(facts, now, limits) if facts.claim_saved else Decision(WAIT)
     if pod.terminal:
-        return end(facts, now, limits) if claim is not None else Decision(Step.NONE)
+        return end(facts, now, limits) if claim is not None else Decision(WAIT)
     if facts.inputs.desired is State.TERMINATED:
         return finish(facts, "Succeeded", "Completed", "ended on request")
-    if facts.deadline_at and now >= facts.deadline_at:
+    if facts.memory.deadline_at and now >= facts.memory.deadline_at:
         text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
         return finish(facts, "Failed", "DeadlineExceeded", text)
-    decision = run(facts, now, limits)
-    ends = [facts.deadline_at - now] if facts.deadline_at else []
+    decision = run(facts, pod, now, limits)
+    ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is not None and not claim.closing and (over := slot_end(facts, claim)):
         ends.append(over - facts.now_unix)
     if ends and (decision.after_s is None or decision.after_s > min(ends)):

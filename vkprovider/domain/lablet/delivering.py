@@ -11,10 +11,23 @@ import msgspec
 
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Notice
+from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.ending import extract_due, finish, stop
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, Step, phase_of
+from vkprovider.domain.lablet.ending import extract_due, extraction, finish, stop
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import (
+    SAVE,
+    WAIT,
+    ArchiveSession,
+    ClearLearner,
+    Collect,
+    Extract,
+    Grade,
+    Provision,
+    Start,
+)
 from vkprovider.domain.session.delivery import Session
 
 _LOOK_AGAIN_S: Final = 5.0
@@ -48,7 +61,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
         if delivery.refusal is not None:
             reason, message = delivery.refusal.reason, delivery.refusal.message
             report = Report(State.INSTANTIATING, phase_of(facts), (reason, message), facts.devices)
-            return Decision(Step.NONE, report, after_s=_LOOK_AGAIN_S, events=(("Warning", reason, message),))
+            return Decision(WAIT, report, after_s=_LOOK_AGAIN_S, events=(Notice("Warning", reason, message),))
         number = claim.sessions + 1
         session = Session(
             deployment=delivery.deployment,
@@ -58,11 +71,12 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             slot_end=facts.inputs.slot_end,
         )
         changed = msgspec.structs.replace(claim, session=session, sessions=number)
-        return Decision(Step.SAVE, _provisioning(facts, claim, session), changed)
+        return Decision(SAVE, _provisioning(facts, claim, session), changed)
     if session.ready:
         return None
     report = _provisioning(facts, claim, session)
-    return Decision(Step.PROVISION if facts.claim_saved else Step.NONE, report)
+    first_request = facts.memory.unasked == session.key
+    return Decision(Provision(claim, session, first_request) if facts.claim_saved else WAIT, report)
 
 
 def _provisioning(facts: Facts, claim: Claim, session: Session) -> Report:
@@ -84,10 +98,10 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
     changed = msgspec.structs.replace(claim, session=msgspec.structs.replace(session, started=started, ended=ended))
     events = []
     if not session.started:
-        events.append(("Normal", "SessionStarted", f"{session.username} has logged in"))
+        events.append(Notice("Normal", "SessionStarted", f"{session.username} has logged in"))
     if ended and not session.ended:
-        events.append(("Normal", "SessionEnded", f"the session of {session.username} has ended"))
-    return Decision(Step.SAVE, None, changed, events=tuple(events))
+        events.append(Notice("Normal", "SessionEnded", f"the session of {session.username} has ended"))
+    return Decision(SAVE, None, changed, events=tuple(events))
 
 
 def slot_end(facts: Facts, claim: Claim) -> int:
@@ -110,7 +124,7 @@ def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
     return None
 
 
-def wrap_up(facts: Facts, claim: Claim) -> Decision | None:
+def wrap_up(facts: Facts, pod: Pod, claim: Claim) -> Decision | None:
     """Collect, grade, and end or go back to the pool; None while the learner's time is not over."""
     if not claim.closing:
         why = closing_of(facts, claim)
@@ -119,16 +133,17 @@ def wrap_up(facts: Facts, claim: Claim) -> Decision | None:
         changed = msgspec.structs.replace(
             claim, closing=why[0], stopped=0, resetting=False, lent_by=facts.inputs.lent_by
         )
-        events = () if why[0] == "SessionEnded" else (("Normal", *why),)  # told when the news of it came
-        return Decision(Step.SAVE, _during(facts, State.COLLECTING), changed, events=events)
+        announced = claim.session is not None and claim.session.ended  # when its event came
+        events = () if announced else (Notice("Normal", *why),)
+        return Decision(SAVE, _during(facts, State.COLLECTING), changed, events=events)
     if not facts.claim_saved:
-        return Decision(Step.NONE)
+        return Decision(WAIT)
     if not claim.collected:
-        return Decision(Step.COLLECT, _during(facts, State.COLLECTING))
+        return Decision(extraction(facts, claim, Collect), _during(facts, State.COLLECTING))
     if facts.delivery.grader and claim.verdict is None:
-        return Decision(Step.GRADE, _during(facts, State.GRADING))
+        return Decision(Grade(claim), _during(facts, State.GRADING))
     if claim.lent_by:
-        return _give_back(facts, claim)
+        return _give_back(facts, pod, claim)
     return finish(facts, *_outcome(claim))
 
 
@@ -162,15 +177,14 @@ def _outcome(claim: Claim) -> tuple[str, str, str]:
     return "Succeeded", "Completed", f"collected, nobody grades it ({claim.closing})"
 
 
-def _give_back(facts: Facts, claim: Claim) -> Decision:
+def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
     """Make a lent lablet warm again: archive its session, clear its learner, wipe it."""
-    pod, session = facts.pod, claim.session
-    assert pod is not None  # noqa: S101 (only called for pods that are there)
+    session = claim.session
     report = back_to_pool(facts, claim)
     if session is not None and not session.archived:
-        return Decision(Step.ARCHIVE, report)
+        return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
-        return Decision(Step.CLEAR_LEARNER, report)
+        return Decision(ClearLearner(pod), report)
     said = claim.verdict.message if claim.verdict is not None else claim.closing
     changed = msgspec.structs.replace(
         claim,
@@ -187,8 +201,8 @@ def _give_back(facts: Facts, claim: Claim) -> Decision:
         stopped=0,
     )
     note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
-    events = (("Normal", "BackToPool", note),)
-    return Decision(Step.SAVE, report, changed, retry_at=0.0, anew=True, events=events)
+    events = (Notice("Normal", "BackToPool", note),)
+    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=events)
 
 
 def back_to_pool(facts: Facts, claim: Claim) -> Report:
@@ -207,21 +221,21 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
         if not wanted or not claim.ready_at:
             return None
         changed = msgspec.structs.replace(claim, stopped=facts.now_unix, recoveries=0)
-        return Decision(Step.SAVE, _paused(facts), changed, events=(("Normal", "Stopping", "stopped on request"),))
+        return Decision(SAVE, _paused(facts), changed, events=(Notice("Normal", "Stopping", "stopped on request"),))
     if not wanted:
         changed = msgspec.structs.replace(claim, stopped=0, started=facts.now_unix)
         report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.devices)
-        return Decision(Step.START, report, changed, retry_at=0.0, anew=True)
+        return Decision(Start(claim), report, changed, retry_at=0.0, anew=True)
     left = claim.stopped + limits.stopped_max_s - facts.now_unix
     if left <= 0:
         text = f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         return finish(facts, "Failed", "StoppedTooLong", text)
     states = {device.state for device in facts.devices}
     if not (states & labs.ACTIVE or states - labs.KNOWN):
-        return Decision(Step.NONE, _paused(facts), after_s=left)
+        return Decision(WAIT, _paused(facts), after_s=left)
     if extract_due(facts, claim, limits):
-        return Decision(Step.EXTRACT, _paused(facts))
-    return stop(facts, _paused(facts), now)
+        return Decision(extraction(facts, claim, Extract), _paused(facts))
+    return stop(facts, claim, _paused(facts), now)
 
 
 def _paused(facts: Facts) -> Report:

@@ -5,24 +5,43 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import labs
+from vkprovider.api.messages import Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Presence, Report, Step, phase_of
+from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.steps import (
+    FORGET,
+    SAVE,
+    WAIT,
+    ArchiveSession,
+    ConfirmGone,
+    DeleteLab,
+    DeletePod,
+    Extract,
+    Release,
+    Search,
+    Stop,
+    Wipe,
+)
+from vkprovider.domain.session.delivery import Session
 
 _STOP_AGAIN_S: Final = 30.0
+_EXTRACT_TRIES: Final = 5
+"""How often a failed archiving of what a learner leaves is tried again before the end goes on without it."""
 
 
 def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
     """Begin to end a lablet whose Pod stays: the outcome is remembered in the row before anything is taken down."""
     if facts.claim is None:
         state = State.TERMINATED if phase == "Succeeded" else State.FAILED
-        return Decision(Step.NONE, Report(state, phase=phase, terminal=(reason, message)))
+        return Decision(WAIT, Report(state, phase=phase, terminal=(reason, message)))
     changed = msgspec.structs.replace(
         facts.claim, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False
     )
     report = Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", message))
-    event = ("Warning" if phase == "Failed" else "Normal", reason, message)
-    return Decision(Step.SAVE, report, changed, events=(event,))
+    event = Notice("Warning" if phase == "Failed" else "Normal", reason, message)
+    return Decision(SAVE, report, changed, events=(event,))
 
 
 def _cleaning(facts: Facts, text: str) -> Report | None:
@@ -38,6 +57,12 @@ def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
     return any(device.state == labs.BOOTED for device in facts.devices)
 
 
+def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
+    """Return the step that archives the devices' configurations; after a few failures it does without some."""
+    insist = facts.memory.failures < _EXTRACT_TRIES
+    return kind(claim, facts.devices, facts.inputs.username, insist)
+
+
 def end(facts: Facts, now: float, limits: Limits) -> Decision:
     """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent.
 
@@ -48,62 +73,65 @@ def end(facts: Facts, now: float, limits: Limits) -> Decision:
     if claim is None:
         return _gone(facts)
     if pod is None and not facts.gone_confirmed:
-        return Decision(Step.CONFIRM_GONE)
-    if _has_session(claim) and not facts.delivery.archive_failed:
-        return Decision(Step.ARCHIVE, _cleaning(facts, "the session is being archived"))
-    if not claim.lab_id and facts.searched:
+        return Decision(ConfirmGone(claim))
+    if (session := _live_session(claim)) is not None and not facts.delivery.archive_failed:
+        return Decision(ArchiveSession(claim, session), _cleaning(facts, "the session is being archived"))
+    if not claim.lab_id and facts.memory.searched:
         return _gone(facts)
     if facts.silent:
         text = f"{facts.silent}; the lab is removed as soon as the worker answers"
-        return Decision(Step.NONE, _cleaning(facts, text), events=(("Warning", "WorkerUnreachable", text),))
+        return Decision(WAIT, _cleaning(facts, text), events=(Notice("Warning", "WorkerUnreachable", text),))
     report = _cleaning(facts, f"lab {claim.title} is being removed")
     if not claim.lab_id:
-        return Decision(Step.SEARCH, report)
+        return Decision(Search(claim), report)
     if facts.presence is Presence.UNKNOWN:
-        return Decision(Step.NONE, report, observe=True)
+        return Decision(WAIT, report, observe=True)
     if facts.presence is Presence.ABSENT:
         return _gone(facts)
     states = {device.state for device in facts.devices}
     if states & labs.ACTIVE or states - labs.KNOWN:
         if extract_due(facts, claim, limits):
-            return Decision(Step.EXTRACT, report)
-        return stop(facts, report, now)
-    return Decision(Step.WIPE if labs.STOPPED in states else Step.DELETE_LAB, report)
+            return Decision(extraction(facts, claim, Extract), report)
+        return stop(facts, claim, report, now)
+    return Decision(Wipe(claim) if labs.STOPPED in states else DeleteLab(claim), report)
 
 
-def _has_session(claim: Claim) -> bool:
-    """Tell whether there is, or may be, a session that is not archived."""
-    return claim.session is not None and not claim.session.archived
+def _live_session(claim: Claim) -> Session | None:
+    """Return the session that exists, or may exist, and is not archived; None if there is none."""
+    session = claim.session
+    return session if session is not None and not session.archived else None
 
 
-def stop(facts: Facts, report: Report | None, now: float) -> Decision:
+def stop(facts: Facts, claim: Claim, report: Report | None, now: float) -> Decision:
     """Stop the lab, or wait for an earlier stop; one that has not stopped every device in time is sent again."""
-    left = facts.stop_sent_at + _STOP_AGAIN_S - now if facts.stop_sent_at else 0.0
+    left = facts.memory.stop_sent_at + _STOP_AGAIN_S - now if facts.memory.stop_sent_at else 0.0
     if left > 0:
-        return Decision(Step.NONE, report, observe=True, after_s=left)
-    return Decision(Step.STOP, report, observe=True)
+        return Decision(WAIT, report, observe=True, after_s=left)
+    return Decision(Stop(claim), report, observe=True)
 
 
 def _gone(facts: Facts) -> Decision:
     """Write the end: there is no lab (any more)."""
     pod, claim = facts.pod, facts.claim
-    if claim is not None and _has_session(claim):
-        return Decision(Step.ARCHIVE, _cleaning(facts, "the lab is gone; the session is being archived"))
+    if claim is not None and (session := _live_session(claim)) is not None:
+        return Decision(
+            ArchiveSession(claim, session), _cleaning(facts, "the lab is gone; the session is being archived")
+        )
     if pod is None:
-        return Decision(Step.RELEASE if claim is not None else Step.FORGET)
+        return Decision(Release(claim) if claim is not None else FORGET)
     if claim is not None and claim.outcome and not pod.terminal:
         if not facts.claim_saved:
-            return Decision(Step.NONE)
+            return Decision(WAIT)
         if claim.lab_id:
-            return Decision(Step.SAVE, None, msgspec.structs.replace(claim, lab_id=""))
+            return Decision(SAVE, None, msgspec.structs.replace(claim, lab_id=""))
         state = State.TERMINATED if claim.outcome == "Succeeded" else State.FAILED
         return Decision(
-            Step.NONE, Report(state, phase=claim.outcome, terminal=(claim.outcome_reason, claim.outcome_message))
+            WAIT, Report(state, phase=claim.outcome, terminal=(claim.outcome_reason, claim.outcome_message))
         )
     if pod.metadata.deletion_timestamp is None:
-        return Decision(Step.RELEASE if claim is not None else Step.NONE)
+        return Decision(Release(claim) if claim is not None else WAIT)
     if pod.metadata.finalizers and not pod.terminal:
-        return Decision(Step.NONE, Report(State.FAILED, phase="Failed", terminal=("Deleted", "deleted before its end")))
-    if facts.delete_sent:
-        return Decision(Step.NONE)
-    return Decision(Step.DELETE_POD)
+        return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=("Deleted", "deleted before its end")))
+    if facts.memory.delete_sent:
+        return Decision(WAIT)
+    return Decision(DeletePod(pod))

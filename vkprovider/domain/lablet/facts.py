@@ -1,50 +1,19 @@
 """Facts about one lablet, and decisions: the vocabulary of `lablet`, `running` and `ending`."""
 
 import math
-from enum import Enum, auto
 
 import msgspec
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.inputs import NOTHING, Inputs
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
+from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.session.delivery import NO_DELIVERY, Delivery
-
-
-class Step(Enum):
-    """What to do next; each is safe to repeat."""
-
-    NONE = auto()
-    CLAIM = auto()  # write the lablet's row
-    SAVE = auto()  # write the changed row, then go on
-    SEARCH = auto()  # look for a lab of ours by mark and title
-    IMPORT = auto()
-    START = auto()
-    STOP = auto()
-    WIPE = auto()
-    DELETE_LAB = auto()
-    CONFIRM_GONE = auto()  # ask the API server itself whether the Pod is gone
-    PROVISION = auto()  # make the learner's session and set its devices
-    EXTRACT = auto()  # keep the devices' configurations
-    COLLECT = auto()  # keep them and the learner's responses
-    GRADE = auto()
-    ARCHIVE = auto()  # archive the session
-    CLEAR_LEARNER = auto()  # take the learner off the Pod
-    RETURN_TO_POOL = auto()  # give the Pod its pool's label again
-    DELETE_POD = auto()  # confirm the deletion, as a kubelet does
-    RELEASE = auto()  # drop the row: the lab is known to be absent
-    FORGET = auto()
-
-
-class Presence(Enum):
-    """Whether the lab is on the worker. Not having been able to look is UNKNOWN, never ABSENT."""
-
-    UNKNOWN = auto()
-    ABSENT = auto()
-    PRESENT = auto()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -74,44 +43,31 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     """Everything that is known of one lablet.
 
     Attributes:
-        pod: As the API server has it; None if it is not there.
-        gone_confirmed: The API server itself said that a Pod of this UID is not there.
-        refusal: Why the Pod asks for nothing we can run; only while it has no claim.
-        claim: Its row, and whether the API server has it as it is here.
-        searched: No lab of ours is on the worker without being named in a row: the row is fresh, or somebody looked.
+        pod: As the informer has it; None if it does not exist.
+        claim: As it is in memory; None if the lablet has none.
+        memory: What this replica remembers.
+        claim_saved: Whether the API server has the claim as it is here.
+        gone_confirmed: A Pod of this UID certainly does not exist: the API server said so, or its removal was watched.
+        refusal: Why the Pod may not begin; only while it has no claim.
         presence, devices: The lab, as observed after the last step that changed it.
-        observed_at: When the worker was asked for them.
-        silent: Why the worker does not answer, if it does not.
-        starting_since: When this start began, 0 if the lab is not being started.
-        retry_at: Not before then is the lab started (again).
-        ready_since: Since when it is ready, 0 if it is not.
-        deadline_at: When the Pod's activeDeadlineSeconds end, 0 if it has none.
-        start_sent_at: When the lab was last told to start, 0 if it was not.
-        stop_sent_at: When the lab was last told to stop, 0 if it was not.
-        delete_sent: The deletion of the Pod was confirmed; what is left of it is held by finalizers.
-        extracted: Nothing is left to be extracted from the devices before they are stopped.
-        inputs: What is asked of it.
-        delivery: What is known of the LDS for it.
-        now_unix: The wall clock, for what is written into the row and for timeslots; all other times are `now`'s clock.
+        observed_at: When that observation was requested.
+        silent: Why the worker does not answer; "" if it does.
+        extracted: The devices' configurations need not be archived before a stop.
+        inputs: What the Pod's annotations ask for.
+        delivery: What is known of the LDS for this lablet.
+        now_unix: The wall clock, for timeslots and for what is written into the claim; all other times are monotonic.
     """
 
     pod: Pod | None
     claim: Claim | None
+    memory: Memory = BLANK
     claim_saved: bool = True
     gone_confirmed: bool = False
     refusal: InputError | None = None
-    searched: bool = False
     presence: Presence = Presence.UNKNOWN
     devices: tuple[DeviceFact, ...] = ()
     observed_at: float = math.inf
     silent: str = ""
-    starting_since: float = 0.0
-    retry_at: float = 0.0
-    ready_since: float = 0.0
-    deadline_at: float = 0.0
-    delete_sent: bool = False
-    start_sent_at: float = 0.0
-    stop_sent_at: float = 0.0
     extracted: bool = False
     inputs: Inputs = NOTHING
     delivery: Delivery = NO_DELIVERY
@@ -149,7 +105,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         claim: The row as it should be, where it changes.
         retry_at: The earliest time of the next start, where it changes.
         anew: What the lab was told before does not count any more: a start that follows has all its time.
-        events: Type, reason and note of what somebody should read.
+        events: To be emitted on the Pod.
         observe: The next observation of the worker is awaited.
     """
 
@@ -160,7 +116,12 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     retry_at: float | None = None
     anew: bool = False
     observe: bool = False
-    events: tuple[tuple[str, str, str], ...] = ()
+    events: tuple[Notice, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the step."""
+        return self.step.kind
 
 
 def phase_of(facts: Facts) -> str:

@@ -13,26 +13,11 @@ import msgspec
 
 from vkprovider.api import labs, names
 from vkprovider.api.objects import Condition, Container, ContainerStatus, Pod
+from vkprovider.api.reasons import known
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
 
-PROGRESS: Final = frozenset(
-    {
-        "AllocatingPorts",
-        "CleaningUp",
-        "ImportingLab",
-        "LabQueued",
-        "ProvisioningSession",
-        "Resetting",
-        "ReturningToPool",
-        "StartingNodes",
-        "WaitingForRelease",
-    }
-)
-"""Waiting reasons of a lablet that is on its way; they may be written late or not at all."""
-_ASKED_FOR: Final = frozenset({"CleaningUp", "LabStopped", "Resetting", "ReturningToPool"})
-"""While a lablet waits for one of these, its devices are off because they should be."""
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 
 NO_DEVICES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -85,7 +70,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_progress(self) -> bool:
         """Whether it says no more than that the lablet is on its way."""
-        return self.headline[2] in PROGRESS
+        return known(self.headline[2]).deferrable
 
 
 def render(
@@ -183,7 +168,7 @@ def _container(container: Container, report: Report, claim: Claim | None, device
     if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
         return _running(container.name, restarts)
     off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
-    if off and report.waiting[0] not in _ASKED_FOR:
+    if off and not known(report.waiting[0]).asked_for:
         return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
     return (container.name, False, restarts, "waiting", *report.waiting)
 
@@ -193,23 +178,21 @@ def _running(name: str, restarts: int) -> ContainerKey:
     return (name, True, restarts, "running", "", "")
 
 
-def found(pod: Pod, wanted: Status) -> Status:
+def read_status(pod: Pod, wanted: Status) -> Status:
     """Read from a Pod what its status says of everything that `wanted` says something of."""
     by_type = {c.type: c for c in pod.status.conditions}
     conditions = tuple(
         (c.type, c.status, c.reason, c.message) if (c := by_type.get(key[0])) else (key[0], "", "", "")
         for key in wanted.conditions
     )
-    containers = (
-        None if wanted.containers is None else tuple(_found_container(c) for c in pod.status.container_statuses)
-    )
+    containers = None if wanted.containers is None else tuple(_read_container(c) for c in pod.status.container_statuses)
     annotations = tuple((key, pod.metadata.annotations.get(key, "")) for key, _ in wanted.annotations)
     reason = pod.status.reason if wanted.reason else ""
     ip = pod.status.pod_ip if wanted.ip else ""
     return Status(pod.status.phase, reason, conditions, containers, ip, annotations, pod.status.observed_generation)
 
 
-def _found_container(status: ContainerStatus) -> ContainerKey:
+def _read_container(status: ContainerStatus) -> ContainerKey:
     for kind, detail in status.state.items():
         return (
             status.name,

@@ -1,51 +1,52 @@
-"""What a step that failed is called."""
+"""The fault that a failed step shows on the Pod."""
 
 from typing import Final
 
 from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, Unauthorized, Unavailable
-from vkprovider.domain.lablet.facts import Step
+from vkprovider.api.messages import Fault
+from vkprovider.domain.lablet.steps import Kind
 
-_DELIVERY: Final = frozenset({Step.PROVISION, Step.ARCHIVE, Step.GRADE, Step.COLLECT})
-"""Steps that ask the LDS or the grader."""
-_API_SERVER: Final = frozenset({Step.CONFIRM_GONE, Step.DELETE_POD, Step.CLEAR_LEARNER, Step.RETURN_TO_POOL})
-"""Steps that ask the API server."""
-_BY_THE_WAY: Final = frozenset({0, 429, 502, 503, 504})
+_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.COLLECT})
+"""Kinds of steps that call the LDS."""
+_API_SERVER: Final = frozenset({Kind.CONFIRM_GONE, Kind.DELETE_POD, Kind.CLEAR_LEARNER, Kind.RETURN_TO_POOL})
+"""Kinds of steps that call the API server."""
+_TRANSIENT: Final = frozenset({0, 429, 502, 503, 504})
 """Statuses of no answer at all, and of what stands before a server."""
 
 
-def fault_of(step: Step, error: OutsideError) -> tuple[str, str]:
-    """Name what failed: the reason, in a word that docs/why.md explains, and the message.
+def fault_of(kind: Kind, error: OutsideError) -> Fault:
+    """Return the fault of a failed step; docs/why.md explains its reason.
 
     Args:
-        step: What was being done.
-        error: What came of it.
+        kind: Of the step that failed.
+        error: What the called system answered.
     """
-    if step in _API_SERVER:
+    unavailable = isinstance(error, Unavailable)
+    if kind in _API_SERVER:
         return api_fault(error)
-    if step in _DELIVERY:
-        away = isinstance(error, Unavailable)
-        if step is Step.GRADE:
-            return "GraderUnavailable" if away else "GraderRefused", error.message
-        return "LDSUnavailable" if away else "LDSRefused", error.message
-    if isinstance(error, Invalid) and step in {Step.IMPORT, Step.START}:
-        return "ImportRefused" if step is Step.IMPORT else "StartRefused", error.message
+    if kind is Kind.GRADE:
+        return Fault("GraderUnavailable" if unavailable else "GraderRefused", error.message)
+    if kind in _DELIVERY:
+        return Fault("LDSUnavailable" if unavailable else "LDSRefused", error.message)
+    if isinstance(error, Invalid) and kind in {Kind.IMPORT, Kind.START}:
+        return Fault("ImportRefused" if kind is Kind.IMPORT else "StartRefused", error.message)
     return worker_fault(error)
 
 
-def api_fault(error: OutsideError) -> tuple[str, str]:
-    """Name what the API server did."""
-    return "ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message
+def api_fault(error: OutsideError) -> Fault:
+    """Return the fault of a failed API-server call."""
+    return Fault("ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message)
 
 
-def worker_fault(error: OutsideError) -> tuple[str, str]:
-    """Name what a worker did."""
+def worker_fault(error: OutsideError) -> Fault:
+    """Return the fault of a failed call of a worker."""
     if isinstance(error, Unauthorized):
-        return "CredentialsInvalid", error.message
+        return Fault("CredentialsInvalid", error.message)
     if isinstance(error, Unavailable) and not error.status:
-        return "WorkerUnreachable", error.message
-    return "WorkerError", error.message
+        return Fault("WorkerUnreachable", error.message)
+    return Fault("WorkerError", error.message)
 
 
 def may_pass(error: OutsideError) -> bool:
-    """Tell whether to ask again soon: nobody answered. A device that takes CML too long will do so again."""
-    return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _BY_THE_WAY
+    """Return whether a retry may soon succeed: there was no answer, and no device that takes CML too long."""
+    return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _TRANSIENT

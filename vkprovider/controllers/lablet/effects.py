@@ -1,0 +1,237 @@
+"""The side effects of a lablet's steps: one short coroutine each, which returns an outcome and changes no memory."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from vkprovider.api import labs as words
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.objects import Metadata, Pod
+from vkprovider.controllers.context import PODS, Context
+from vkprovider.controllers.lablet.archive import Archive
+from vkprovider.controllers.lablet.portcheck import range_of
+from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.ports import udp_names
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import intent, steps
+from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
+from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
+from vkprovider.domain.topology import mappings
+
+T = TypeVar("T")
+_LEARNERS: Final = (
+    names.ANNOTATION_USERNAME,
+    names.ANNOTATION_TIMESLOT_START,
+    names.ANNOTATION_TIMESLOT_END,
+    names.ANNOTATION_DESIRED_STATE,
+)
+"""Annotations removed from a Pod when its learner's time is over."""
+
+
+class _PodHead(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+_head: Final = msgspec.json.Decoder(_PodHead)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Executes steps.
+
+    Attributes:
+        epoch: Return the epoch in which this replica owns a worker's Node.
+        definitions: By name.
+        contents: By digest.
+    """
+
+    ctx: Context
+    epoch: Callable[[str], int]
+    definitions: Mapping[str, Definition]
+    contents: Mapping[str, Content]
+    archive: Archive
+    sessions: Sessions
+
+    async def execute(self, step: Step, worker: Worker) -> Outcome:
+        """Execute one step.
+
+        Raises:
+            Fenced: This replica no longer owns the Node.
+            InputError: The Pod, its definition or its content is wrong.
+            StepFailed: One of several systems that the step calls failed.
+            OutsideError: The system that the step is about refused, or did not answer.
+        """
+        match step:
+            case steps.MakeClaim(pod=pod):
+                return Claimed(self._make_claim(pod, worker))
+            case steps.ConfirmGone(claim=claim):
+                return await self._confirm_gone(claim)
+            case steps.DeletePod(pod=pod):
+                return await self._delete_pod(pod, worker)
+            case steps.ClearLearner(pod=pod):
+                return await self._patch_pod(pod, worker, annotations=dict.fromkeys(_LEARNERS))
+            case steps.ReturnToPool(pod=pod, pool=pool):
+                lent = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
+                return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
+            case Extract():
+                return await self._extract(step, worker)
+            case steps.Provision(claim=claim):
+                session = await self.sessions.provision(worker, claim, self._content_of(claim))
+                return steps.Provisioned(session)
+            case steps.ArchiveSession(claim=claim):
+                return steps.SessionArchived(await self.sessions.archive(worker, claim))
+            case steps.Grade(claim=claim):
+                left = await _stored(self.archive.find(claim.pod_uid))
+                return steps.Graded(await self.sessions.grade(claim, left))
+            case _:
+                return await self._call_worker(step, worker)
+
+    # --------------------------------------------------------------------------------------------- claim
+
+    def _make_claim(self, pod: Pod, worker: Worker) -> Claim:
+        content = intent.resolve(pod, self.definitions, environment=worker.spec.environment)
+        definition = self.definitions[content.definition]
+        wanted = mappings.wanted_of(content.topology.template)
+        ports: dict[str, int] = {}
+        if wanted:
+            tuning = self.ctx.tuning
+            ports = worker.claims.allocate(
+                wanted,
+                range_of(worker.spec, tuning.port_range),
+                per_instance_max=tuning.ports_per_instance_max,
+                pod_uid=pod.metadata.uid,
+            )
+        return Claim(
+            pod_uid=pod.metadata.uid,
+            namespace=pod.metadata.namespace,
+            pod=pod.metadata.name,
+            definition=definition.name,
+            definition_uid=definition.uid,
+            version=content.version,
+            digest=content.digest,
+            reset=inputs_of(pod.metadata).reset,
+            ports=ports,
+            udp=udp_names(wanted),
+        )
+
+    # --------------------------------------------------------------------------------------------- API server
+
+    async def _confirm_gone(self, claim: Claim) -> Outcome:
+        """Ask the API server itself before a lab is taken down because its Pod is missing in the informer's cache."""
+        try:
+            raw = await self.ctx.kube.get(PODS.format(claim.namespace, claim.pod))
+        except NotFound:
+            return Done()
+        if _head.decode(raw).metadata.uid == claim.pod_uid:
+            raise Unavailable("the pod exists, the informer's cache does not show it yet")
+        return Done()
+
+    async def _delete_pod(self, pod: Pod, worker: Worker) -> Outcome:
+        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
+        with contextlib.suppress(NotFound, Conflict):  # gone, or the name is another Pod's by now
+            await self.ctx.kube.delete(path, uid=pod.metadata.uid, grace_s=0, guard=worker.guard, brief=True)
+        return Done()
+
+    async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:
+        """Patch labels and annotations of a Pod, unless it has changed: with its label back, it may be lent again."""
+        body = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version, **metadata}
+        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
+        with contextlib.suppress(NotFound, Conflict):  # gone, or the watch is about to show the change
+            raw = msgspec.json.encode({"metadata": body})
+            await self.ctx.kube.merge_patch(f"{path}/status", raw, guard=worker.guard, brief=True)
+        return Done()
+
+    # --------------------------------------------------------------------------------------------- archive
+
+    async def _extract(self, step: Extract, worker: Worker) -> Outcome:
+        responses = None
+        if isinstance(step, Collect):
+            try:
+                responses = await self.sessions.responses(worker, step.claim)
+            except OutsideError:
+                if step.insist:
+                    raise
+        keeping = self.archive.keep(worker, step.claim, step.devices, responses=responses, username=step.username)
+        left, errors = await _stored(keeping)
+        if step.insist and (passing := next(filter(may_pass, errors.values()), None)):
+            fault = worker_fault(passing)
+            raise StepFailed(fault.reason, fault.message)
+        return Archived(left, errors)
+
+    # --------------------------------------------------------------------------------------------- worker
+
+    async def _call_worker(self, step: Step, worker: Worker) -> Outcome:
+        labs = worker.labs
+        match step:
+            case steps.Search(claim=claim):
+                lab_id = await worker.finder.find(claim, worker.claims.claims)
+                return Acted(lab_id, devices=await _assumed(worker, lab_id)) if lab_id else Acted()
+            case steps.Import(claim=claim):
+                return await self._import(claim, worker)
+            case steps.Start(claim=claim):
+                await labs.start_lab(claim.lab_id)
+                return Acted(devices=await _assumed(worker, claim.lab_id))
+            case steps.Stop(claim=claim):
+                return await _unless_gone(worker, claim, labs.stop_lab(claim.lab_id))
+            case steps.Wipe(claim=claim):
+                return await _unless_gone(worker, claim, labs.wipe_lab(claim.lab_id))
+            case steps.DeleteLab(claim=claim):
+                with contextlib.suppress(NotFound):
+                    await labs.delete_lab(claim.lab_id)
+                return Acted(gone=True)
+            case _:
+                return Done()  # its decision was all of it
+
+    async def _import(self, claim: Claim, worker: Worker) -> Outcome:
+        content = self._content_of(claim)
+        notes = (
+            f"{names.mark(self.ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
+            f"replica: {self.ctx.replica}, epoch {self.epoch(worker.name)}"
+        )
+        text = content.topology.render(title=claim.title, notes=notes, ports=claim.ports or None)
+        lab_id = await worker.labs.import_lab(text, claim.title)
+        devices = await _assumed(worker, lab_id)
+        if devices is None:
+            devices = tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
+        return Acted(lab_id, devices=devices)
+
+    def _content_of(self, claim: Claim) -> Content:
+        content = self.contents.get(claim.digest)
+        if content is None:
+            raise InputError(
+                "ContentMissing",
+                f"the content of {claim.definition} {claim.version} is gone; delete the pod, its successor uses the "
+                "current version",
+            )
+        return content
+
+
+async def _unless_gone(worker: Worker, claim: Claim, call: Awaitable[None]) -> Outcome:
+    try:
+        await call
+    except NotFound:
+        return Acted(gone=True)
+    return Acted(devices=await _assumed(worker, claim.lab_id))
+
+
+async def _assumed(worker: Worker, lab_id: str) -> tuple[DeviceFact, ...] | None:
+    """Return the devices of a lab, if the worker acts at once; None if they must be observed."""
+    return await worker.labs.list_devices(lab_id) if worker.labs.immediate else None
+
+
+async def _stored(asking: Awaitable[T]) -> T:
+    """Await an API-server call; re-raise its errors as `StepFailed`."""
+    try:
+        return await asking
+    except OutsideError as error:
+        fault = api_fault(error)
+        raise StepFailed(fault.reason, fault.message) from error

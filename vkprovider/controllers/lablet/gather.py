@@ -1,0 +1,96 @@
+"""The facts about one lablet, gathered from what this replica has in memory; no call is made, and nothing is written.
+
+Facts are gathered before every step, several times a turn, so whatever stands here is paid for each time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vkprovider.api.errors import InputError
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import intent
+from vkprovider.domain.lablet.facts import Facts
+from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.memory import Presence, lab_seen
+from vkprovider.domain.session.delivery import NO_DELIVERY
+from vkprovider.domain.topology.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Gatherer:
+    """Gathers the facts of lablets.
+
+    Attributes:
+        lablets: All lablets of this replica, by Pod UID.
+        definitions: By name.
+        contents: By digest.
+    """
+
+    ctx: Context
+    lablets: Mapping[str, Lablet]
+    definitions: Mapping[str, Definition]
+    contents: Mapping[str, Content]
+    sessions: Sessions
+
+    def gather(self, lablet: Lablet, worker: Worker) -> Facts:
+        """Return what is known of one lablet now."""
+        memory, pod, claim = lablet.memory, lablet.pod, worker.claims.claims.get(lablet.uid)
+        refusal = None
+        if claim is None and pod is not None and pod.metadata.deletion_timestamp is None and not pod.terminal:
+            refusal = self._refusal(pod, worker)
+        presence: Presence = Presence.UNKNOWN
+        devices: tuple[DeviceFact, ...] = ()
+        if claim is not None and claim.lab_id:
+            presence, devices = lab_seen(memory, *worker.look(claim.lab_id, memory.acted_at))
+        inputs = inputs_of(pod.metadata) if pod is not None else NOTHING
+        delivery = NO_DELIVERY
+        if claim is not None:
+            delivery = self.sessions.delivery(claim, inputs, archive_failed=memory.archive_failed)
+        return Facts(
+            pod=pod,
+            claim=claim,
+            memory=memory,
+            claim_saved=worker.claims.saved(lablet.uid),
+            gone_confirmed=memory.gone_confirmed or lablet.removal_seen,
+            refusal=refusal,
+            presence=presence,
+            devices=devices,
+            observed_at=worker.devices_at,
+            silent=worker.silent,
+            extracted=memory.extracted or worker.labs.immediate,
+            inputs=inputs,
+            delivery=delivery,
+            now_unix=self.ctx.now_unix,
+        )
+
+    def _refusal(self, pod: Pod, worker: Worker) -> InputError | None:
+        """Return why a Pod without a claim may not begin."""
+        try:
+            content = intent.resolve(pod, self.definitions, environment=worker.spec.environment)
+            if worker.claims.fault is not None:
+                return worker.claims.fault
+            if worker.capacity is None:
+                return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
+        except InputError as refusal:
+            return refusal
+        taken = Resources()
+        for digest, count in worker.claims.digests.items():
+            if count and (other := self.contents.get(digest)) is not None:
+                taken = taken.plus(other.need.times(count))
+        full = intent.shortage(
+            content.need, taken, worker.capacity, lablets=len(worker.claims.claims), pods=worker.pods
+        )
+        if full is not None and any(self._is_leaving(uid) for uid in worker.claims.claims):
+            return InputError("WaitingForRelease", "the lab of an earlier lablet is being removed from the worker")
+        return full
+
+    def _is_leaving(self, uid: str) -> bool:
+        lablet = self.lablets.get(uid)
+        return lablet is not None and (lablet.memory.killing or lablet.pod is None)

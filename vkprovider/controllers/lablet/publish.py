@@ -1,0 +1,132 @@
+"""Publishes what is decided about a lablet: its Pod's status, Events, and counts of its states.
+
+A status is written only if it changed: what a user or a controller acts on at once, mere progress later or never.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api.errors import Conflict, Invalid, NotFound
+from vkprovider.api.messages import Notice
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.context import PODS, Context, version_of
+from vkprovider.controllers.lablet.state import Lablet, Written
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import intent, lifecycle
+from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.facts import Report
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.status import NO_EXTRAS, Extras, Status
+from vkprovider.domain.topology import mappings as portmap
+from vkprovider.kube.events import ObjectRef
+
+_log: Final = structlog.get_logger(__name__)
+_encode: Final = msgspec.json.encode
+_SAME_HEADLINE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes status, Events and states of lablets.
+
+    Attributes:
+        contents: By digest.
+    """
+
+    ctx: Context
+    contents: Mapping[str, Content]
+
+    def count_transition(self, uid: str, old: State | None, new: State | None) -> None:
+        """Count a change of a lablet's state."""
+        if new is None or old is new:
+            return
+        counters = self.ctx.counters
+        if not lifecycle.allowed(old, new):
+            counters.transitions_refused += 1
+            _log.warning("a state follows that may not", pod=uid, old=old, new=new)
+        key = (str(old or ""), str(new))
+        counters.transitions[key] = counters.transitions.get(key, 0) + 1
+
+    def emit(self, lablet: Lablet, worker: Worker, notices: Iterable[Notice]) -> None:
+        """Emit Events on a lablet's Pod."""
+        pod = lablet.pod
+        if pod is not None:
+            meta = pod.metadata
+            ref = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
+            for notice in notices:
+                self.ctx.events.emit(ref, notice.type, notice.reason, notice.message, guard=worker.guard)
+
+    async def publish(
+        self, lablet: Lablet, worker: Worker, report: Report | None, *, urgent: bool = False
+    ) -> float | None:
+        """Write the Pod's status, if it differs from the report and the write is due.
+
+        Args:
+            lablet: Whose Pod.
+            worker: The lablet's.
+            report: None leaves the status as it is.
+            urgent: Do not hold the write back as mere progress.
+
+        Returns:
+            After how many seconds the write is due; None if the status says what is reported.
+
+        Raises:
+            OutsideError: The write failed.
+            Fenced: This replica no longer owns the Node.
+        """
+        pod, written, ctx = lablet.pod, lablet.written, self.ctx
+        if report is None or pod is None:
+            return None
+        claim = worker.claims.claims.get(lablet.uid)
+        content = self.contents.get(claim.digest) if claim is not None else None
+        devices = intent.devices_of(pod, content) if content is not None else {}
+        mappings = portmap.rendered(content.topology.template, claim.ports) if content and claim else ""
+        extras = Extras(mappings, lablet.ports_open) if mappings else NO_EXTRAS
+        wanted = podstatus.render(pod, report, claim, devices, worker.ip, extras)
+        known = written.status
+        if known is None or _number(pod) >= written.version:
+            known = podstatus.read_status(pod, wanted)
+        if wanted == known:
+            written.progress_since = 0.0
+            return None
+        now = ctx.now()
+        if not written.progress_since:
+            written.progress_since = now
+        left = self._due_at(wanted, known, written, urgent=urgent) - now
+        if left > 0:
+            return left
+        body = _encode(podstatus.patch(pod, wanted, claim, ctx.now_unix, devices))
+        path = PODS.format(pod.metadata.namespace, pod.metadata.name) + "/status"
+        try:
+            answer = await ctx.kube.strategic_patch(path, body, guard=worker.guard, brief=True)
+        except (NotFound, Conflict):
+            return None  # gone: the watch is about to show its deletion
+        except Invalid as error:
+            if "uid" in error.message:
+                return None  # the name is another Pod's by now
+            raise
+        written.status, written.version = wanted, int(version_of(answer) or 0)
+        written.at, written.progress_since = ctx.now(), 0.0
+        ctx.counters.status_writes += 1
+        return None
+
+    def _due_at(self, wanted: Status, known: Status, written: Written, *, urgent: bool) -> float:
+        """Return when a change is due: at once if a user or a controller acts on it, progress later."""
+        same = wanted.headline == known.headline
+        if urgent or not wanted.is_progress:
+            return written.at + _SAME_HEADLINE_S if same else 0.0
+        if same:
+            return max(written.at, written.progress_since) + self.ctx.tuning.progress_every_s
+        if known.headline[1] == "True":
+            return 0.0  # Ready turns False: traffic must stop
+        return max(written.progress_since, written.at) + self.ctx.tuning.progress_after_s
+
+
+def _number(pod: Pod) -> int:
+    version = pod.metadata.resource_version
+    return int(version) if version.isdigit() else 0

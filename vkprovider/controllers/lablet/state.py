@@ -1,0 +1,56 @@
+"""The record of one lablet: what this replica has in memory of one Pod UID."""
+
+from dataclasses import dataclass, field
+
+from vkprovider.api.objects import Pod
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import BLANK, Memory
+from vkprovider.domain.lablet.status import Status
+
+
+@dataclass(slots=True)
+class Written:
+    """The last status written of one Pod.
+
+    Attributes:
+        version: The resourceVersion of that write; an older Pod in the informer's cache does not count.
+        at: When it was written.
+        progress_since: Since when there has been progress that is not written.
+    """
+
+    status: Status | None = None
+    version: int = 0
+    at: float = -1e9
+    progress_since: float = 0.0
+
+
+@dataclass(slots=True)
+class Lablet:
+    """One Pod UID on one worker. Each field has one writer.
+
+    Attributes:
+        pod: As the informer has it; written by the Pod handler.
+        removal_seen: The informer showed the Pod's deletion and then its removal; written by the Pod handler.
+        memory: Replaced by the turn alone.
+        written: The last status written; changed by the publisher alone.
+        ports_open: Status, reason and message of the condition `PortsOpen`, None while unknown; written by the check of
+            ports.
+    """
+
+    uid: str
+    worker: str
+    pod: Pod | None = None
+    removal_seen: bool = False
+    memory: Memory = BLANK
+    written: Written = field(default_factory=Written)
+    ports_open: tuple[str, str, str] | None = None
+
+    @property
+    def state(self) -> State | None:
+        """The state last reported."""
+        return self.memory.state
+
+    @property
+    def ready_since(self) -> float:
+        """Since when it is Ready (monotonic seconds), 0 if it is not."""
+        return self.memory.ready_since

@@ -1,0 +1,264 @@
+"""One turn of one lablet: gather facts, decide, execute the step, record its outcome, publish; and again.
+
+A step that fails is reported on the Pod and tried again later, after a growing pause. The turn is the only writer of a
+lablet's memory, and but for `Sessions` of its claim: it applies what `domain.lablet.after` returns.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Throttled
+from vkprovider.api.messages import Fault
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.lablet.effects import Effects
+from vkprovider.controllers.lablet.gather import Gatherer
+from vkprovider.controllers.lablet.portcheck import PortCheck
+from vkprovider.controllers.lablet.publish import Publisher
+from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.slots import Slots
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.lablet.after import (
+    After,
+    Failure,
+    Place,
+    after,
+    begun,
+    chosen_session,
+    decided,
+    failed,
+    fault_report,
+)
+from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.memory import held_s, refreshed
+from vkprovider.domain.lablet.stepfault import fault_of
+from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Abandoned, Extract, Kind, Release, Step
+from vkprovider.kube.queue import Result
+from vkprovider.rest.errors import may_have_happened
+
+_log: Final = structlog.get_logger(__name__)
+_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.GRADE})
+"""Kinds of steps that call the LDS or the grader."""
+_WORKER_CALLS_MAX: Final = 80
+_DELIVERIES_MAX: Final = 24
+"""Turns at once that call workers, and that call the LDS or the grader. Together they leave some of the queue's workers
+to turns that only publish."""
+_NO_SLOT_S: Final = 5.0
+"""How soon a lablet without a slot tries again, if no released slot wakes it."""
+_STEPS_MAX: Final = 16
+"""Steps in one turn; a decision that goes round in circles must not hold a queue worker for ever."""
+_BREATH_S: Final = 0.5
+"""The pause after so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Runs turns of lablets.
+
+    Attributes:
+        observe_soon: Request an observation of a worker, by name, and a turn of the Pod after it.
+        wake: Queue a lablet, by Pod UID.
+        capacity_freed: Called with a worker's name when a claim on it is dropped.
+        closing: Set once no further step may begin.
+    """
+
+    ctx: Context
+    gatherer: Gatherer
+    effects: Effects
+    publisher: Publisher
+    sessions: Sessions
+    ports: PortCheck
+    observe_soon: Callable[[str, str], None]
+    wake: Callable[[str], None]
+    capacity_freed: Callable[[str], None]
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    _worker_calls: Slots = field(default_factory=lambda: Slots(_WORKER_CALLS_MAX), init=False)
+    _deliveries: Slots = field(default_factory=lambda: Slots(_DELIVERIES_MAX), init=False)
+
+    async def run(self, lablet: Lablet, worker: Worker) -> Result | None:
+        """Run the next steps of a lablet; return None if it has come to its end."""
+        self._refresh(lablet, worker)
+        if left := held_s(lablet.memory, lablet.pod, self.ctx.now()):
+            return await self._publish_fault(lablet, worker, left)
+        try:
+            return await self._run(lablet, worker)
+        finally:
+            for slots in (worker.slots, self._worker_calls, self._deliveries):
+                if (waiting := slots.release(lablet.uid)) is not None:
+                    self.wake(waiting)
+
+    async def _run(self, lablet: Lablet, worker: Worker) -> Result | None:
+        decision, later_s = Decision(WAIT), None
+        for _ in range(_STEPS_MAX):
+            facts = self._gather(lablet, worker)
+            decision = decide(facts, self.ctx.now(), self.ctx.limits)
+            step = decision.step
+            if not self._has_slot(step, lablet, worker):
+                later_s = _NO_SLOT_S
+                break
+            self._record_decision(lablet, worker, facts, decision)
+            if step.kind in {Kind.NONE, Kind.FORGET}:
+                break
+            try:
+                ended = await self._carry_out(decision, lablet, worker)
+            except Fenced:
+                return Result()
+            except (InputError, StepFailed) as fault:
+                return await self._fail(step, lablet, worker, Fault(fault.reason, fault.message), None)
+            except OutsideError as error:
+                if error.status == HTTPStatus.ACCEPTED:  # the grader is still at work
+                    later_s = error.after_s if isinstance(error, Throttled) else 0.0
+                    break
+                return await self._fail(step, lablet, worker, fault_of(step.kind, error), error)
+            if not ended or not step.continues or self.closing.is_set() or worker.parked:
+                break
+        else:
+            return Result(_BREATH_S)
+        if decision.step.kind is Kind.FORGET:
+            return None
+        if decision.observe:
+            self.observe_soon(worker.name, lablet.uid)
+        wait_s = await self.publisher.publish(lablet, worker, _with_fault(decision.report, worker.claims.fault))
+        waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
+        return Result(min(waits) if waits else None)
+
+    def _has_slot(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
+        """Return whether a step may be executed now; if not, a released slot wakes the lablet."""
+        if step.kind in _DELIVERY:
+            return self._deliveries.acquire(lablet.uid)
+        if step.kind not in WORKER_KINDS or worker.labs.immediate:
+            return True
+        return worker.slots.acquire(lablet.uid) and self._worker_calls.acquire(lablet.uid)
+
+    # --------------------------------------------------------------------------------------------- records
+
+    def _refresh(self, lablet: Lablet, worker: Worker) -> None:
+        claim, ctx = worker.claims.claims.get(lablet.uid), self.ctx
+        lablet.memory = refreshed(
+            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), silent=bool(worker.silent)
+        )
+
+    def _gather(self, lablet: Lablet, worker: Worker) -> Facts:
+        self._refresh(lablet, worker)
+        return self.gatherer.gather(lablet, worker)
+
+    def _record_decision(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
+        before = lablet.memory
+        self._apply(lablet, worker, decided(before, facts, decision, worker=worker.name, now=self.ctx.now()))
+        if decision.claim is not None and (session := chosen_session(facts, decision)) is not None:
+            self.sessions.took(decision.claim, session, facts.delivery)
+        if lablet.memory.ready_since and not before.ready_since:
+            if before.starting_since:
+                self.ctx.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
+            self.ports.begin(lablet, worker)
+
+    def _apply(self, lablet: Lablet, worker: Worker, result: After) -> None:
+        self.publisher.count_transition(lablet.uid, lablet.memory.state, result.memory.state)
+        lablet.memory = result.memory
+        if result.claim is not None:
+            worker.claims.put(result.claim, lazy=result.lazy)
+        self.publisher.emit(lablet, worker, result.notices)
+
+    def _place(self, lablet: Lablet, worker: Worker) -> Place:
+        return Place(worker.name, lablet.pod, self.ctx.now(), self.ctx.now_unix)
+
+    # --------------------------------------------------------------------------------------------- one step
+
+    async def _execute(self, step: Step, lablet: Lablet, worker: Worker) -> None:
+        """Execute a step and record its outcome; raises as `Effects.execute` does."""
+        counters, claims = self.ctx.counters, worker.claims
+        counters.steps[step.kind.name] = counters.steps.get(step.kind.name, 0) + 1
+        lablet.memory = begun(lablet.memory, step)
+        outcome = await self.effects.execute(step, worker)
+        claim = claims.claims.get(lablet.uid)
+        self._apply(lablet, worker, after(lablet.memory, claim, step, outcome, self._place(lablet, worker)))
+        if isinstance(step, Release):
+            claims.drop(lablet.uid)
+            self.capacity_freed(worker.name)
+
+    async def _carry_out(self, decision: Decision, lablet: Lablet, worker: Worker) -> bool:
+        """Execute a decision's step, publishing progress while a worker takes its time; False if it was abandoned."""
+        step, report = decision.step, decision.report
+        if worker.labs.immediate or step.kind not in WORKER_KINDS:
+            await self._execute(step, lablet, worker)
+            return True
+        task = asyncio.ensure_future(self._execute(step, lablet, worker))
+        try:
+            await asyncio.wait((task,), timeout=0.0)
+            while not task.done():
+                if worker.silent:
+                    if isinstance(step, Extract):  # each device would be waited for in turn
+                        await _cancel(task)
+                        claim, place = worker.claims.claims.get(lablet.uid), self._place(lablet, worker)
+                        self._apply(lablet, worker, after(lablet.memory, claim, step, Abandoned(), place))
+                        return False
+                    facts = self._gather(lablet, worker)
+                    meanwhile = decide(facts, self.ctx.now(), self.ctx.limits)
+                    self._record_decision(lablet, worker, facts, meanwhile)
+                    report = meanwhile.report
+                wait_s = await self._publish_meanwhile(lablet, worker, report)
+                pause_s = self.ctx.tuning.transition_s
+                await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
+            task.result()
+        finally:
+            await _cancel(task)
+        return True
+
+    async def _publish_meanwhile(self, lablet: Lablet, worker: Worker, report: Report | None) -> float | None:
+        try:
+            return await self.publisher.publish(lablet, worker, report)
+        except OutsideError as error:
+            _log.warning("the progress of a slow step cannot be written", pod=lablet.uid, error=str(error))
+            return None
+
+    # --------------------------------------------------------------------------------------------- failures
+
+    async def _fail(
+        self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None
+    ) -> Result:
+        """Record and publish that a step failed; it is tried again after a pause."""
+        tuning, failures = self.ctx.tuning, self.ctx.counters.step_failures
+        failures[step.kind.name] = failures.get(step.kind.name, 0) + 1
+        tries = lablet.memory.failures + 1
+        pause_s = delay_s(tries, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self.ctx.dice())
+        if isinstance(error, Throttled):
+            pause_s = max(pause_s, error.after_s)
+        not_done = error is not None and not may_have_happened(error)
+        failure, claim = Failure(fault, pause_s, error, not_done), worker.claims.claims.get(lablet.uid)
+        self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
+        if isinstance(error, NotFound) and step.kind in WORKER_KINDS:
+            self.observe_soon(worker.name, lablet.uid)
+        return await self._publish_fault(lablet, worker, pause_s)
+
+    async def _publish_fault(self, lablet: Lablet, worker: Worker, pause_s: float) -> Result:
+        """Publish the last failure; its step is tried again after `pause_s`."""
+        fault = lablet.memory.fault
+        if fault is None:
+            return Result(pause_s)
+        report = fault_report(self._gather(lablet, worker), fault)
+        wait_s = await self.publisher.publish(lablet, worker, report, urgent=lablet.memory.failures > 1)
+        return Result(pause_s if wait_s is None else min(pause_s, wait_s))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; nothing of it may run after the turn has released its slot."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()  # retrieved: the turn has ended for another reason
+
+
+def _with_fault(report: Report | None, fault: InputError | None) -> Report | None:
+    """Report why a claim is not being written, instead of that it is."""
+    if report is None or fault is None or report.waiting is None or report.waiting[0] != "AllocatingPorts":
+        return report
+    return msgspec.structs.replace(report, waiting=(fault.reason, fault.message))

@@ -1,0 +1,343 @@
+"""What a decision, and the outcome of its step, leave behind in memory and claim, and which Events they call for.
+
+    (memory, facts) ──decide──▶ decision ──decided──▶ (memory, claim, notices)        before the step
+                                          ──begun──▶ memory                            right before its first call
+                       step, outcome ──after / failed──▶ (memory, claim, notices)      after it
+
+All of it is pure; the controllers' turn applies the results and is the only writer of memory and claim.
+"""
+
+from typing import Any
+
+import msgspec
+
+from vkprovider.api.errors import Forbidden, Invalid, NotFound, OutsideError, Unavailable
+from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import intent
+from vkprovider.domain.lablet.delivering import closing_state
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Memory, deletion_of
+from vkprovider.domain.lablet.steps import (
+    WORKER_KINDS,
+    Abandoned,
+    Acted,
+    Archived,
+    ArchiveSession,
+    Claimed,
+    Collect,
+    ConfirmGone,
+    DeleteLab,
+    DeletePod,
+    Graded,
+    Import,
+    Kind,
+    MakeClaim,
+    Outcome,
+    Provision,
+    Provisioned,
+    Release,
+    Search,
+    SessionArchived,
+    Start,
+    Step,
+    Stop,
+    Wipe,
+)
+from vkprovider.domain.session.delivery import Session
+
+_replace = msgspec.structs.replace
+
+
+class After(msgspec.Struct, frozen=True, gc=False):
+    """What is left behind.
+
+    Attributes:
+        claim: As it should be; None if the lablet has none (any more).
+        lazy: Nothing waits until a changed claim is persisted.
+        notices: Events to emit on the Pod.
+    """
+
+    memory: Memory
+    claim: Claim | None
+    lazy: bool = True
+    notices: tuple[Notice, ...] = ()
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where and when an outcome is recorded.
+
+    Attributes:
+        worker: The worker's name.
+        pod: As the informer has it.
+        now: Monotonic seconds.
+        now_unix: Unix seconds.
+    """
+
+    worker: str
+    pod: Pod | None
+    now: float
+    now_unix: int
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A step that failed.
+
+    Attributes:
+        fault: Reason and message for the Pod.
+        pause_s: How long the step is not tried again.
+        error: The error of the system that the step is about; None if the fault is an input's or another system's.
+        not_done: The system certainly did not carry the step out.
+    """
+
+    fault: Fault
+    pause_s: float
+    error: OutsideError | None = None
+    not_done: bool = False
+
+
+# ------------------------------------------------------------------------------------------ before the step
+
+
+def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, now: float) -> After:
+    """Record a decision, before its step is executed."""
+    claim, report = decision.claim or facts.claim, decision.report
+    changes: dict[str, Any] = {"refused": facts.refusal is not None}
+    if (session := chosen_session(facts, decision)) is not None:
+        changes["unasked"] = session.key
+    if decision.claim is not None and not decision.claim.lab_id:
+        changes |= {"absent": False, "assumed": None}
+    if decision.retry_at is not None:
+        changes["retry_at"] = decision.retry_at
+    if decision.anew:
+        changes |= {"starting_since": 0.0, "start_sent_at": 0.0}
+    if report is not None:
+        changes["state"] = report.state
+        if not report.ready:
+            changes["ready_since"] = 0.0
+        elif not memory.ready_since:
+            changes |= {"ready_since": now, "retry_at": 0.0, "starting_since": 0.0, "warned": None}
+    memory = _replace(memory, **changes)
+    notices: list[Notice] = []
+    for notice in decision.events:
+        if notice.type == "Warning":
+            memory = _warn(memory, facts.pod, notice, notices)
+        else:
+            notices.append(notice)
+    memory = _notice_pod(memory, facts, claim, worker, notices)
+    return After(memory, claim, lazy=claim is None or not _is_awaited(claim), notices=tuple(notices))
+
+
+def chosen_session(facts: Facts, decision: Decision) -> Session | None:
+    """Return the session that a decision chooses a deployment for; None if it chooses none."""
+    before = facts.claim.session if facts.claim is not None else None
+    return decision.claim.session if decision.claim is not None and before is None else None
+
+
+def _is_awaited(claim: Claim) -> bool:
+    """Return whether the next step waits for the claim: at an end, or before a session is made."""
+    return bool(claim.outcome or claim.closing) or (claim.session is not None and not claim.session.ready)
+
+
+def _notice_pod(memory: Memory, facts: Facts, claim: Claim | None, worker: str, notices: list[Notice]) -> Memory:
+    """Add Events about what users did to the Pod."""
+    pod, changes = facts.pod, dict[str, Any]()
+    if facts.inputs.faults != memory.input_faults:
+        changes["input_faults"] = facts.inputs.faults
+        if facts.inputs.faults:
+            notices.append(Notice("Warning", "AnnotationInvalid", "; ".join(facts.inputs.faults)))
+    image = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
+    if image != memory.image_changed:
+        changes["image_changed"] = image
+        if image:
+            notices.append(Notice("Warning", "ImageChangeIgnored", image))
+    if pod is not None and pod.metadata.deletion_timestamp is not None and not memory.killing:
+        changes["killing"] = True
+        if claim is not None:
+            notices.append(Notice("Normal", "Killing", f"Removing the lab from worker {worker}"))
+    return _replace(memory, **changes) if changes else memory
+
+
+def _warn(memory: Memory, pod: Pod | None, notice: Notice, notices: list[Notice]) -> Memory:
+    """Add a Warning, unless it was the last one, or an earlier replica emitted it: then the Pod's status says it."""
+    before, warned = memory.warned, Fault(notice.reason, notice.message)
+    if before == warned:
+        return memory
+    if before is not None or not _says(pod, notice):
+        notices.append(notice)
+    return _replace(memory, warned=warned)
+
+
+def _says(pod: Pod | None, notice: Notice) -> bool:
+    waiting = [status.state.get("waiting", {}) for status in pod.status.container_statuses] if pod is not None else []
+    return any(w.get("reason") == notice.reason and w.get("message", "").startswith(notice.message) for w in waiting)
+
+
+def begun(memory: Memory, step: Step) -> Memory:
+    """Record that a step begins: what must hold even if its answer never arrives."""
+    match step:
+        case Import():
+            return _replace(memory, searched=False)
+        case Wipe():
+            return _replace(memory, stop_sent_at=0.0, start_sent_at=0.0, starting_since=0.0)
+        case Provision():
+            return _replace(memory, unasked="")
+        case _:
+            return memory
+
+
+# ------------------------------------------------------------------------------------------ after the step
+
+
+def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, place: Place) -> After:
+    """Record a step that did not fail.
+
+    Args:
+        memory: As it is now.
+        claim: As it is now; it may have changed since the step was decided.
+        step: What was done.
+        outcome: What came of it.
+        place: Where and when.
+    """
+    if step.kind is not Kind.SEARCH:  # it only leads up to an import, and that may be what fails
+        memory = _replace(memory, failures=0, fault=None)
+    if isinstance(outcome, Abandoned):
+        return After(memory, claim)
+    match step, outcome:
+        case MakeClaim(pod=pod), Claimed(claim=made):
+            # A Pod that has begun may have lost an earlier claim that named a lab.
+            return After(_replace(memory, searched=pod.status.start_time is None), made, lazy=False)
+        case Release(), _:
+            return After(memory, None)
+        case ConfirmGone(), _:
+            return After(_replace(memory, gone_confirmed=True), claim)
+        case DeletePod(), _:
+            return After(_replace(memory, delete_sent=True), claim)
+        case _, Acted():
+            return _acted(memory, claim, step, outcome, place)
+        case _:
+            return _delivered(memory, claim, step, outcome, place) if claim is not None else After(memory, claim)
+
+
+def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, place: Place) -> After:
+    """Record a step of the worker; what it leaves behind is assumed until it is observed."""
+    notices: tuple[Notice, ...] = ()
+    changes: dict[str, Any] = {"acted_at": place.now, "assumed": outcome.devices}
+    if outcome.gone:
+        changes["absent"] = True
+    match step:
+        case Search(claim=searched):
+            if not outcome.lab_id:
+                return After(_replace(memory, searched=True), claim)
+            changes["searched"] = True
+            notices = (Notice("Normal", "Adopted", f"found lab {searched.title} on worker {place.worker}"),)
+        case Import(claim=imported):
+            changes["searched"] = True
+            notices = (Notice("Normal", "Created", f"Imported lab {imported.title} on worker {place.worker}"),)
+        case Start(claim=started):
+            since = memory.starting_since or place.now
+            changes |= {"start_sent_at": place.now, "starting_since": since, "stop_sent_at": 0.0, "extracted": False}
+            notices = (Notice("Normal", "Started", f"Started lab {started.title}"),)
+        case Stop():  # recorded only now: a refused stop is sent again soon
+            changes |= {"stop_sent_at": place.now, "start_sent_at": 0.0}
+        case DeleteLab():
+            changes = {"absent": True}
+        case _:
+            pass
+    if outcome.lab_id and claim is not None:
+        claim = _replace(claim, lab_id=outcome.lab_id)
+    return After(_replace(memory, **changes), claim, notices=notices)
+
+
+def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place: Place) -> After:
+    """Record a step of the session, of the archive or of the grader; an end waits for its claim."""
+    notices: tuple[Notice, ...] = ()
+    lazy = not (claim.closing or claim.outcome)
+    match outcome:
+        case Archived():
+            memory, notices = _replace(memory, extracted=True), _archived(step, outcome)
+            if isinstance(step, Collect):
+                claim, lazy = _replace(claim, collected=place.now_unix), False
+        case Provisioned(session=session):
+            claim = _replace(claim, session=session)
+            where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
+            notices = (Notice("Normal", "SessionReady", f"{session.username} can log in at {where}"),)
+        case SessionArchived(problem=problem) if isinstance(step, ArchiveSession):
+            memory = _replace(memory, archive_failed=False)
+            claim = _replace(claim, session=_replace(step.session, archived=place.now_unix))
+            if problem:
+                notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
+            elif step.session.id:
+                notices = (Notice("Normal", "SessionArchived", f"the session of {step.session.username} is archived"),)
+        case Graded(verdict=verdict):
+            claim = _replace(claim, verdict=verdict)
+            passed = "passed" if verdict.passed else "not passed"
+            notices = (Notice("Normal", "Graded", f"{passed}, {verdict.message}"),)
+        case _:
+            pass
+    return After(memory, claim, lazy=lazy, notices=notices)
+
+
+def _archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
+    notices = []
+    if outcome.errors:
+        label, error = min(outcome.errors.items())
+        more = f" and {len(outcome.errors) - 1} more" if len(outcome.errors) > 1 else ""
+        notices.append(Notice("Warning", "NotKept", f"no configuration of {label}{more}: {error.message}"))
+    if isinstance(step, Collect):
+        left = outcome.leftovers
+        lacking = ", ".join(sorted(left.faults))
+        note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
+        notices.append(Notice("Normal", "Collected", note))
+    return tuple(notices)
+
+
+# ------------------------------------------------------------------------------------------ after a failure
+
+
+def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, place: Place) -> After:
+    """Record a step that failed; arguments as for `after`."""
+    lazy, error = True, failure.error
+    changes: dict[str, Any] = {
+        "failures": memory.failures + 1,
+        "fault": failure.fault,
+        "hold_until": place.now + failure.pause_s,
+        "held_at_deletion": deletion_of(place.pod),
+    }
+    match step:
+        case Import() if error is not None:
+            changes["searched"] = not isinstance(error, Unavailable)  # without an answer the lab may exist
+        case Start(claim=before) if error is not None and claim is not None:
+            claim = before  # a refused start does not count as an attempt
+        case ArchiveSession() if error is not None:
+            changes["archive_failed"] = True
+        case Provision(session=session, first_request=True) if error is not None and failure.not_done:
+            changes["unasked"] = session.key
+            elsewhere = not isinstance(error, Invalid | Forbidden)  # every deployment would answer these
+            if elsewhere and claim is not None and claim.session is not None and not claim.session.id:
+                claim, lazy = _replace(claim, session=None), False
+        case _:
+            pass
+    if isinstance(error, NotFound) and step.kind in WORKER_KINDS:
+        changes |= {"acted_at": place.now, "assumed": None}  # deleted by another client: observe again
+    memory = _replace(memory, **changes)
+    notices: list[Notice] = []
+    if memory.failures == 1 or failure.fault.reason != "WorkerUnreachable":
+        notice = Notice("Warning", failure.fault.reason, failure.fault.message)
+        memory = _warn(memory, place.pod, notice, notices)
+    return After(memory, claim, lazy=lazy, notices=tuple(notices))
+
+
+def fault_report(facts: Facts, fault: Fault) -> Report | None:
+    """Return what the Pod reports while a failed step waits to be tried again; None if nothing."""
+    pod, claim = facts.pod, facts.claim
+    if pod is None or pod.terminal:
+        return None
+    text = f"{fault.message}; trying again"
+    ending = pod.metadata.deletion_timestamp is not None or (claim is not None and claim.outcome)
+    state = State.STOPPING if ending else State.INSTANTIATING
+    if claim is not None and claim.closing and not ending:
+        state = closing_state(facts, claim)
+    return Report(state, phase_of(facts), ("CleaningUp", text) if ending else (fault.reason, text), facts.devices)

@@ -1,0 +1,141 @@
+"""What a replica remembers of one lablet. A crash loses it; claim, Pod and worker are enough to continue."""
+
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.lifecycle import State
+
+
+class Presence(Enum):
+    """Whether the lab is on the worker. Not having been able to look is UNKNOWN, never ABSENT."""
+
+    UNKNOWN = auto()
+    ABSENT = auto()
+    PRESENT = auto()
+
+
+class Memory(msgspec.Struct, frozen=True, gc=False):
+    """What a replica remembers of one lablet; times are monotonic seconds, 0 for never.
+
+    Attributes:
+        met_at: When this replica first saw the lablet.
+        refused: It may not begin, because of its definition or for lack of capacity; a change of either wakes it.
+        searched: No lab of the lablet is on the worker without being named in the claim: the claim is new, or the
+            worker was searched.
+        gone_confirmed: The API server itself said that the Pod does not exist.
+        delete_sent: The deletion of the Pod is confirmed; finalizers hold what is left of it.
+        killing: The Event `Killing` is emitted.
+        starting_since: When this start began.
+        retry_at: The earliest time of the next start.
+        ready_since: Since when the lablet is Ready.
+        deadline_at: When the Pod's activeDeadlineSeconds end.
+        deadline_of: activeDeadlineSeconds and startTime that `deadline_at` was computed from.
+        start_sent_at, stop_sent_at: When the worker was last told to start or stop the lab.
+        acted_at: When the last step ended that changed the lab; an earlier observation does not count.
+        assumed: The lab's devices as that step left them, until they are observed.
+        absent: The worker itself said that the lab does not exist.
+        extracted: The devices' configurations are archived since they were last started.
+        archive_failed: The last try to archive the session failed.
+        unasked: The client key of a session that this replica chose and no replica can have asked for yet; only such a
+            session may still go to another deployment.
+        input_faults: The unreadable annotations that an Event named.
+        failures: Failed steps in a row.
+        fault: Reason and message of the last failed step.
+        hold_until: Until then the failed step is not tried again, whatever else changes.
+        held_at_deletion: The Pod's deletionTimestamp when the step failed, "" without one, None without a Pod: a hold
+            ends when that changes.
+        warned: Reason and note of the last Warning; it is not repeated.
+        state: As last reported.
+        image_changed: The text of the Event about a changed image.
+    """
+
+    met_at: float = 0.0
+    refused: bool = False
+    searched: bool = False
+    gone_confirmed: bool = False
+    delete_sent: bool = False
+    killing: bool = False
+    starting_since: float = 0.0
+    retry_at: float = 0.0
+    ready_since: float = 0.0
+    deadline_at: float = 0.0
+    deadline_of: tuple[int, str | None] | None = None
+    start_sent_at: float = 0.0
+    stop_sent_at: float = 0.0
+    acted_at: float = -1e9
+    assumed: tuple[DeviceFact, ...] | None = None
+    absent: bool = False
+    extracted: bool = False
+    archive_failed: bool = False
+    unasked: str = ""
+    input_faults: tuple[str, ...] = ()
+    failures: int = 0
+    fault: Fault | None = None
+    hold_until: float = 0.0
+    held_at_deletion: str | None = ""
+    warned: Fault | None = None
+    state: State | None = None
+    image_changed: str = ""
+
+
+BLANK: Final = Memory()
+
+
+def refreshed(
+    memory: Memory, pod: Pod | None, claim: Claim | None, *, now: float, wall: float, silent: bool = False
+) -> Memory:
+    """Return the memory with the times that follow from Pod and claim; to be called before facts are gathered.
+
+    Args:
+        memory: So far.
+        pod: As the informer has it.
+        claim: As it is now.
+        now: Monotonic seconds.
+        wall: Unix seconds.
+        silent: Whether the worker does not answer; when it does again, nothing waits any longer.
+    """
+    changes: dict[str, Any] = {}
+    if silent and memory.hold_until:
+        changes["hold_until"] = 0.0
+    if claim is not None and claim.lab_id and claim.started > claim.ready_at and not memory.starting_since:
+        changes["starting_since"] = now - max(0, int(wall) - claim.started)
+    if pod is not None and pod.spec.active_deadline_seconds is not None:
+        deadline_of = (pod.spec.active_deadline_seconds, pod.status.start_time)  # it may be lowered later
+        if deadline_of != memory.deadline_of:
+            if pod.status.start_time is None:
+                age_s = now - memory.met_at
+            else:
+                age_s = wall - datetime.fromisoformat(pod.status.start_time).timestamp()
+            changes["deadline_of"] = deadline_of
+            changes["deadline_at"] = now - max(0.0, age_s) + pod.spec.active_deadline_seconds
+    return msgspec.structs.replace(memory, **changes) if changes else memory
+
+
+def deletion_of(pod: Pod | None) -> str | None:
+    """Return the Pod's deletionTimestamp, "" if it has none, None if there is no Pod."""
+    return None if pod is None else pod.metadata.deletion_timestamp or ""
+
+
+def held_s(memory: Memory, pod: Pod | None, now: float) -> float:
+    """Return for how many seconds the last failure still holds the lablet back; 0 if its step may be tried again."""
+    if memory.fault is None or memory.held_at_deletion != deletion_of(pod):
+        return 0.0
+    return max(0.0, memory.hold_until - now)
+
+
+def lab_seen(
+    memory: Memory, presence: Presence, devices: tuple[DeviceFact, ...]
+) -> tuple[Presence, tuple[DeviceFact, ...]]:
+    """Return what is known of a claim's lab: what was observed since the last step that changed it, or what it left."""
+    if memory.absent:
+        return Presence.ABSENT, ()
+    if presence is Presence.UNKNOWN and memory.assumed is not None:
+        return Presence.PRESENT, memory.assumed
+    return presence, devices

@@ -1,0 +1,302 @@
+"""The steps of a lablet, one side effect each, with their operands; and the outcomes of those that went well.
+
+Every step is safe to repeat. `decide` chooses one, the controllers' `effects` execute it, `after` records its outcome.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import ClassVar, Final
+
+import msgspec
+
+from vkprovider.api.errors import OutsideError
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.session.delivery import Session, Verdict
+
+
+class Kind(Enum):
+    """The kinds of steps; their names label the metrics of steps."""
+
+    NONE = auto()
+    CLAIM = auto()
+    SAVE = auto()
+    SEARCH = auto()
+    IMPORT = auto()
+    START = auto()
+    STOP = auto()
+    WIPE = auto()
+    DELETE_LAB = auto()
+    CONFIRM_GONE = auto()
+    PROVISION = auto()
+    EXTRACT = auto()
+    COLLECT = auto()
+    GRADE = auto()
+    ARCHIVE = auto()
+    CLEAR_LEARNER = auto()
+    RETURN_TO_POOL = auto()
+    DELETE_POD = auto()
+    RELEASE = auto()
+    FORGET = auto()
+
+
+WORKER_KINDS: Final = frozenset(
+    {
+        Kind.SEARCH,
+        Kind.IMPORT,
+        Kind.START,
+        Kind.EXTRACT,
+        Kind.COLLECT,
+        Kind.STOP,
+        Kind.WIPE,
+        Kind.DELETE_LAB,
+    }
+)
+"""Kinds of steps that call the worker."""
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """One side effect.
+
+    Attributes:
+        kind: Which.
+        continues: Whether the next step can be decided at once; otherwise a watch or a write brings the turn back.
+    """
+
+    kind: ClassVar[Kind]
+    continues: ClassVar[bool] = True
+
+
+class Wait(Step, frozen=True, gc=False):
+    """Do nothing now."""
+
+    kind: ClassVar[Kind] = Kind.NONE
+
+
+class Save(Step, frozen=True, gc=False):
+    """Nothing but the changed claim of the decision, which is written before any step."""
+
+    kind: ClassVar[Kind] = Kind.SAVE
+
+
+class Forget(Step, frozen=True, gc=False):
+    """Forget the lablet: neither Pod nor claim is left."""
+
+    kind: ClassVar[Kind] = Kind.FORGET
+
+
+class MakeClaim(Step, frozen=True, gc=False):
+    """Make the claim of a Pod and allocate its ports."""
+
+    kind: ClassVar[Kind] = Kind.CLAIM
+    continues: ClassVar[bool] = False
+    pod: Pod
+
+
+class Release(Step, frozen=True, gc=False):
+    """Drop the claim: the lab is known to be absent."""
+
+    kind: ClassVar[Kind] = Kind.RELEASE
+    claim: Claim
+
+
+class Search(Step, frozen=True, gc=False):
+    """Search the worker for the claim's lab by mark and title."""
+
+    kind: ClassVar[Kind] = Kind.SEARCH
+    claim: Claim
+
+
+class Import(Step, frozen=True, gc=False):
+    """Import the lab from the content that the claim names."""
+
+    kind: ClassVar[Kind] = Kind.IMPORT
+    claim: Claim
+
+
+class Start(Step, frozen=True, gc=False):
+    """Start the lab.
+
+    Attributes:
+        claim: As it was before the decision; a refused start does not count as an attempt.
+    """
+
+    kind: ClassVar[Kind] = Kind.START
+    claim: Claim
+
+
+class Stop(Step, frozen=True, gc=False):
+    """Stop the lab."""
+
+    kind: ClassVar[Kind] = Kind.STOP
+    claim: Claim
+
+
+class Wipe(Step, frozen=True, gc=False):
+    """Wipe the stopped lab."""
+
+    kind: ClassVar[Kind] = Kind.WIPE
+    claim: Claim
+
+
+class DeleteLab(Step, frozen=True, gc=False):
+    """Delete the wiped lab."""
+
+    kind: ClassVar[Kind] = Kind.DELETE_LAB
+    claim: Claim
+
+
+class Extract(Step, frozen=True, gc=False):
+    """Archive the devices' configurations.
+
+    Attributes:
+        username: The Pod's, for a lablet without a session.
+        insist: Fail on an error that may pass; otherwise go on without what cannot be read.
+    """
+
+    kind: ClassVar[Kind] = Kind.EXTRACT
+    claim: Claim
+    devices: tuple[DeviceFact, ...]
+    username: str
+    insist: bool
+
+
+class Collect(Extract, frozen=True, gc=False):
+    """Archive the devices' configurations and the learner's answers."""
+
+    kind: ClassVar[Kind] = Kind.COLLECT
+
+
+class Grade(Step, frozen=True, gc=False):
+    """Have the grader judge what was collected."""
+
+    kind: ClassVar[Kind] = Kind.GRADE
+    claim: Claim
+
+
+class Provision(Step, frozen=True, gc=False):
+    """Make the learner's session and set its devices.
+
+    Attributes:
+        first_request: No replica can have asked for this session before: if it was certainly not made, the next try may
+            go to another deployment.
+    """
+
+    kind: ClassVar[Kind] = Kind.PROVISION
+    claim: Claim
+    session: Session
+    first_request: bool
+
+
+class ArchiveSession(Step, frozen=True, gc=False):
+    """Archive the learner's session."""
+
+    kind: ClassVar[Kind] = Kind.ARCHIVE
+    claim: Claim
+    session: Session
+
+
+class ConfirmGone(Step, frozen=True, gc=False):
+    """Ask the API server itself whether the Pod is gone: the informer's cache may lag."""
+
+    kind: ClassVar[Kind] = Kind.CONFIRM_GONE
+    claim: Claim
+
+
+class DeletePod(Step, frozen=True, gc=False):
+    """Confirm the deletion of the Pod, as a kubelet does."""
+
+    kind: ClassVar[Kind] = Kind.DELETE_POD
+    continues: ClassVar[bool] = False
+    pod: Pod
+
+
+class ClearLearner(Step, frozen=True, gc=False):
+    """Remove the learner's annotations from the Pod."""
+
+    kind: ClassVar[Kind] = Kind.CLEAR_LEARNER
+    continues: ClassVar[bool] = False
+    pod: Pod
+
+
+class ReturnToPool(Step, frozen=True, gc=False):
+    """Set the Pod's pool label again."""
+
+    kind: ClassVar[Kind] = Kind.RETURN_TO_POOL
+    continues: ClassVar[bool] = False
+    pod: Pod
+    pool: str
+
+
+WAIT: Final = Wait()
+SAVE: Final = Save()
+FORGET: Final = Forget()
+
+
+# ------------------------------------------------------------------------------------------------- outcomes
+
+
+class Done(msgspec.Struct, frozen=True, gc=False):
+    """The step is done, and there is nothing to add."""
+
+
+class Abandoned(msgspec.Struct, frozen=True, gc=False):
+    """The step was cancelled, because its worker fell silent."""
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """The new claim."""
+
+    claim: Claim
+
+
+class Acted(msgspec.Struct, frozen=True, gc=False):
+    """The worker carried the step out.
+
+    Attributes:
+        lab_id: The lab that was found or imported; "" if a search found none, or if the claim names it.
+        gone: The worker said that there is no such lab.
+        devices: As the step left them; None until they are observed.
+    """
+
+    lab_id: str = ""
+    gone: bool = False
+    devices: tuple[DeviceFact, ...] | None = None
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """The devices' configurations, and the answers if they were collected, are in the archive.
+
+    Attributes:
+        errors: By label, of the devices whose configuration exists and could not be read.
+    """
+
+    leftovers: Leftovers
+    errors: Mapping[str, OutsideError]
+
+
+class Provisioned(msgspec.Struct, frozen=True, gc=False):
+    """The session is made and has its devices."""
+
+    session: Session
+
+
+class SessionArchived(msgspec.Struct, frozen=True, gc=False):
+    """The session is archived, or cannot be.
+
+    Attributes:
+        problem: Why it cannot be archived at all; "" if it is.
+    """
+
+    problem: str = ""
+
+
+class Graded(msgspec.Struct, frozen=True, gc=False):
+    """The grader's verdict."""
+
+    verdict: Verdict
+
+
+Outcome = Done | Abandoned | Claimed | Acted | Archived | Provisioned | SessionArchived | Graded
