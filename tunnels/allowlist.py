@@ -1,4 +1,4 @@
-"""What a transport lets pass: a closed list of methods and paths."""
+"""The requests that a transport lets pass: a closed list of methods and paths."""
 
 import re
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class AllowList:
         self._patterns = {method: re.compile("|".join(paths)) for method, paths in patterns.items()}
 
     def allows(self, method: str, path: str) -> bool:
-        """Tell whether the list names the request."""
+        """Return whether the list names the request."""
         pattern = self._patterns.get(method)
         return pattern is not None and pattern.fullmatch(path) is not None
 

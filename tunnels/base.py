@@ -9,7 +9,7 @@ _RETRY_AFTER_S_MAX: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the server answered.
+    """An HTTP response.
 
     Attributes:
         status: The HTTP status, also 4xx and 5xx: those are answers, not errors of the transport.
@@ -23,9 +23,9 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def retry_after_s(self, default_s: float = 1.0) -> float:
-        """Read Retry-After, within 0.1 s and 5 minutes: no server keeps us away for longer.
+        """Return Retry-After in seconds, bounded to 0.1 s … 5 minutes.
 
-        Its form with a date, which no server that we ask uses, is taken for none.
+        Its form with a date, which none of the services here uses, counts as absent.
         """
         try:
             asked_s = float(self.headers.get("retry-after", default_s))
@@ -44,7 +44,7 @@ class Transport(Protocol):
     * A request that is not idempotent (POST, PATCH) is sent at most once. An idempotent one (GET, PUT, DELETE) may be
       repeated once, and only because the connection ended without an answer.
     * Redirects are not followed; they could lead around the allow-list.
-    * Every error is of `tunnels.errors`; only what the caller's own guard raises passes through as it is.
+    * Every error is of `tunnels.errors`; only what the caller's guard raises passes through unchanged.
     * Cancelling the caller cancels the request; the connection is not used again.
     """
 

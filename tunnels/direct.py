@@ -1,4 +1,4 @@
-"""The direct transport: HTTP or HTTPS over connections of its own."""
+"""The direct transport: HTTP or HTTPS over a connection pool."""
 
 import asyncio
 import functools
@@ -26,7 +26,7 @@ Guard = Callable[[], None]
 """Called synchronously right before a request is written; raises to stop it."""
 
 BODY_BYTES_MAX: Final = 64 * 2**20
-"""A response longer than this is not of a server we know."""
+"""A longer response does not come from any of the servers that are asked."""
 
 _HEADERS_KEPT: Final = ("content-type", "date", "location", "retry-after")
 _FAULTS: Final[dict[int, CertificateFault]] = {
@@ -47,10 +47,10 @@ def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
     Args:
         verify: Whether to verify the certificate and its host name at all.
         ca_bundle: PEM text of the authorities to trust instead of the system's. The server's own certificate will do,
-            also if it is no authority.
+            even if it is not an authority's.
 
     Raises:
-        CertificateInvalid: `ca_bundle` is no PEM text.
+        CertificateInvalid: `ca_bundle` is not PEM text.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not verify:
@@ -69,20 +69,20 @@ def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
 
 
 class DirectTransport:
-    """A `Transport` over connections of its own.
+    """A `Transport` over its own connection pool.
 
     Args:
         base_url: `https://host[:port]` or `http://host[:port]`, without a path.
         verify: Whether to verify the server's certificate.
         ca_bundle: PEM text of the authorities to trust instead of the system's.
-        allow: What may be sent.
+        allow: The requests that may be sent.
         guard: Called in the same step of the event loop in which the request is written; what it raises passes through
             unchanged, and nothing is sent.
         connections_max: Requests beyond this many wait, within their deadline.
-        user_agent: What the server's log calls us; nothing if empty.
+        user_agent: The `User-Agent` header; none if empty.
 
     Raises:
-        CertificateInvalid: `ca_bundle` is no PEM text.
+        CertificateInvalid: `ca_bundle` is not PEM text.
     """
 
     def __init__(
@@ -198,14 +198,14 @@ class DirectTransport:
 
 
 def _why(error: OSError) -> str:
-    """Say what the operating system said; asyncio puts words of its own in place of `Connection refused`."""
+    """Return the operating system's text; asyncio replaces `Connection refused` by its own words."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
 
 
 def _guarded(guard: Guard | None) -> type[aiohttp.ClientRequest]:
-    """Make a request class that calls `guard` in the step of the event loop in which the bytes leave.
+    """Return a request class that calls `guard` in the step of the event loop in which the bytes leave.
 
     aiohttp writes a request without body inside `send`, and one with a body inside `write_bytes`, which may be a task
     of its own that runs a step later; hence both places.

@@ -13,7 +13,7 @@ Messages name host and port, never headers or bodies.
 from typing import Literal
 
 CertificateFault = Literal["self-signed", "expired", "not-yet-valid", "hostname", "untrusted", "ca-bundle"]
-"""What is wrong with a certificate; `ca-bundle`: the CA bundle given is itself unreadable."""
+"""What is wrong with a certificate; `ca-bundle`: the CA bundle itself is unreadable."""
 
 
 class TransportError(Exception):

@@ -33,7 +33,7 @@ class CmlNodesClient:
         return await self._session.fetch(operations.GET_NODE_STATE.to(lab=lab_id, node=node_id), CmlNodeState)
 
     async def extract_config(self, lab_id: str, node_id: str) -> str:
-        """Have CML fetch a running node's configuration from the device, and return it.
+        """Make CML fetch a running node's configuration from the device, and return it.
 
         Raises:
             Invalid: The node does not run, or its kind has no configuration to extract.

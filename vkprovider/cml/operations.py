@@ -1,7 +1,7 @@
 """The only requests that may leave for a CML worker, with their timeouts.
 
 `LABS_API` is what the program sends for lablets: no user, licence or system management. `STATS_API` is for
-`stats: On` alone. What the clients offer beyond that (`MORE`) passes only where whoever opens the session allows it.
+`stats: On` alone. What the clients offer beyond that (`MORE`) passes only in a session opened with a wider list.
 """
 
 from typing import Final

@@ -32,13 +32,13 @@ _VERSION: Final = "version"
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """Which store, and how to get in; settings.
+    """The settings of a store.
 
     Attributes:
         url: `s3://BUCKET[/PREFIX]`, `file:///FOLDER` or `memory://`.
-        endpoint: Of S3.
-        access_key, secret_key: Of S3; without them it is asked without a signature.
-        timeout_s: For one package, from the first byte asked to the last one received.
+        endpoint: S3's URL.
+        access_key, secret_key: S3's; without them requests are not signed.
+        timeout_s: For one package, from the request to the last byte.
     """
 
     url: str = "s3://content"
@@ -50,14 +50,14 @@ class StorePlace:
 
 
 class ObjectStores:
-    """The buckets of one object store; each is opened when it is first asked."""
+    """The buckets of one object store; each is opened at its first use."""
 
     def __init__(self, place: StorePlace) -> None:
         self._place = place
         self._stores: dict[str, Store] = {}
 
     def locate(self, name: PackageName) -> str:
-        """Give the full name of a package, for people."""
+        """Return the full name of a package, for messages."""
         folder = self._folder(name.bucket)
         where = f"{folder.rstrip('/')}/{name.key}"
         return f"{where} at {self._place.endpoint}" if folder.startswith("s3://") else where
@@ -67,7 +67,7 @@ class ObjectStores:
 
         Raises:
             InputError: `PackageTooLarge` or `SettingInvalid`.
-            OutsideError: It cannot be got.
+            OutsideError: The store refused, failed or did not answer.
         """
         where = self.locate(name)
         try:
@@ -81,7 +81,7 @@ class ObjectStores:
             raise DeadlineExceeded(f"{where} was not there within {self._place.timeout_s:g} s") from None
 
     def store(self, bucket: str = "") -> "Store":
-        """Open a bucket; who fills a store in memory needs it.
+        """Open a bucket, for instance to fill a store in memory.
 
         Raises:
             InputError: `SettingInvalid`.
@@ -93,7 +93,7 @@ class ObjectStores:
             return self._stores[bucket]
 
     def _folder(self, bucket: str) -> str:
-        """Give the URL of a bucket: another bucket of S3, or a folder in the folder."""
+        """Return the URL of a bucket: another bucket of S3, or a folder in the folder."""
         url = self._place.url
         if not bucket:
             return url
@@ -131,7 +131,7 @@ class ObjectStores:
 
 
 def check_url(url: str) -> None:
-    """Make sure that a store can be opened by its URL.
+    """Check that a store can be opened by its URL.
 
     Raises:
         ValueError: It cannot.
@@ -147,7 +147,7 @@ def _wrong(url: str) -> str:
 
 
 def open_store(place: StorePlace) -> ObjectStores:
-    """Describe a store; nothing is asked of it yet."""
+    """Return the stores of a place; no request is sent yet."""
     return ObjectStores(place)
 
 
@@ -171,10 +171,10 @@ async def _read(store: "Store", key: str, where: str, bytes_max: int) -> StoredP
 
 @contextmanager
 def _translated(where: str) -> Iterator[None]:
-    """Turn what obstore raises into our tree.
+    """Translate obstore's errors into the tree of `api.errors`.
 
     Raises:
-        OutsideError: It is one of its own.
+        OutsideError: obstore raised one of its errors.
     """
     from obstore import exceptions  # noqa: PLC0415 (as above)
 
@@ -191,7 +191,7 @@ def _translated(where: str) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """Give what a store said, without the address (the message has it) and without obstore's own structures."""
+    """Return a store's text, without the address (the message has it) and without obstore's own structures."""
     text = str(error).partition("\n\nDebug source")[0]
     code = text.partition("<Code>")[2].partition("</Code>")[0]
     return code or text.rpartition(" - ")[2].rpartition("): ")[2]

@@ -1,4 +1,4 @@
-"""What the controllers ask of a store of content packages."""
+"""The seam between the controllers and a store of content packages."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class PackageName:
-    """Where a package is.
+    """The place of a package.
 
     Attributes:
-        bucket: Empty for the one that the store was opened with.
+        bucket: Empty for the bucket that the store was opened with.
     """
 
     bucket: str
@@ -20,7 +20,7 @@ class StoredPackage(NamedTuple):
     """A package as it was uploaded.
 
     Attributes:
-        version: What the uploader said in the object's metadata `version`; empty if nothing.
+        version: The object's metadata `version`; empty if the uploader set none.
     """
 
     data: bytes
@@ -31,12 +31,12 @@ class ContentStore(Protocol):
     """A store of content packages."""
 
     def locate(self, name: PackageName) -> str:
-        """Give the full name of a package, for people: `s3://labs/netlab.zip at http://minio:9000`."""
+        """Return the full name of a package, for messages: `s3://labs/netlab.zip at http://minio:9000`."""
 
     async def get(self, name: PackageName, *, bytes_max: int) -> StoredPackage:
         """Get a package; never holds more than `bytes_max` of it.
 
         Raises:
-            InputError: `PackageTooLarge`, or `SettingInvalid` (there is no such kind of store).
+            InputError: `PackageTooLarge`, or `SettingInvalid` (the kind of store is unknown).
             OutsideError: `NotFound`, `Forbidden`, `Unauthorized`, `Unavailable` or `DeadlineExceeded`.
         """

@@ -25,7 +25,7 @@ _USER: Final = Operation("user", "GET", "/users/{user}", _READ_S)
 _REGISTRATION: Final = Operation("registration", "GET", "/licensing", _READ_S)
 
 DOCTOR_API: Final = allow_list((HANDSHAKE, LOG_IN, LIST_LABS, _USER_ID, _USER, _REGISTRATION, LICENSING), BASE)
-"""What an examination asks; the provider itself asks less."""
+"""The requests of an examination; the provider itself asks less of the system API."""
 
 T = TypeVar("T")
 

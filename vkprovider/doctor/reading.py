@@ -64,7 +64,7 @@ class Reading:
             return []
 
     def failed(self, about: str) -> bool:
-        """Tell whether something about this could not be read."""
+        """Return whether something about this object could not be read."""
         return any(finding.object == about for finding in self.found)
 
 

@@ -38,7 +38,7 @@ _NO_INFO: Final = Info()
 """Of a deployment without extensions, or behind a wrong URL that may be corrected."""
 
 _guard: ContextVar[Guard | None] = ContextVar("lds_guard", default=None)
-"""The guard of the call under way: one pool serves the lablets of many nodes, and each has a guard of its own."""
+"""The guard of the call under way: one pool serves the lablets of many nodes, and each has its own guard."""
 
 
 class _NewSession(msgspec.Struct, frozen=True):

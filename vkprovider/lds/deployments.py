@@ -161,7 +161,7 @@ class Deployments:
                 self._clients[name] = self._open(each)
 
     def _retire(self, name: str) -> None:
-        """Take a client out of use; calls under way end by themselves."""
+        """Retire a client; calls under way end by themselves."""
         self._health.pop(name, None)
         client = self._clients.pop(name, None)
         if client is not None:

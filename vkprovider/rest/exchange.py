@@ -14,7 +14,7 @@ _SECONDS_MIN: Final = 0.001
 
 
 class Exchange:
-    """Requests to one service, without retries and without a token of its own.
+    """Requests to one service, without retries; the caller brings the token.
 
     Args:
         transport: Carries the requests; closed with the exchange.
