@@ -31,7 +31,7 @@ def node(label: Any = "h0", **fields: Any) -> dict[str, Any]:
 
 
 BAD = {
-    "malformed-yaml": ("lab: [\nnodes: {", "TopologyInvalid", "no YAML in line 3, column 1"),
+    "malformed-yaml": ("lab: [\nnodes: {", "TopologyInvalid", "not YAML in line 3, column 1"),
     "no-mapping": ("just a text", "TopologyInvalid", "is no mapping; expected `lab`, `nodes` and `links`"),
     "no-version": (changed(lab={"title": "x"}), "TopologyInvalid", "lab.version is missing; CML 2.9 writes '0.3.0'"),
     "unknown-version": (changed(lab={"version": "9.9"}), "TopologyInvalid", "lab.version '9.9' is unknown, known are"),

@@ -52,7 +52,7 @@ def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> No
     result = doctor(cluster.sandbox.kubeconfig)
     assert result.returncode == 1
     _, line, summary = result.stdout.splitlines()
-    assert line.startswith("LabletDefinition/broken: TopologyInvalid: no YAML in line ")
+    assert line.startswith("LabletDefinition/broken: TopologyInvalid: not YAML in line ")
     assert line.endswith("→ Correct it.")
     assert summary == "1 fault"
     answer = json.loads(doctor(cluster.sandbox.kubeconfig, "-o", "json").stdout)

@@ -80,7 +80,7 @@ def test_byte_order_mark_is_no_part_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cml.yaml": "a: [\n"}, "TopologyInvalid: no YAML in line 2"),
+        ({"cml.yaml": "a: [\n"}, "TopologyInvalid: not YAML in line 2"),
         ({"cml.yaml": "just text"}, "TopologyInvalid: the topology is no mapping"),
         ({"cml.yaml": "a: &a [x,x]\nb: &b [*a,*a]\nc: [" + "*b," * 101 + "]"}, "aliases, at most 100"),
         ({"cml.yaml": "[" * 5000}, "TopologyInvalid"),
@@ -106,7 +106,7 @@ def test_byte_order_mark_is_no_part_of_the_text() -> None:
         ({"devices.yaml": "- label: R1\n  port_tags: ['vnc:1']\n"}, "'R1' has no tag 'vnc:1' in the topology"),
         ({"devices.yaml": "- label: R1\n  colour: red\n"}, "[0] has an unknown field 'colour'"),
         ({"devices.yaml": "- label: R1\n  access_credentials: {}\n"}, "put them into the Secret"),
-        ({"devices.yaml": "- label: [R1\n"}, "devices.yaml cannot be read: no YAML in line"),
+        ({"devices.yaml": "- label: [R1\n"}, "devices.yaml cannot be read: not YAML in line"),
         ({"devices.yaml": "[" * 5000}, "devices.yaml cannot be read"),
     ],
 )

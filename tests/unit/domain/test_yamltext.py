@@ -1,4 +1,4 @@
-"""YAML of strangers: the quick way in and out means the same as the loader's and the emitter's."""
+"""YAML from outside: the limits change nothing of what the loader reads, and the quick writer writes the same."""
 
 from datetime import date
 from typing import Any
@@ -77,3 +77,24 @@ def test_nesting_is_refused_where_it_begins_to_hurt() -> None:
     for text in (f"[{deepest}]", f"[&a {deepest}, *a]"):
         with pytest.raises(InputError, match="nested more than 100 deep"):
             yamltext.load(text)
+
+
+def test_merge_keys_are_read() -> None:
+    text = "base: &b {x: 1, y: 2}\nmore: &m {<<: *b, y: 3}\nlast: {<<: [*m, *b], z: 4}\n"
+    value, shared = yamltext.load(text)
+    assert (value["last"], shared) == ({"x": 1, "y": 3, "z": 4}, True)
+
+
+@pytest.mark.parametrize("level", ["<<: [{}]", "<<: [&i{n} {{<<: [{}]}}, *i{n}]"])
+def test_merge_keys_that_multiply_are_refused_before_they_are_expanded(level: str) -> None:
+    lines = ["x0: &x0 {a: 1, b: 2}"]
+    for n in range(1, 20):
+        merged = level.format(", ".join([f"*x{n - 1}"] * 4), n=n)
+        lines.append(f"x{n}: &x{n} {{{merged}}}")
+    with pytest.raises(InputError, match="merge keys copy more than"):
+        yamltext.load("\n".join(lines))
+
+
+def test_a_mapping_that_merges_itself_is_no_endless_work() -> None:
+    value, _ = yamltext.load("a: &a {<<: *a, x: 1}")
+    assert value == {"a": {"x": 1}}

@@ -1,15 +1,14 @@
-"""YAML text of strangers: read within limits, written again quickly.
+"""YAML from outside: read within limits, written quickly.
 
-Reading: size, nesting and aliases are limited, because a few lines of YAML can otherwise fill any memory or end the
-process. Writing: whatever JSON can hold is written as JSON, one line for each key of the top level. That is YAML, too,
-and a hundred times quicker to write; everything else (dates, bytes, numbers without end, aliases) goes through the YAML
-emitter.
+Reading: size, nesting, aliases and merge keys are limited before anything is expanded, because a few lines of YAML can
+otherwise fill any memory or crash the process. Writing: what JSON can hold is written as JSON, one line for each key of
+the top level. That is YAML, too, and a hundred times quicker to write; everything else (dates, bytes, infinities,
+aliases) goes through the YAML emitter.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +18,11 @@ from vkprovider.api.errors import InputError, shorten
 
 CHARS_MAX: Final = 4 * 2**20
 ALIASES_MAX: Final = 100
-"""CML writes no YAML aliases; many of them are an attempt to blow the parser up."""
+"""CML writes no YAML aliases; many of them are an attempt to exhaust the parser."""
 NESTING_MAX: Final = 100
 """CML nests a handful deep; the C parser overflows its stack, and so ends the process, at some ten thousand."""
+MERGED_MAX: Final = 10_000
+"""Keys that merge keys (`<<: *common`) may copy; each can copy several times what another one has copied."""
 
 _KEY_CHARS_MAX: Final = 128
 """YAML ends a simple key after 1024 characters; one of these may take six when it is escaped."""
@@ -29,119 +30,99 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON leaves as it is and YAML does not: characters that it refuses, or reads as the end of a line."""
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_SCALARS: Final = yaml.constructor.SafeConstructor()
-_PROLOGUE: Final = (yaml.StreamStartEvent, yaml.DocumentStartEvent)
-_UNUSUAL: Final = ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")
-_REMEMBERED_CHARS_MAX: Final = 64
+_MERGE: Final = "tag:yaml.org,2002:merge"
 _OPENING: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
 _CLOSING: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 
 
 def load(text: str) -> tuple[Any, bool]:
-    """Read a document; the second value tells whether it has aliases, so that one part may stand in many places.
+    """Read a document; the second value is whether it has aliases, so that one part may stand in many places.
 
     Raises:
-        InputError: `TopologyInvalid`: it is no YAML (with line and column), or exceeds a limit.
+        InputError: `TopologyInvalid`: it is not YAML (with line and column), or exceeds a limit.
     """
     if len(text) > CHARS_MAX:
         raise InputError("TopologyInvalid", f"the topology has {len(text)} characters, at most {CHARS_MAX}")
     try:
+        aliases = _check_events(text)
+        loader = _Loader(text)
         try:
-            return _build(text), False
-        except _SlowerError:
-            return _load_any(text)
+            document = loader.get_single_node()
+            if document is None:
+                return None, False
+            if aliases:
+                _check_merges(document)
+            return loader.construct_document(document), aliases > 0
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         where = f" in line {place.line + 1}, column {place.column + 1}" if place else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise InputError("TopologyInvalid", f"no YAML{where}: {shorten(str(problem), 120)}") from None
+        raise InputError("TopologyInvalid", f"not YAML{where}: {shorten(str(problem), 120)}") from None
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:  # of a wrong tag: !!bool x
-        raise InputError("TopologyInvalid", f"no YAML: {shorten(str(error), 120)}") from None
+        raise InputError("TopologyInvalid", f"not YAML: {shorten(str(error), 120)}") from None
 
 
-class _SlowerError(Exception):
-    """The document has what only the whole loader understands."""
-
-
-def _build(text: str) -> Any:
-    """Build a document of plain mappings, lists and scalars straight from its events, in a third of the loader's time.
+def _check_events(text: str) -> int:
+    """Check nesting and count aliases before the C parser recurses into the document; return how many there are.
 
     Raises:
-        _SlowerError: It has an anchor, an alias, an explicit tag, a merge key, or a key that is no scalar.
+        InputError: A limit is exceeded.
+        yaml.YAMLError: It is not YAML.
     """
-    loader = _Loader(text)
-    try:
-        following = loader.get_event
-        while type(event := following()) in _PROLOGUE:
-            pass
-        if type(event) is yaml.StreamEndEvent:
-            return None
-        document = _value(event, following, 0)
-        following()  # the end of the document
-        if type(following()) is not yaml.StreamEndEvent:
-            raise _SlowerError
-        return document
-    finally:
-        loader.dispose()
-
-
-def _value(event: Any, following: Callable[[], Any], depth: int) -> Any:
-    kind = type(event)
-    if kind is yaml.AliasEvent or event.anchor is not None or event.tag is not None:
-        raise _SlowerError
-    if kind is yaml.ScalarEvent:
-        text: str = event.value
-        if not event.implicit[0]:
-            return text
-        return _plain(text) if len(text) <= _REMEMBERED_CHARS_MAX else _resolved(text)
-    if depth == NESTING_MAX:
-        raise InputError("TopologyInvalid", f"the topology is nested more than {NESTING_MAX} deep")
-    if kind is yaml.SequenceStartEvent:
-        items: list[Any] = []
-        while type(event := following()) is not yaml.SequenceEndEvent:
-            items.append(_value(event, following, depth + 1))
-        return items
-    mapping: dict[Any, Any] = {}
-    while type(event := following()) is not yaml.MappingEndEvent:
-        if type(event) is not yaml.ScalarEvent:
-            raise _SlowerError
-        key = _value(event, following, depth + 1)
-        mapping[key] = _value(following(), following, depth + 1)
-    return mapping
-
-
-def _resolved(text: str) -> Any:
-    """Read a scalar without quotes as YAML 1.1 does: a text, a number, a date, true, nothing."""
-    resolvers = _Loader.yaml_implicit_resolvers
-    for tag, pattern in (*resolvers.get(text[:1], ()), *resolvers.get(None, ())):
-        if pattern.match(text):
-            if tag in _UNUSUAL:
-                raise _SlowerError
-            return _Loader.yaml_constructors[tag](_SCALARS, yaml.ScalarNode(tag, text))
-    return text
-
-
-_plain = lru_cache(maxsize=4096)(_resolved)
-
-
-def _load_any(text: str) -> tuple[Any, bool]:
     aliases = depth = 0
     for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.ScalarEvent):
+            continue
         aliases += isinstance(event, yaml.AliasEvent)
         depth += isinstance(event, _OPENING) - isinstance(event, _CLOSING)
         if depth > NESTING_MAX:
             raise InputError("TopologyInvalid", f"the topology is nested more than {NESTING_MAX} deep")
     if aliases > ALIASES_MAX:
         raise InputError("TopologyInvalid", f"the topology has {aliases} YAML aliases, at most {ALIASES_MAX}")
-    return yaml.load(text, Loader=_Loader), aliases > 0  # noqa: S506 (the safe loader in C)
+    return aliases
+
+
+def _check_merges(document: yaml.Node) -> None:
+    """Check how many keys each mapping has once its merge keys are expanded.
+
+    Raises:
+        InputError: They are too many.
+    """
+    widths: dict[int, int] = {}
+
+    def width(node: yaml.Node) -> int:
+        """Return the keys of a mapping, those that it merges included; visit every node once."""
+        if id(node) in widths or isinstance(node, yaml.ScalarNode):
+            return widths.get(id(node), 0)
+        widths[id(node)] = 0  # an alias of a node within itself adds nothing
+        if isinstance(node, yaml.SequenceNode):
+            total = sum(width(item) for item in node.value)
+        else:
+            total = 0
+            for key, value in node.value:
+                width(key)
+                inner = width(value)
+                total += inner if key.tag == _MERGE else 1
+        if total > MERGED_MAX and _merges(node):
+            raise InputError("TopologyInvalid", f"the topology's YAML merge keys copy more than {MERGED_MAX} keys")
+        widths[id(node)] = total
+        return total
+
+    width(document)
+
+
+def _merges(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.MappingNode) and any(key.tag == _MERGE for key, _ in node.value)
 
 
 def write(mapping: Mapping[str, Any], *, shared: bool = False) -> str:
-    """Write a mapping, one line per key where JSON can hold it.
+    """Return a mapping as YAML text, one line per key where JSON can hold it.
 
     Args:
-        mapping: What to write.
-        shared: Whether parts may stand in many places, which JSON would repeat without end.
+        mapping: The document.
+        shared: Whether parts may stand in many places, each of which JSON would repeat.
 
     Raises:
         ValueError: YAML cannot carry it.
@@ -163,7 +144,7 @@ def _json(value: Any) -> str:
 
 
 def _is_json(value: Any) -> bool:
-    """Tell whether JSON holds a value in a form that YAML 1.1 reads as the same."""
+    """Return whether JSON holds a value in a form that YAML 1.1 reads as the same."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return True
