@@ -1,20 +1,16 @@
-"""Slim structs of what we read of Kubernetes objects.
+"""Slim structs of the Kubernetes objects that we read.
 
-Decoded by msgspec straight from the bytes of a watch; what is not named here is never decoded, which is what makes
-them an order of magnitude cheaper than a client library's models. All are frozen: a store may be shared, and none can
-be part of a cycle.
+msgspec decodes them straight from the bytes of a watch and skips every field that is not declared here, which makes
+them an order of magnitude cheaper than a client library's models. All are frozen, because informers share them.
 """
 
-import sys
-from typing import Any, Final, TypeVar, cast
+from typing import Any
 
 import msgspec
 
-_fields: Final = msgspec.json.Decoder(dict[str, Any])
-
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Whose object it is."""
+    """The owner of an object."""
 
     uid: str = ""
     kind: str = ""
@@ -23,7 +19,7 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of `metadata` that somebody reads."""
+    """The part of `metadata` that we read."""
 
     name: str
     namespace: str = ""
@@ -63,7 +59,7 @@ class Container(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of a Pod's spec that is a lablet's contract."""
+    """The part of a Pod's spec that defines a lablet."""
 
     containers: list[Container]
     init_containers: list[Container] = msgspec.field(default_factory=list)
@@ -75,7 +71,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A container's status as somebody last wrote it."""
+    """A container's status as last written."""
 
     name: str
     ready: bool = False
@@ -84,7 +80,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A Pod's status as somebody last wrote it."""
+    """A Pod's status as last written."""
 
     phase: str = "Pending"
     reason: str = ""
@@ -105,7 +101,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> str:
-        """Namespace and name, as people write them."""
+        """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
@@ -196,89 +192,9 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     spec: LeaseSpec = LeaseSpec()
 
 
-class KnownLeaseMetadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What a replica keeps of the metadata of everybody's Leases."""
-
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class KnownLeaseSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What it keeps of their specs."""
-
-    holder_identity: str | None = None
-    lease_transitions: int | None = None
-
-
-class KnownLease(msgspec.Struct, frozen=True, gc=False):
-    """A Lease as every replica keeps it of every node: who has it, in which epoch."""
-
-    metadata: KnownLeaseMetadata
-    spec: KnownLeaseSpec = KnownLeaseSpec()
-
-
-_NOTHINGS: Final[dict[str, Any]] = {"labels": {}, "annotations": {}, "finalizers": [], "owner_references": []}
-
-
-def share_nothings(metadata: Metadata) -> None:
-    """Have all objects share what is empty in theirs: each of its own takes 60 bytes."""
-    for field, nothing in _NOTHINGS.items():
-        if not getattr(metadata, field):
-            msgspec.structs.force_setattr(metadata, field, nothing)
-
-
-_OTHERS_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
-
-
 class CustomResource(msgspec.Struct, frozen=True, gc=False):
-    """A custom resource before its spec is validated.
-
-    Every replica keeps those of all workers, and hardly ever looks at those of others: spec and status are kept as
-    bytes, a third of what they are as dictionaries, and decoded for whoever asks.
-    """
+    """A custom resource before its spec is validated."""
 
     metadata: Metadata
-    packed_spec: dict[str, Any] | None = msgspec.field(name="spec", default=None)
-    packed_status: dict[str, Any] | None = msgspec.field(name="status", default=None)
-
-    def __post_init__(self) -> None:
-        """Pack, and drop what only kubectl reads."""
-        for field in ("packed_spec", "packed_status"):
-            if not isinstance(found := getattr(self, field), bytes):
-                msgspec.structs.force_setattr(self, field, msgspec.json.encode(found or {}))
-        self.metadata.annotations.pop(_OTHERS_NOTES, None)
-        share_nothings(self.metadata)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """What was asked for."""
-        return _fields.decode(cast("bytes", self.packed_spec))
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """What was reported."""
-        return _fields.decode(cast("bytes", self.packed_status))
-
-
-T = TypeVar("T")
-
-
-def shared(item: T) -> T:
-    """Copy an object so that it shares its words with others: nodes differ in little but their names."""
-    return cast("T", _shared(item))
-
-
-def _shared(item: Any) -> Any:
-    match item:
-        case str():
-            return sys.intern(item)
-        case dict():
-            return {_shared(key): _shared(value) for key, value in item.items()}
-        case list():
-            return [_shared(value) for value in item]
-        case msgspec.Struct():
-            return type(item)(*(_shared(getattr(item, field)) for field in item.__struct_fields__))
-        case _:
-            return item
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The composition root: settings from the environment, the wiring of a replica, and its HTTP page.
 
 * `main`: the process; `run`: one replica, its controllers and every loop by name; `loops`: run them beside each other.
-* `queues`, `informers`: what is built before the controllers. `settings`, `logs`, `memory` (of the process).
+* `queues`, `informers`: what is built before the controllers. `settings`, `logs`: the environment and the log format.
 * `page`: what the replica serves; `measures`, `readings`, `metrics`: its metrics.
 
 Nothing below imports this package; it is the only place that knows all of the others.

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
-from vkprovider.api.podsharing import PodSharing
 from vkprovider.controllers.context import Context
 from vkprovider.kube.informer import Informer
 
@@ -44,7 +43,6 @@ def informers(ctx: Context) -> Informers:
             field_selector="spec.nodeName!=",
             keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
             sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
-            slim=PodSharing(),
         ),
         content=Informer(
             kube,

@@ -10,7 +10,6 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import Metadata
-from vkprovider.app import memory
 from vkprovider.app.page import Page
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
@@ -59,7 +58,6 @@ async def connect(settings: Settings) -> Context:
 
 async def main(settings: Settings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
-    memory.keep_large_buffers_apart()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

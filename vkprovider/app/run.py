@@ -10,7 +10,6 @@ What wakes a controller adds a key to its queue; the queues and what is known of
 """
 
 import asyncio
-import gc
 from collections import Counter as Tally
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -19,7 +18,6 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Node
-from vkprovider.app import memory
 from vkprovider.app.informers import informers
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
@@ -207,9 +205,6 @@ class Replica:
         await self.ownership.settled.wait()
         self._listed.set()
         await self.queues.definitions.drain(_DEFINITIONS_S)  # else Pods would be refused for what is just not read
-        gc.collect()
-        gc.freeze()  # what is there now stays: code, settings, what was listed
-        gc.set_threshold(5_000, 20, 50)  # what comes and goes makes few cycles; a burst of requests half a megabyte
         _log.info("everything is known", replica=self.ctx.replica, pods=len(self.objects.pods.items))
         self.index.wake_all()
         self._known.set()
@@ -235,7 +230,6 @@ class Replica:
             "portcheck": work(queues.portcheck, self.ports.check, known),
             "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
-            "trim": memory.run_trim(),  # returns free memory to the system
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             **({} if self.deployments is None else {"lds-deployments": self.deployments.watch()}),
             **({} if self.sessions.strays is None else {"lds-strays": self.sessions.strays.run()}),

@@ -14,9 +14,7 @@ from vkprovider.api.errors import InputError
 @click.command()
 def run() -> None:
     """Run the controller, one replica. All settings come from the environment; see docs/reference/settings.md."""
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # (5 MB that structlog loads where it is installed)
-    os.environ.setdefault("FROZENLIST_NO_EXTENSIONS", "1")  # a short list of aiohttp's, in C++: 1 MB of its library
-    from vkprovider.app import logs  # noqa: PLC0415 (after the lines above)
+    from vkprovider.app import logs  # noqa: PLC0415 (half a second that other commands need not wait)
     from vkprovider.app.main import main  # noqa: PLC0415 (as above)
     from vkprovider.app.settings import Settings  # noqa: PLC0415 (as above)
 

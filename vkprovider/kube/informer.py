@@ -125,11 +125,6 @@ class Informer(Generic[T]):
         """
         self._store.add_handler(handler)
 
-    def slim_again(self, key: str) -> None:
-        """Keep no more of an object than `slim` gives now."""
-        if (item := self.items.get(key)) is not None:
-            self._store.put(self._slim(item))
-
     async def run(self) -> None:
         """Follow the collection until cancelled."""
         lists = watches = 0

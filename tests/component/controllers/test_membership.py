@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tests.component.kube.apiserver import ApiServer, refuse, status_body
 from vkprovider.api.errors import Conflict
-from vkprovider.api.objects import KnownLease
+from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.membership import MEMBER_PREFIX, Membership
 from vkprovider.controllers.replica.ownership import Ownership
@@ -67,7 +67,7 @@ def member(replica: str, version: str) -> dict[str, Any]:
 
 def hear(membership: Membership, replica: str, version: str) -> None:
     """Let the watch tell of a renewal."""
-    membership._member_changed(None, msgspec.convert(member(replica, version), KnownLease))
+    membership._member_changed(None, msgspec.convert(member(replica, version), Lease))
 
 
 async def test_a_replica_of_which_our_watch_has_not_told_is_asked_for(

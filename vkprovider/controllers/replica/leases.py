@@ -1,6 +1,5 @@
 """The Leases of nodes on the API server: read, taken, renewed, released, each time with the version that was read."""
 
-import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -8,15 +7,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import (
-    KnownLease,
-    KnownLeaseMetadata,
-    KnownLeaseSpec,
-    Lease,
-    Metadata,
-    share_nothings,
-    shared,
-)
+from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
@@ -38,16 +29,15 @@ class NodeLeases:
         """Take the replica, and what is called right before every write."""
         self._ctx = ctx
         self._may_act = may_act
-        self.seen: Informer[KnownLease] = Informer(
+        self.seen: Informer[Lease] = Informer(
             ctx.kube,
             _PATH,
-            KnownLease,
+            Lease,
             name="node-leases",
             label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
-            slim=_sharing,
         )
 
-    def known(self, worker: str) -> KnownLease | None:
+    def known(self, worker: str) -> Lease | None:
         """Give a worker's Lease as the watch told of it last."""
         return self.seen.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
 
@@ -69,7 +59,7 @@ class NodeLeases:
                 f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
                 "CMLWorker, or delete that node",
             )
-        return shared(lease)
+        return lease
 
     async def write(self, worker: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
         """Write a worker's Lease; None if somebody else has written it since.
@@ -109,10 +99,10 @@ class NodeLeases:
                 answer = await kube.replace(f"{_PATH}/{name}", raw, urgent=True, guard=self._may_act)
         except (Conflict, NotFound):
             return None
-        return _slim(_decoder.decode(answer), old)
+        return _decoder.decode(answer)
 
 
-def epoch_of(lease: Lease | KnownLease) -> int:
+def epoch_of(lease: Lease) -> int:
     """Give the epoch that a Lease names."""
     return lease.spec.lease_transitions or 0
 
@@ -120,28 +110,3 @@ def epoch_of(lease: Lease | KnownLease) -> int:
 def owner_uid_of(lease: Lease) -> str:
     """Give the UID of the CMLWorker that a Lease belongs to."""
     return next((owner.uid for owner in lease.metadata.owner_references), "")
-
-
-def _sharing(lease: KnownLease) -> KnownLease:
-    """Have Leases share their words: hundreds of them name the same few replicas. Spelled out, for it runs often."""
-    meta, spec, word = lease.metadata, lease.spec, sys.intern
-    return KnownLease(
-        KnownLeaseMetadata(word(meta.name), word(meta.namespace), word(meta.uid), meta.resource_version),
-        KnownLeaseSpec(word(spec.holder_identity) if spec.holder_identity else None, spec.lease_transitions),
-    )
-
-
-def _slim(lease: Lease, old: Lease | None) -> Lease:
-    """Keep of our own Lease what its next renewal needs, in the words of the one that it replaces."""
-    meta, known = lease.metadata, old.metadata if old is not None else None
-    if known is None or known.owner_references != meta.owner_references:
-        known = shared(meta)
-    metadata = Metadata(
-        known.name,
-        uid=known.uid,
-        resource_version=meta.resource_version,
-        owner_references=known.owner_references,
-    )
-    share_nothings(metadata)
-    holder = sys.intern(lease.spec.holder_identity) if lease.spec.holder_identity else None
-    return Lease(metadata, msgspec.structs.replace(lease.spec, holder_identity=holder))

@@ -24,7 +24,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
-from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import Seen
@@ -37,7 +37,7 @@ LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 _FENCED_LOOK_S: Final = 0.2
 
 _decoder: Final = msgspec.json.Decoder(Lease)
-_known_decoder: Final = msgspec.json.Decoder(KnownLease)
+_known_decoder: Final = msgspec.json.Decoder(Lease)
 
 
 class Membership:
@@ -68,8 +68,8 @@ class Membership:
         self._listening_since = -1e9
         self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
-        self.members: Informer[KnownLease] = Informer(
-            ctx.kube, self._path, KnownLease, name="replicas", label_selector=LABEL_MEMBER
+        self.members: Informer[Lease] = Informer(
+            ctx.kube, self._path, Lease, name="replicas", label_selector=LABEL_MEMBER
         )
         self.members.add_handler(self._member_changed)
 
@@ -80,7 +80,7 @@ class Membership:
 
     # --------------------------------------------------------------------------------------------- the others
 
-    def _member_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
+    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
         lease = new or old
         if lease is None:
             return

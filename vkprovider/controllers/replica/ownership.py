@@ -14,7 +14,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
-from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.controllers.replica.membership import Membership
@@ -113,7 +113,7 @@ class Ownership:
 
     # --------------------------------------------------------------------------------------------- the plan
 
-    def _lease_changed(self, old: KnownLease | None, new: KnownLease | None) -> None:
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
         lease = new or old
         worker = names.worker_of(lease.metadata.name) if lease is not None else None
         if worker is None:
@@ -124,7 +124,7 @@ class Ownership:
         if (old.spec.holder_identity if old is not None else None) != holder:
             self._news.set()
 
-    def _is_later(self, worker: str, old: KnownLease | None, new: KnownLease | None) -> bool:
+    def _is_later(self, worker: str, old: Lease | None, new: Lease | None) -> bool:
         """Tell whether our watch, which may be late, shows something that happened after our own last write."""
         ours = self._held.get(worker)
         if ours is None:

@@ -11,7 +11,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.objects import CustomResource, Metadata, Node, share_nothings, shared
+from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.worker.status import WorkerStatusWriter
@@ -36,7 +36,6 @@ def slim(node: Node) -> Node:
     """Give as much of a Node as whoever does not act for it needs: that it is there."""
     seen = node.metadata
     metadata = Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version)
-    share_nothings(metadata)
     return Node(metadata)
 
 
@@ -62,7 +61,7 @@ class NodeWriter:
             Node,
             name="nodes",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
-            slim=lambda node: shared(node) if names.worker_of(node.metadata.name) in owned else slim(node),
+            slim=lambda node: node if names.worker_of(node.metadata.name) in owned else slim(node),
         )
         self._read_nodes: dict[str, Node] = {}
         self._addresses: dict[str, tuple[str, float]] = {}
@@ -161,7 +160,7 @@ class NodeWriter:
         name = names.node_name(worker)
         node = self._node(name)
         if node is None and (node := await self._read(name)) is not None:
-            self._read_nodes[name] = node = shared(node)
+            self._read_nodes[name] = node
         if node is not None and not self._is_ours(node, worker):
             raise InputError(
                 "NodeConflict",
@@ -216,14 +215,9 @@ class NodeWriter:
         return seen if seen is not None and seen.metadata.labels else None
 
     def forget(self, worker: str) -> None:
-        """Keep no more of a worker's Node than the other replicas do, unless this replica owns it."""
-        name = names.node_name(worker)
-        if worker in self._owned:
-            return
-        self._read_nodes.pop(name, None)
-        node = self.objects.items.get(name)
-        if node is not None and node.metadata.labels:
-            self.objects.slim_again(name)
+        """Drop what was read of a worker's Node, unless this replica owns it; the next event slims the cached copy."""
+        if worker not in self._owned:
+            self._read_nodes.pop(names.node_name(worker), None)
 
     async def _read(self, name: str) -> Node | None:
         try:

@@ -223,18 +223,18 @@ class Workers:
 
     async def _open(self, name: str, resource: CustomResource) -> Worker:
         worker = self.items.get(name)
-        if worker is not None and worker.asked == resource.packed_spec:
+        if worker is not None and worker.asked == resource.spec:
             return worker
         spec = parse_worker_spec(resource.spec)
         if worker is not None and worker.spec == spec:
-            worker.asked = resource.packed_spec
+            worker.asked = resource.spec
             return worker
         ctx = self._ctx
         guard = self._ownership.guard(name)
         labs, stats = open_worker(ctx, spec, guard), open_stats(ctx, spec)
         if worker is not None:  # changed: keep what is known of its lablets
             await self._close(worker)
-            worker.asked, worker.spec, worker.labs, worker.stats = resource.packed_spec, spec, labs, stats
+            worker.asked, worker.spec, worker.labs, worker.stats = resource.spec, spec, labs, stats
             worker.finder = LabFinder(ctx.installation, name, labs)
             worker.version_at = worker.usage_at = worker.labs_at = worker.devices_at = -1e9
             worker.usage = None
@@ -254,9 +254,7 @@ class Workers:
             await labs.close()
             raise
         labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(
-            name, resource.packed_spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats
-        )
+        worker = Worker(name, resource.spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
         return worker

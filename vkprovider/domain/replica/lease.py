@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
-from vkprovider.api.objects import KnownLease, Lease
+from vkprovider.api.objects import Lease
 
 NODE_LEASE_SECONDS = 40
 """`leaseDurationSeconds` of a node, as a kubelet sets it."""
@@ -71,7 +71,7 @@ def gone(seen: Seen | None, now: float, *, listening_since: float, gone_s: float
     return seen is None or now - max(seen.at, listening_since) >= gone_s
 
 
-def observe(seen: Seen | None, lease: Lease | KnownLease, now: float) -> Seen:
+def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
     """Note a Lease; its time moves only when its resourceVersion does."""
     version = lease.metadata.resource_version
     return seen if seen is not None and seen.resource_version == version else Seen(version, now)
