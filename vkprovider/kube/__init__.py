@@ -2,7 +2,7 @@
 
 * `client`: one connection pool to one API server; raw JSON bytes in and out; foreign errors become our tree.
   Below it `transport`, `pool` and `http` (requests on connections), `auth` and `kubeconfig` (who we are), `answers`
-  (errors), `pace` (rate and back-off).
+  (errors), `pace` (how fast).
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
 * `informer`: a typed copy of one collection that follows the API server; `watch` decodes what it hears.
 * `queue`: runs a reconciler per key: serial for one key, parallel across keys, with back-off.

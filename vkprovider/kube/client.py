@@ -192,7 +192,7 @@ class KubeClient:
         """
         wait_s = self._bucket.reserve()
         if wait_s >= within_s:
-            self._bucket.give_back()
+            self._bucket.cancel()
             raise Throttled(
                 f"{what}: not sent, for {wait_s:.0f} s of requests wait before it: raise VKPROVIDER_API_QPS"
             )
@@ -200,7 +200,7 @@ class KubeClient:
             try:
                 await asyncio.sleep(wait_s)
             except asyncio.CancelledError:
-                self._bucket.give_back()
+                self._bucket.cancel()
                 raise
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> bytes:

@@ -7,6 +7,7 @@ is patched at most once a minute.
 
 import asyncio
 import heapq
+import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,8 +20,9 @@ import msgspec
 import structlog
 
 from vkprovider.api.errors import Conflict, Fenced, NotFound, OutsideError, Throttled, Unavailable, shorten
+from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.client import Guard, KubeClient
-from vkprovider.kube.pace import TokenBucket, backoff
+from vkprovider.kube.pace import TokenBucket
 
 EventType = Literal["Normal", "Warning"]
 
@@ -28,8 +30,6 @@ _log: Final = structlog.get_logger(__name__)
 
 _NOTE_CHARS_MAX: Final = 1024  # the API's own limit
 _NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
-_QUEUED_MAX: Final = 512
-_REMEMBERED_MAX: Final = 512
 _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
 _TRIES_MAX: Final = 4
@@ -95,12 +95,25 @@ class EventRecorder:
         instance: str,
         rate_per_s: float = 50,
         burst: int = 25,
+        queued_max: int = 512,
+        remembered_max: int = 512,
+        backoff_s: tuple[float, float] = (0.5, 8.0),
         now: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Say who speaks: `component` (`vkprovider`) and `instance` (which replica of it). `run` and `flush` write.
+        """Configure the recorder; `run` and `flush` write.
 
-        `rate_per_s` and `burst` bound the writes; `now` is a monotonic clock, `wall` the time of day.
+        Args:
+            client: Writes the Events.
+            component: The reporting controller (`vkprovider`).
+            instance: The replica.
+            rate_per_s: Writes a second on average.
+            burst: Writes at once.
+            queued_max: Events that may wait; the oldest Normal one is dropped for a new one.
+            remembered_max: Events that are recognised as the same and counted up.
+            backoff_s: First and greatest bound of the back-off after a failed write.
+            now: A monotonic clock.
+            wall: The time of day, in Unix seconds.
         """
         self.written_total = 0
         self.dropped_total = 0
@@ -108,6 +121,9 @@ class EventRecorder:
         self._client = client
         self._component = component
         self._instance = instance
+        self._queued_max = queued_max
+        self._remembered_max = remembered_max
+        self._backoff_s = backoff_s
         self._now = now
         self._wall = wall
         self._bucket = TokenBucket(rate_per_s, burst, now=now)
@@ -161,7 +177,7 @@ class EventRecorder:
         event = _Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
         self._known.pop(key, None)
         self._known[key] = event
-        if len(self._known) > _REMEMBERED_MAX:
+        if len(self._known) > self._remembered_max:
             self._known.popitem(last=False)
         self._enqueue(event)
 
@@ -215,7 +231,7 @@ class EventRecorder:
         else:
             self._normals[self._serial] = event
             self._normals_of.setdefault(event.regarding.uid, []).append(self._serial)
-        if self.depth > _QUEUED_MAX:
+        if self.depth > self._queued_max:
             dropped = self._pop_normal() or self._warnings.popitem(last=False)[1]
             dropped.due = False
             self.dropped_total += 1
@@ -250,7 +266,9 @@ class EventRecorder:
                         if attempt == _TRIES_MAX:
                             raise
                         after_s = error.after_s if isinstance(error, Throttled) else 0.0
-                        await asyncio.sleep(after_s + backoff(attempt, 0.5, 8.0))
+                        first_s, cap_s = self._backoff_s
+                        wait_s = delay_s(attempt, first_s=first_s, cap_s=cap_s, dice=random.random(), floor=0)
+                        await asyncio.sleep(after_s + wait_s)
                     else:
                         break
         except asyncio.CancelledError:

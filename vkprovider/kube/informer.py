@@ -22,9 +22,9 @@ import msgspec
 import structlog
 
 from vkprovider.api.errors import Gone, OutsideError, Throttled, Unavailable
+from vkprovider.domain.backoff import delay_s
 from vkprovider.kube import answers, watch
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.pace import backoff
 from vkprovider.kube.store import Handler, Store, key_of
 from vkprovider.kube.watch import Decoder, HasMetadata, Head, Named, T
 
@@ -32,10 +32,7 @@ __all__ = ["HasMetadata", "Head", "Informer"]
 
 _log: Final = structlog.get_logger(__name__)
 
-_BACKOFF_FIRST_S: Final = 0.8
-_BACKOFF_CAP_S: Final = 30.0
-_OUTAGE_CAP_S: Final = 5.0  # asking a server that is away costs it nothing, and news wait behind this
-_BACKOFF_FLOOR: Final = 0.1  # a wait of nothing is no back-off
+_BACKOFF_FLOOR: Final = 0.1  # full jitter would now and then not wait at all
 _LIST_S_MAX: Final = 60.0
 _WATCH_S: Final = (240, 300)  # random, so that not all watches of all clients end together
 _BRIEF_S: Final = 1.0
@@ -69,6 +66,8 @@ class Informer(Generic[T]):
         slim: Callable[[T], T] | None = None,
         page_size: int = 100,
         inactivity_s: float = 120.0,
+        backoff_s: tuple[float, float] = (0.8, 30.0),
+        outage_cap_s: float = 5.0,
     ) -> None:
         """Describe what to follow; nothing happens before `run`.
 
@@ -83,7 +82,10 @@ class Informer(Generic[T]):
             sign: What only the bytes of an object that `keep` accepts hold; spares looking at its head.
             slim: Gives what to keep of an object; whoever has to look closer asks the server.
             page_size: Objects per page of a list; what a page takes is hardly ever given back.
-            inactivity_s: Open the watch again after so long without a byte; bookmarks come every minute.
+            inactivity_s: Reopen the watch after so long without a byte; bookmarks come every minute.
+            backoff_s: First and greatest bound of the back-off after an error.
+            outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
+                wait behind this.
         """
         self.name = name
         self.synced = asyncio.Event()
@@ -102,6 +104,8 @@ class Informer(Generic[T]):
         self._selectors = {field: value for field, value in selectors.items() if value}
         self._page_size = page_size
         self._inactivity_s = inactivity_s
+        self._backoff_s = backoff_s
+        self._outage_cap_s = outage_cap_s
         self._version = ""  # where the watch goes on; empty: list first
         self._failures = 0  # in a row
         self._odd = 0  # watches in a row that were refused, or over at once with nothing said
@@ -148,8 +152,7 @@ class Informer(Generic[T]):
     def _after(self, error: OutsideError) -> float:
         """Decide where to go on after an error, and after how many seconds."""
         self._failures += 1
-        cap_s = _OUTAGE_CAP_S if isinstance(error, Unavailable) else _BACKOFF_CAP_S
-        wait_s = backoff(self._failures, _BACKOFF_FIRST_S, cap_s, floor=_BACKOFF_FLOOR)
+        wait_s = self._delay_s(self._failures, outage=isinstance(error, Unavailable))
         if isinstance(error, Gone):
             self._version = ""
             self._log.info("history is gone; lists again", error=str(error))
@@ -240,7 +243,12 @@ class Informer(Generic[T]):
         if self.last_event_monotonic_s != heard_s or time.monotonic() - began_s >= _BRIEF_S:
             return 0.0
         # Some servers tell only like this that they have forgotten our version (kubernetes #137089).
-        return backoff(1, _BACKOFF_FIRST_S, _BACKOFF_CAP_S, floor=_BACKOFF_FLOOR) if self._count_odd() else 0.0
+        return self._delay_s(1) if self._count_odd() else 0.0
+
+    def _delay_s(self, failures: int, *, outage: bool = False) -> float:
+        first_s, cap_s = self._backoff_s
+        cap_s = self._outage_cap_s if outage else cap_s
+        return delay_s(failures, first_s=first_s, cap_s=cap_s, dice=random.random(), floor=_BACKOFF_FLOOR)
 
     def _read_line(self, line: bytes) -> None:
         """Take in one watch line.

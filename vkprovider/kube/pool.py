@@ -11,7 +11,6 @@ from vkprovider.kube.auth import Access
 from vkprovider.kube.http import Connection
 
 _CONNECT_S_MAX: Final = 5.0
-_IDLE_S_MAX: Final = 60.0  # below the API server's own limit of 90 s, so that it is not the one to close
 _READ_BYTES: Final = 64 * 1024
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 _UNACKNOWLEDGED_MS_MAX: Final = 30_000
@@ -23,7 +22,9 @@ class Pool:
     It knows no limit: watches hold connections for minutes, so it is the callers who are bounded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, idle_s_max: float = 60.0) -> None:
+        """Close idle connections after `idle_s_max`; by default before the API server does, whose limit is 90 s."""
+        self._idle_s_max = idle_s_max
         self._host = ""
         self._port = 0
         self._tls: ssl.SSLContext | None = None
@@ -83,15 +84,15 @@ class Pool:
         connection.idle_since_s = loop.time()
         self._idle.append(connection)
         if self._sweeper is None:
-            self._sweeper = loop.call_later(_IDLE_S_MAX, self._sweep)
+            self._sweeper = loop.call_later(self._idle_s_max, self._sweep)
 
     def _sweep(self) -> None:
         """Close what has been idle for too long; the list is in order, for the one used last is used next."""
         loop = asyncio.get_running_loop()
-        old_s = loop.time() - _IDLE_S_MAX
+        old_s = loop.time() - self._idle_s_max
         while self._idle and (self._idle[0].closed or self._idle[0].idle_since_s <= old_s):
             self._drop(self._idle.pop(0))
-        self._sweeper = loop.call_later(_IDLE_S_MAX / 4, self._sweep) if self._idle else None
+        self._sweeper = loop.call_later(self._idle_s_max / 4, self._sweep) if self._idle else None
 
     def _drop(self, connection: Connection) -> None:
         self._all.discard(connection)

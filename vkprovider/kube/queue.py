@@ -22,7 +22,7 @@ import structlog
 
 from vkprovider.api.errors import Fenced, Throttled, VkproviderError
 from vkprovider.api.histogram import BRIEF_S, COARSE_S, Histogram
-from vkprovider.kube.pace import backoff
+from vkprovider.domain.backoff import delay_s
 
 K = TypeVar("K", bound=Hashable)
 
@@ -294,7 +294,8 @@ class KeyedQueue(Generic[K]):
         if run.forgotten:
             return 0.0
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        wait_s = backoff(count, *self._backoff_s, self._rand)
+        first_s, cap_s = self._backoff_s
+        wait_s = delay_s(count, first_s=first_s, cap_s=cap_s, dice=self._rand(), floor=0)
         if isinstance(error, Throttled):
             wait_s += error.after_s
         if count & (count - 1) == 0:  # the first time and each doubling

@@ -9,8 +9,9 @@ from aiohttp import web
 from tests.component.kube.apiserver import PODS, ApiServer, pod, refuse
 from tests.component.kube.conftest import until
 from vkprovider.api import errors
-from vkprovider.kube import pool as pool_module
+from vkprovider.kube.auth import Access
 from vkprovider.kube.client import KubeClient, resource_of
+from vkprovider.kube.pool import Pool
 
 POD = "/api/v1/namespaces/default/pods/a"
 
@@ -429,16 +430,17 @@ async def test_a_connection_closed_just_as_it_is_used(
         assert len(server.seen) == 2
 
 
-async def test_idle_connections_are_closed(
-    server: ApiServer, client: KubeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool_module, "_IDLE_S_MAX", 0.1)
-    await asyncio.gather(*(client.get(POD) for _ in range(5)))
-    pool = client._transport._pool
+async def test_idle_connections_are_closed(server: ApiServer) -> None:
+    pool = Pool(idle_s_max=0.1)
+    pool.use(Access(server=server.url, namespace="labs"))
+    for connection in [await pool.acquire() for _ in range(5)]:
+        connection.send(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"v1.36.3" in await connection.body()
+        pool.release(connection)
     assert len(pool._all) == 5
     await until(lambda: not pool._all)
-    await client.get(POD)
-    assert server.seen
+    assert not (await pool.acquire()).closed
+    await pool.close()
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pods?a=b c", "/api/v1/pods\r\nX-Evil: 1", "/api/v1/p\u00f6ds"])

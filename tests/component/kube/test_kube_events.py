@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from tests.component.kube.apiserver import ApiServer, refuse
 from tests.component.kube.conftest import until
 from vkprovider.api.errors import Fenced
-from vkprovider.kube import events as events_module
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
 
@@ -30,10 +30,19 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def recorder(client: KubeClient, clock: Clock) -> EventRecorder:
-    return EventRecorder(
-        client, component="vkprovider", instance="r1", now=clock, wall=lambda: 1_700_000_000 + clock.now_s
-    )
+def options() -> dict[str, Any]:
+    """What a test changes of the recorder's defaults."""
+    return {}
+
+
+@pytest.fixture
+def recorder(client: KubeClient, clock: Clock, options: dict[str, Any]) -> EventRecorder:
+    wall = partial(_wall, clock)
+    return EventRecorder(client, component="vkprovider", instance="r1", now=clock, wall=wall, **options)
+
+
+def _wall(clock: Clock) -> float:
+    return 1_700_000_000 + clock.now_s
 
 
 @pytest.fixture
@@ -162,10 +171,8 @@ async def test_warnings_go_first(server: ApiServer, recorder: EventRecorder) -> 
     assert [reason for _, reason in written(server)] == ["Bad", "Worse", "One", "Two"]
 
 
-async def test_a_full_queue_drops_the_oldest_normal(
-    server: ApiServer, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events_module, "_QUEUED_MAX", 4)
+@pytest.mark.parametrize("options", [{"queued_max": 4}])
+async def test_a_full_queue_drops_the_oldest_normal(server: ApiServer, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Warning", "Bad", "")
     for n in range(6):
         recorder.emit(POD, "Normal", f"N{n}", "")
@@ -178,10 +185,8 @@ async def test_a_full_queue_drops_the_oldest_normal(
     assert [reason for _, reason in written(server)] == ["W1", "W2", "W3", "W4", "N0"]
 
 
-async def test_what_is_said_again_after_it_was_dropped_is_written(
-    server: ApiServer, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events_module, "_QUEUED_MAX", 1)
+@pytest.mark.parametrize("options", [{"queued_max": 1}])
+async def test_what_is_said_again_after_it_was_dropped_is_written(server: ApiServer, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Normal", "One", "")
     recorder.emit(POD, "Normal", "Two", "")
     assert recorder.dropped_total == 1
@@ -202,10 +207,8 @@ async def test_normal_events_of_a_vanished_object_are_dropped(server: ApiServer,
     assert [reason for _, reason in written(server)] == ["Bad", "Other"]
 
 
-async def test_a_failed_write_is_tried_again(
-    server: ApiServer, running: EventRecorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events_module, "backoff", lambda *_: 0.0)
+@pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
+async def test_a_failed_write_is_tried_again(server: ApiServer, running: EventRecorder) -> None:
     server.next(refuse(503, "starting"), when="POST")
     server.next(refuse(429, "busy", Retry_After="0"), when="POST")
     running.emit(POD, "Normal", "Pulled", "")
@@ -221,10 +224,8 @@ async def test_a_try_that_got_through_unheard_counts_as_written(server: ApiServe
     await until(lambda: running.written_total == 1)
 
 
-async def test_after_a_few_tries_it_is_given_up(
-    server: ApiServer, running: EventRecorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events_module, "backoff", lambda *_: 0.0)
+@pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
+async def test_after_a_few_tries_it_is_given_up(server: ApiServer, running: EventRecorder) -> None:
     server.next(refuse(503, "starting"), times=4)
     running.emit(POD, "Normal", "Pulled", "")
     running.emit(POD, "Normal", "Started", "")
@@ -325,8 +326,8 @@ async def test_flush_has_a_deadline(server: ApiServer, recorder: EventRecorder) 
     assert not await recorder.flush(0.05)
 
 
-async def test_memory_is_bounded(recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "_REMEMBERED_MAX", 10)
+@pytest.mark.parametrize("options", [{"remembered_max": 10}])
+async def test_memory_is_bounded(recorder: EventRecorder) -> None:
     for n in range(100):
         recorder.emit(POD, "Normal", f"N{n}", "")
     assert len(recorder._known) == 10

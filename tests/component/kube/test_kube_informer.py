@@ -11,18 +11,10 @@ from aiohttp import web
 from tests.component.kube.apiserver import PODS, ApiServer, pod, refuse
 from tests.component.kube.conftest import until
 from vkprovider.api.objects import Pod, PodSpec
-from vkprovider.kube import informer as informer_module
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.informer import Head, Informer
 
 Change = tuple[str | None, str | None]
-
-
-@pytest.fixture(autouse=True)
-def brief_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informer_module, "_BACKOFF_FIRST_S", 0.02)
-    monkeypatch.setattr(informer_module, "_BACKOFF_CAP_S", 0.1)
-    monkeypatch.setattr(informer_module, "_OUTAGE_CAP_S", 0.1)
 
 
 class Told:
@@ -54,7 +46,16 @@ async def following(
     synced: bool = True,
 ) -> AsyncIterator[tuple[Informer[Pod], Told]]:
     informer = Informer(
-        client, PODS, Pod, name="pods", keep=keep, slim=slim, page_size=page_size, inactivity_s=inactivity_s
+        client,
+        PODS,
+        Pod,
+        name="pods",
+        keep=keep,
+        slim=slim,
+        page_size=page_size,
+        inactivity_s=inactivity_s,
+        backoff_s=(0.02, 0.1),
+        outage_cap_s=0.1,
     )
     told = Told()
     informer.add_handler(told)

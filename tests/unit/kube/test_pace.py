@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.kube.pace import TokenBucket, backoff
+from vkprovider.kube.pace import TokenBucket
 
 
 class Clock:
@@ -41,14 +41,3 @@ def test_the_rate_is_kept_whenever_callers_come(pauses_s: list[float], burst: in
     for first, start_s in enumerate(used):
         inside = sum(1 for at_s in used[first:] if at_s < start_s + 1)
         assert inside <= 10 + burst + 1
-
-
-def test_the_bound_doubles_up_to_its_cap() -> None:
-    assert [backoff(n, 0.2, 3, lambda: 1.0) for n in range(1, 7)] == pytest.approx([0.2, 0.4, 0.8, 1.6, 3, 3])
-    assert backoff(10_000, 0.2, 30, lambda: 1.0) == 30
-
-
-def test_the_jitter_is_full_unless_a_floor_is_given() -> None:
-    assert backoff(3, 1, 30, lambda: 0.0) == 0
-    assert backoff(3, 1, 30, lambda: 0.5) == 2
-    assert backoff(3, 1, 30, lambda: 0.0, floor=0.25) == 1
