@@ -8,6 +8,7 @@ import asyncio
 import json
 from pathlib import Path
 
+from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, percentile
 from bench.updown import prepare, up_and_down
 from vkpsandbox import Sandbox
@@ -25,12 +26,15 @@ links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]
 
 async def run() -> Figures:
     """Measure."""
+    print(changes(), flush=True)
     sandbox = await asyncio.to_thread(
         Sandbox.up,
         "bench-main-job",
         workers=WORKERS,
         audit=True,
         tied=True,
+        component_args=COMPONENT_ARGS,
+        component_env=COMPONENT_ENV,
         worker_args=[["--boot-seconds", "5-20", "--latency-ms", "50", "--seed", str(n)] for n in range(WORKERS)],
         on_progress=print,
     )

@@ -5,6 +5,7 @@ Three runs on one sandbox, the median of each figure. Times are those of a watch
 
 import asyncio
 
+from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, median_of, percentile
 from bench.updown import prepare, up_and_down
 from vkpsandbox import Sandbox
@@ -22,6 +23,7 @@ links: []
 
 async def run() -> Figures:
     """Measure."""
+    print(changes(), flush=True)
     sandbox = await asyncio.to_thread(
         Sandbox.up,
         "bench-throughput",
@@ -29,6 +31,8 @@ async def run() -> Figures:
         backend="null",
         audit=True,
         tied=True,
+        component_args=COMPONENT_ARGS,
+        component_env=COMPONENT_ENV,
         worker_spec={"capacity": CAPACITY},
         on_progress=print,
     )

@@ -13,6 +13,7 @@ import msgspec
 from vkpsandbox import start
 from vkpsandbox.controlplane import build, content, programs
 from vkpsandbox.controlplane.build import Progress
+from vkpsandbox.controlplane.components import Tuning
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import Layout, layout_of
@@ -52,6 +53,8 @@ class Sandbox:
         provider_env: Mapping[str, str] = NOTHING,
         worker_args: Sequence[Sequence[str]] | None = None,
         worker_spec: Mapping[str, Any] = NOTHING,
+        component_args: Mapping[str, Sequence[str]] = NOTHING,
+        component_env: Mapping[str, str] = NOTHING,
         kubeconfig: Path | None = None,
         tied: bool = False,
         on_progress: Progress = lambda _: None,
@@ -73,6 +76,9 @@ class Sandbox:
             worker_args: Further arguments of `vkprovider sim cml`, one list per worker, used again from the first
                 when there are fewer lists than workers.
             worker_spec: Fields of every CMLWorker's spec that replace the defaults, such as `{"capacity": {…}}`.
+            component_args: Further arguments of the control plane's programs, by name (`kube-scheduler`); without, it
+                runs with stock defaults.
+            component_env: Environment variables of all of them.
             kubeconfig: Use this cluster instead of starting a control plane.
             tied: End when this process ends.
             on_progress: Called with one line per step.
@@ -95,7 +101,9 @@ class Sandbox:
             record.save(layout)
             sandbox = cls(layout, record)
             try:
-                sandbox._start_cluster(kubeconfig, tied=tied, on_progress=on_progress)
+                sandbox._start_cluster(
+                    kubeconfig, Tuning(component_args, component_env), tied=tied, on_progress=on_progress
+                )
                 steps = (layout, sandbox._kubectl, sandbox._record)
                 if workers or provider:
                     start.create_workers(*steps, worker_args or [()], worker_spec)
@@ -278,7 +286,7 @@ class Sandbox:
         """Send the supervisor a request about a process."""
         return msgspec.convert(request(self.layout, op, **arguments)["process"], ProcessStatus)
 
-    def _start_cluster(self, kubeconfig: Path | None, *, tied: bool, on_progress: Progress) -> None:
+    def _start_cluster(self, kubeconfig: Path | None, tuning: Tuning, *, tied: bool, on_progress: Progress) -> None:
         """Start a control plane, or copy the kubeconfig of the user's own."""
         if kubeconfig:
             context = start.plan_foreign(self.layout, self._kubectl, kubeconfig)
@@ -288,9 +296,9 @@ class Sandbox:
             self._start_supervisor(tied=tied)
             return
         started = time.monotonic()
-        ports = start.plan_control_plane(self.layout, self.programs, self._record)
+        ports = start.plan_control_plane(self.layout, self.programs, self._record, tuning)
         self._start_supervisor(tied=tied)
-        start.finish_control_plane(self.layout, self.programs, ports, self._kubectl)
+        start.finish_control_plane(self.layout, self.programs, ports, self._kubectl, tuning)
         on_progress(f"control plane ready at {ports.server} after {time.monotonic() - started:.1f} s")
 
     def _start_supervisor(self, *, tied: bool) -> None:

@@ -23,13 +23,14 @@ from vkpsandbox.processes.process import OWNER_VARIABLE, ProcessSpec, environmen
 from vkpsandbox.processes.record import Lds, Record
 
 
-def plan_control_plane(layout: Layout, binaries: Path, record: Record) -> components.Ports:
+def plan_control_plane(layout: Layout, binaries: Path, record: Record, tuning: components.Tuning) -> components.Ports:
     """Write keys, kubeconfigs and the plan with etcd and the API server; return the ports that were free."""
     write_pki(layout.pki)
     ports = components.Ports(*free_ports(components.PORTS_NEEDED))
     components.write_kubeconfigs(layout, ports.server, record.context)
     layout.audit_policy.write_text(components.AUDIT_POLICY)
-    _write_plan(layout, components.store_and_api(layout, binaries, ports, audit=record.audit))
+    specs = components.store_and_api(layout, binaries, ports, audit=record.audit)
+    _write_plan(layout, [tuning.applied_to(spec) for spec in specs])
     return ports
 
 
@@ -71,11 +72,13 @@ def await_supervisor(layout: Layout, supervisor: subprocess.Popen[bytes]) -> Non
         time.sleep(waiting.POLL_S)
 
 
-def finish_control_plane(layout: Layout, binaries: Path, ports: components.Ports, kubectl: Kubectl) -> None:
+def finish_control_plane(
+    layout: Layout, binaries: Path, ports: components.Ports, kubectl: Kubectl, tuning: components.Tuning
+) -> None:
     """Wait for the API server, start scheduler and controller-manager, and wait until they work."""
     waiting.await_api(layout, ports.api)
-    add_process(layout, components.controller_manager(layout, binaries, ports))
-    add_process(layout, components.scheduler(layout, binaries, ports))
+    add_process(layout, tuning.applied_to(components.controller_manager(layout, binaries, ports)))
+    add_process(layout, tuning.applied_to(components.scheduler(layout, binaries, ports)))
     waiting.await_controllers(layout, kubectl)
 
 

@@ -4,16 +4,15 @@ What differs from the defaults and why:
 
 * every listener is on loopback, on a port that was found;
 * etcd does not wait for the disk (`--unsafe-no-fsync`): a sandbox need not survive a power failure;
-* the scheduler may send 5000 requests a second instead of 50, so that it is not what a benchmark measures, and the
-  controller-manager 300 instead of 20 (`FAST_CLIENTS`);
-* the API server answers a hundred and twenty requests at once instead of six hundred (`ADMITTED`);
-* all of them collect garbage a third as often (`GO_MEMORY`);
 * the rest is what kubeadm sets: RBAC, certificates, ServiceAccount keys, signers.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from vkpsandbox.controlplane.kubeconfig import certificate_user, cluster_entry, write_kubeconfig
 from vkpsandbox.paths import Layout
@@ -28,23 +27,6 @@ ADVERTISED: Final = "192.0.2.1"
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 
-FAST_CLIENTS: Final = {
-    "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=10000"),
-    "kube-controller-manager": ("--kube-api-qps=300", "--kube-api-burst=100"),
-}
-"""Request rates of the clients that have a limit.
-
-The controller-manager creates and deletes up to 500 pods at once. A few cores serve some 200 a second, so without a
-limit the API server queues them, refuses those beyond 300 (429), and they are retried seconds later.
-"""
-
-ADMITTED: Final = ("--max-requests-inflight=80", "--max-mutating-requests-inflight=40")
-"""Concurrent requests that a few cores can serve; the others wait, in turn per client.
-
-Hundreds of concurrent requests keep the API server's watches waiting for a core: with them, every client saw changes
-a second late, and a Pod's way from bound to Running took half as long again.
-"""
-
 AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -56,8 +38,24 @@ rules:
 
 PORTS_NEEDED: Final = 5
 
-GO_MEMORY: Final[dict[str, str | None]] = {"GOGC": "300", "GOMEMLIMIT": "1GiB"}
-"""Collect garbage a third as often, while there is memory: a burst of pods is ready 15 % sooner on two cores."""
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a caller changes of the stock defaults, for a benchmark that states it beside its figures.
+
+    Attributes:
+        args: Further arguments by component: `{"kube-scheduler": ["--kube-api-qps=500"]}`.
+        env: Environment variables of every component.
+    """
+
+    args: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def applied_to(self, spec: ProcessSpec) -> ProcessSpec:
+        """Return a component's specification with what is changed."""
+        return msgspec.structs.replace(
+            spec, argv=[*spec.argv, *self.args.get(spec.name, ())], env={**spec.env, **self.env}
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def etcd(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
         # By default it would dial etcd with the server's certificate, which is not a client's.
         "--enable-grpc-gateway=false",
     ]
-    return ProcessSpec(name="etcd", argv=argv, env=GO_MEMORY, url=client)
+    return ProcessSpec(name="etcd", argv=argv, url=client)
 
 
 def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> ProcessSpec:
@@ -139,7 +137,6 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
         "--requestheader-username-headers=X-Remote-User",
         f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
-        *ADMITTED,
     ]
     if audit:
         argv += [
@@ -148,7 +145,7 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
             # In MB. The default rotates after 100, and a count of requests would miss some.
             "--audit-log-maxsize=100000",
         ]
-    return ProcessSpec(name="kube-apiserver", argv=argv, env=GO_MEMORY, url=ports.server)
+    return ProcessSpec(name="kube-apiserver", argv=argv, url=ports.server)
 
 
 def scheduler(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
@@ -158,7 +155,7 @@ def scheduler(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
         *_component(layout, "kube-scheduler", ports.scheduler),
     ]
     url = f"https://{LOOPBACK}:{ports.scheduler}"
-    return ProcessSpec(name="kube-scheduler", argv=argv, env=GO_MEMORY, url=url)
+    return ProcessSpec(name="kube-scheduler", argv=argv, url=url)
 
 
 def controller_manager(layout: Layout, programs: Path, ports: Ports) -> ProcessSpec:
@@ -183,7 +180,7 @@ def controller_manager(layout: Layout, programs: Path, ports: Ports) -> ProcessS
         argv.append(f"--cluster-signing-{signer}-cert-file={pki / authority}.crt")
         argv.append(f"--cluster-signing-{signer}-key-file={pki / authority}.key")
     url = f"https://{LOOPBACK}:{ports.controller_manager}"
-    return ProcessSpec(name="kube-controller-manager", argv=argv, env=GO_MEMORY, url=url)
+    return ProcessSpec(name="kube-controller-manager", argv=argv, url=url)
 
 
 def write_kubeconfigs(layout: Layout, server: str, context: str) -> None:
@@ -209,5 +206,4 @@ def _component(layout: Layout, name: str, port: int) -> list[str]:
         f"--secure-port={port}",
         f"--tls-cert-file={layout.pki / 'server.crt'}",
         f"--tls-private-key-file={layout.pki / 'server.key'}",
-        *FAST_CLIENTS[name],
     ]

@@ -39,14 +39,30 @@ def test_audit_is_asked_for(layout: Layout) -> None:
 
 
 def test_scheduler_and_controllers_keep_their_defaults(layout: Layout) -> None:
-    for spec, qps in (
-        (components.scheduler(layout, BIN, PORTS), 5000),
-        (components.controller_manager(layout, BIN, PORTS), 300),
-    ):
-        assert f"--kube-api-qps={qps}" in spec.argv
+    for spec in (components.scheduler(layout, BIN, PORTS), components.controller_manager(layout, BIN, PORTS)):
         assert f"--kubeconfig={layout.component_kubeconfig(spec.name)}" in spec.argv
-        assert not any(flag.startswith(("--leader-elect", "--controllers", "--node-monitor")) for flag in spec.argv)
+        assert not any(
+            flag.startswith(("--leader-elect", "--controllers", "--node-monitor", "--kube-api-")) for flag in spec.argv
+        )
         assert spec.restart is Restart.ALWAYS
+
+
+def test_the_api_server_and_the_programs_run_with_stock_limits(layout: Layout) -> None:
+    specs = [
+        *components.store_and_api(layout, BIN, PORTS, audit=False),
+        components.scheduler(layout, BIN, PORTS),
+        components.controller_manager(layout, BIN, PORTS),
+    ]
+    assert not any("inflight" in flag for spec in specs for flag in spec.argv)
+    assert all(not spec.env for spec in specs)
+
+
+def test_a_caller_may_change_the_defaults_of_a_component(layout: Layout) -> None:
+    tuning = components.Tuning({"kube-scheduler": ["--kube-api-qps=500"]}, {"GOGC": "300"})
+    scheduler, manager = components.scheduler(layout, BIN, PORTS), components.controller_manager(layout, BIN, PORTS)
+    assert tuning.applied_to(scheduler).argv == [*scheduler.argv, "--kube-api-qps=500"]
+    assert tuning.applied_to(manager).argv == manager.argv
+    assert tuning.applied_to(scheduler).env == tuning.applied_to(manager).env == {"GOGC": "300"}
 
 
 def test_certificates_name_users_and_servers(layout: Layout) -> None:
