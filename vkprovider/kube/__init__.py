@@ -1,14 +1,15 @@
-"""The Kubernetes shell: everything that speaks to an API server, and nothing that decides.
+"""The Kubernetes shell: all communication with an API server, and no decisions.
 
-* `client`: one connection pool to one API server; raw JSON bytes in and out; foreign errors become our tree.
-  Below it `transport`, `pool` and `http` (requests on connections), `auth` and `kubeconfig` (who we are), `answers`
-  (errors), `pace` (how fast).
+* `client`: verbs over one connection pool; raw JSON bytes in and out; every failure becomes one of `api.errors`. Below
+  it: `transport` (credentials, retries, streams of lines), `pool` and `http` (connections), `auth` and `kubeconfig`
+  (credentials), `answers` (responses to errors), `pace` (rate limit).
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
-* `informer`: a typed copy of one collection that follows the API server; `watch` decodes what it hears.
+* `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
+  handlers, `watch` decodes lists and watch lines.
 * `queue`: runs a reconciler per key: serial for one key, parallel across keys, with back-off.
-* `events`: Events for people, written beside the real work and never in its way.
+* `events`: records Events in the background; `event` is one of them.
 
 Rules: objects cross this package as bytes or as slim structs of `vkprovider.api`, never as models of a client library;
-only `auth` may import `kubernetes_asyncio`, and only for kubeconfigs it cannot read itself (the import costs 40 MB).
-Nothing here knows lablets, workers or CML. `controllers`, `app`, `sandbox` and `cli` may import it.
+only `auth` may import `kubernetes_asyncio`, and only for kubeconfigs that it cannot read itself (the import costs
+40 MB). Nothing here knows lablets, workers or CML.
 """

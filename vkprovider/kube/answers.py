@@ -1,4 +1,4 @@
-"""What an API server's refusals and a broken connection mean in our tree of errors."""
+"""Map an API server's refusals and broken connections to `vkprovider.api.errors`."""
 
 import socket
 import ssl
@@ -25,13 +25,13 @@ _status_decoder: Final = msgspec.json.Decoder(Status)
 
 
 def refusal(status: int, body: bytes, headers: Mapping[str, str], what: str) -> errors.OutsideError:
-    """Give the error for an answer that is not good; `what` names the request (`GET /api/v1/pods`)."""
+    """Return the error for a response other than 2xx; `what` names the request (`GET /api/v1/pods`)."""
     if (place := headers.get("location")) is not None and status in _REDIRECTS:
         message = f"{what}: redirected to {place}; the kubeconfig must name the API server itself"
         return errors.Invalid(message, status=status)
     try:
         message = _status_decoder.decode(body).message
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, or nothing at all
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, or an empty body
         message = ""
     if not message:
         message = f"{what}: HTTP {status} {body[:200].decode(errors='replace')}"
@@ -39,16 +39,16 @@ def refusal(status: int, body: bytes, headers: Mapping[str, str], what: str) -> 
 
 
 def error_event(body: bytes, what: str) -> errors.OutsideError:
-    """Give the error for the Status inside a watch's ERROR event."""
+    """Return the error for the Status inside a watch's ERROR event."""
     try:
         status = _status_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return errors.Unavailable(f"{what}: the watch reported an error that cannot be read", status=500)
+        return errors.Unavailable(f"{what}: the watch reported an undecodable error", status=500)
     return errors.from_status(status.code or 500, status.message or f"{what}: the watch reported {status.reason}")
 
 
 def broken(error: Exception, what: str, server: str) -> errors.OutsideError:
-    """Give the error for a request that got no answer."""
+    """Return the error for a request without a response."""
     if isinstance(error, socket.gaierror):
         return errors.Unavailable(f"{what}: no address for {server}; check the server's name and the resolver")
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):

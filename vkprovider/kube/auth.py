@@ -1,6 +1,6 @@
-"""Who we are to the API server: in-cluster ServiceAccount, kubeconfig, or what a login plugin says.
+"""Credentials for the API server: in-cluster ServiceAccount, kubeconfig, or a login plugin.
 
-Everything ordinary is read here, without a client library. Kubeconfigs with `exec` plugins, an `auth-provider` or a
+The common forms are read here, without a client library. Kubeconfigs with `exec` plugins, an `auth-provider` or a
 password go through `kubernetes_asyncio`, imported only then.
 """
 
@@ -19,12 +19,12 @@ from vkprovider.kube import kubeconfig as kubeconfigs
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_AGE_S_MAX: Final = 60.0
-"""A kubelet rotates projected tokens 20 % before their end; a minute is soon enough."""
+"""A kubelet rotates projected tokens 20 % before they expire; reading them once a minute is soon enough."""
 
-_OURS: Final = {"token", "tokenFile", "extensions"} | {
+_SUPPORTED: Final = {"token", "tokenFile", "extensions"} | {
     f"client-{part}{suffix}" for part in ("certificate", "key") for suffix in ("", "-data")
 }
-_THE_LIBRARYS: Final = {"exec", "auth-provider", "username", "password"}
+_BY_LIBRARY: Final = {"exec", "auth-provider", "username", "password"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Access:
 
     Attributes:
         server: `https://10.96.0.1:443`, without a trailing slash.
-        namespace: Of the context or of the ServiceAccount.
-        authorization: The header's value, `Bearer …`; empty if certificates speak for us.
+        namespace: The context's or the ServiceAccount's.
+        authorization: The header's value, `Bearer …`; empty with client certificates.
         tls: None for `http://`.
         tls_server_name: The name expected in the certificate, if not the URL's host.
-        context: Of the kubeconfig; empty without one.
-        renew: Gives the header's value as it is now; None if it cannot change. Cheap, or awaits.
+        context: The kubeconfig's; empty without one.
+        renew: Returns the current value of the header; None if it cannot change.
     """
 
     server: str
@@ -51,7 +51,7 @@ class Access:
 
 
 async def load(kubeconfig: str | None = None, context: str | None = None) -> Access:
-    """Find out who we are, as controllers do: the argument, KUBECONFIG, the ServiceAccount, `~/.kube/config`.
+    """Load credentials as client-go does: the argument, KUBECONFIG, the ServiceAccount, `~/.kube/config`.
 
     Raises:
         InputError: `KubeconfigMissing`, `KubeconfigInvalid`, `KubeconfigUnsupported`.
@@ -64,9 +64,9 @@ async def load(kubeconfig: str | None = None, context: str | None = None) -> Acc
     entry = kubeconfigs.read(named, context)
     if entry.cluster.get("proxy-url"):
         raise InputError("KubeconfigUnsupported", f"context {entry.context!r}: proxy-url is not supported")
-    foreign = {name for name, value in entry.user.items() if value} - _OURS
-    if foreign - _THE_LIBRARYS:  # `as`, for one: leaving it out would act with more rights than asked for
-        names = ", ".join(sorted(foreign - _THE_LIBRARYS))
+    foreign = {name for name, value in entry.user.items() if value} - _SUPPORTED
+    if foreign - _BY_LIBRARY:  # such as `as`: ignoring it would act with more rights than configured
+        names = ", ".join(sorted(foreign - _BY_LIBRARY))
         raise InputError("KubeconfigUnsupported", f"context {entry.context!r}: user fields not supported: {names}")
     access = _access(entry)
     return await _through_library(named, entry, access) if foreign else access
@@ -93,7 +93,7 @@ def _in_cluster(environ: Mapping[str, str], folder: Path) -> Access:
 
 
 def _access(entry: kubeconfigs.Entry) -> Access:
-    """Give what the kubeconfig says by itself."""
+    """Return what the kubeconfig itself contains."""
     server = _checked(str(entry.cluster["server"]), entry.context)
     token_file = entry.user.get("tokenFile")
     authorization = f"Bearer {token}" if (token := entry.user.get("token")) else ""
@@ -124,7 +124,7 @@ def _checked(server: str, context: str) -> str:
             return server.rstrip("/")
     except ValueError:
         pass
-    raise InputError("KubeconfigInvalid", f"context {context!r}: server {server} is no http(s) URL")
+    raise InputError("KubeconfigInvalid", f"context {context!r}: server {server} is not an http(s) URL")
 
 
 def _bearer(path: Path) -> str:
@@ -142,20 +142,20 @@ def _from_file(path: Path) -> Callable[[], Awaitable[str]]:
 
 
 def _tls(authority: str | None, certificate: bytes | None, key: bytes | None, *, verify: bool) -> ssl.SSLContext:
-    """Make a context; with an authority of our own the system's is not even loaded (it is megabytes).
+    """Make a TLS context; with an explicit CA the system's CAs (megabytes) are not loaded.
 
     Raises:
-        InputError: `KubeconfigInvalid`: a certificate or key that OpenSSL does not take.
+        InputError: `KubeconfigInvalid`: a certificate or key that OpenSSL does not accept.
     """
     try:
         context = ssl.create_default_context(cadata=authority)
-        # Many clusters' own authorities lack the extensions that newer Pythons demand by default; kubectl does not.
+        # The CAs of many clusters lack extensions that Python ≥ 3.13 requires by default and kubectl does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if certificate is not None and key is not None:
-            # OpenSSL through Python takes certificates only from files; these live for this one call.
+            # Python's ssl loads certificates only from files; this one exists for the call.
             with tempfile.TemporaryDirectory(prefix="vkprovider-") as folder:  # mode 0700
                 chain = Path(folder) / "pair.pem"
                 chain.write_bytes(certificate + b"\n" + key)
@@ -167,8 +167,8 @@ def _tls(authority: str | None, certificate: bytes | None, key: bytes | None, *,
 
 
 async def _through_library(kubeconfig: str, entry: kubeconfigs.Entry, plain: Access) -> Access:
-    """Log in through `kubernetes_asyncio`, which knows plugins, cloud providers and passwords."""
-    from kubernetes_asyncio import client, config  # noqa: PLC0415 (40 MB, paid only by those who need it)
+    """Log in through `kubernetes_asyncio`, which supports plugins, cloud providers and passwords."""
+    from kubernetes_asyncio import client, config  # noqa: PLC0415 (40 MB; only these logins need it)
 
     files = os.pathsep.join(str(path) for path in kubeconfigs.paths_of(kubeconfig))
 
@@ -178,7 +178,7 @@ async def _through_library(kubeconfig: str, entry: kubeconfigs.Entry, plain: Acc
             loader = await config.load_kube_config(
                 config_file=files, context=entry.context, client_configuration=settings, persist_config=False
             )
-        except Exception as error:  # noqa: BLE001 (the library raises what it likes: the login did not work)
+        except Exception as error:  # noqa: BLE001 (the library raises any type: the login failed)
             text = f"context {entry.context!r}: the login failed: {type(error).__name__}: {error}"
             raise Unauthorized(shorten(text)) from None
         return settings, loader
@@ -198,5 +198,5 @@ async def _through_library(kubeconfig: str, entry: kubeconfigs.Entry, plain: Acc
 
     tls = plain.tls
     if tls is not None and settings.cert_file and "exec" in entry.user:
-        tls.load_cert_chain(settings.cert_file, settings.key_file)  # a plugin may answer with a certificate
+        tls.load_cert_chain(settings.cert_file, settings.key_file)  # a plugin may return a certificate
     return replace(plain, authorization=str(settings.api_key.get("BearerToken", "")), renew=renew)

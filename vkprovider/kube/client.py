@@ -1,8 +1,8 @@
 """The Kubernetes API as verbs over raw JSON bytes.
 
-Bytes, because decoding into a client library's models costs fifty times what msgspec costs, and because most answers
-are only looked at for one field. Every refusal and every broken connection becomes an error of `vkprovider.api.errors`
-whose message is what the API server said.
+Bytes, because decoding into a client library's models costs fifty times what msgspec costs, and because most callers
+read one field of a response. Every refusal and every broken connection becomes an error of `vkprovider.api.errors`
+with the API server's message.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ USER_AGENT: Final = f"vkprovider/{__version__}"
 
 
 def user_agent(replica: str) -> str:
-    """Name a replica in the logs of those whom it asks."""
+    """Return the User-Agent of a replica."""
     return f"{USER_AGENT} ({replica})"
 
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_CORE_AT: Final = 3  # where the resource stands in `/api/v1/…`
+_CORE_AT: Final = 3  # position of the resource in `/api/v1/…`
 _GROUP_AT: Final = 4  # and in `/apis/<group>/<version>/…`
 
 
 def resource_of(path: str) -> str:
-    """Tell what a path is about, as RBAC names it.
+    """Return the resource of a path, as RBAC names it.
 
     >>> resource_of("/api/v1/namespaces/a/pods/b/status")
     'pods/status'
@@ -50,7 +50,7 @@ def resource_of(path: str) -> str:
     words = path.split("/")
     at = _CORE_AT if path.startswith("/api/") else _GROUP_AT
     if words[at : at + 1] == ["namespaces"] and len(words) > at + 2:
-        at += 2  # of something in it, not of the namespace itself
+        at += 2  # of an object in it, not of the namespace itself
     if len(words) <= at:
         return "other"
     return f"{words[at]}/{words[at + 2]}" if len(words) > at + 2 else words[at]
@@ -66,7 +66,7 @@ class KubeClient:
         server: The API server's URL.
         namespace: Of the kubeconfig's context, or of the ServiceAccount.
         context: The kubeconfig's; empty in a cluster.
-        writes: Writes that were asked for, by resource (`pods/status`) and verb (`patch`).
+        writes: Requested writes by resource (`pods/status`) and verb (`patch`).
     """
 
     def __init__(
@@ -101,25 +101,25 @@ class KubeClient:
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> Self:
-        """Read the credentials; nothing is sent yet, so this works while the API server is down.
+        """Read the credentials; nothing is sent, so this works while the API server is down.
 
         Args:
-            kubeconfig: One path, or several separated by `:`; see `auth.load` for what happens without.
-            context: One of its contexts; the current one if None.
+            kubeconfig: One path, or several separated by `:`; without it see `auth.load`.
+            context: One of its contexts; None for the current one.
             qps: Requests a second on average; watches and urgent requests do not count.
-            burst: Requests that may go at once.
-            in_flight_max: Requests awaiting an answer; watches and urgent requests do not count.
-            user_agent: What audit logs call us.
-            timeout_s: From the call to the last byte of the answer, waiting for a turn included.
+            burst: Requests that may be sent at once.
+            in_flight_max: Requests awaiting a response; watches and urgent requests do not count.
+            user_agent: Shown in audit logs.
+            timeout_s: From the call to the last byte of the response, including the wait for the rate limit.
 
         Raises:
-            InputError: The kubeconfig is missing, wrong, or asks for what we do not support.
+            InputError: The kubeconfig is missing, invalid, or uses an unsupported feature.
             Unauthorized: A login plugin refused.
         """
         access = await auth.load(kubeconfig, context)
         return cls(
             access,
-            partial(auth.load, kubeconfig, access.context or context),  # whatever becomes the current context
+            partial(auth.load, kubeconfig, access.context or context),  # even if the current one changes
             qps=qps,
             burst=burst,
             in_flight_max=in_flight_max,
@@ -129,7 +129,7 @@ class KubeClient:
 
     @property
     def requests_total(self) -> int:
-        """Requests sent, watches included."""
+        """Requests sent, including watches."""
         return self._transport.requests_total
 
     @property
@@ -150,19 +150,18 @@ class KubeClient:
         urgent: bool = False,
         brief: bool = False,
     ) -> bytes:
-        """Send one request and give the answer's body.
+        """Send one request and return the body of the response.
 
         Args:
             method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
             path: Already percent-encoded; may carry a query.
-            params: The rest of the query; escaped here.
+            params: Further query parameters; escaped here.
             body: The request's body.
-            content_type: Of the body.
-            timeout_s: Deadline of this call, if not the client's.
-            guard: Called in the loop step that sends, after any wait for a turn; raises `Fenced` to stop the request.
-            urgent: Do not wait for a turn behind ordinary requests. For Leases.
-            brief: Of the object, answer with nothing but its metadata: for whoever wants to know its resourceVersion
-                only, and for kinds that have metadata.
+            content_type: The body's.
+            timeout_s: Deadline of this call; by default the client's.
+            guard: Called in the loop step that sends, after any wait; raises `Fenced` to stop the request.
+            urgent: Bypass the rate limit and the limit of requests in flight. For Leases.
+            brief: Return only the object's metadata, for callers that need no more than its resourceVersion.
 
         Raises:
             OutsideError: Any of its kinds.
@@ -185,16 +184,16 @@ class KubeClient:
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
 
     async def _wait_turn(self, within_s: float, what: str) -> None:
-        """Wait until the rate allows one more request.
+        """Wait until the rate limit allows one more request.
 
         Raises:
-            Throttled: It does not in time; nothing was sent.
+            Throttled: It does not within the deadline; nothing was sent.
         """
         wait_s = self._bucket.reserve()
         if wait_s >= within_s:
             self._bucket.cancel()
             raise Throttled(
-                f"{what}: not sent, for {wait_s:.0f} s of requests wait before it: raise VKPROVIDER_API_QPS"
+                f"{what}: not sent: {wait_s:.0f} s of requests are queued before it; raise VKPROVIDER_API_QPS"
             )
         if wait_s:
             try:
@@ -208,19 +207,19 @@ class KubeClient:
         return await self.request("GET", path, params=params, **how)
 
     async def create(self, path: str, body: bytes, **how: Any) -> bytes:
-        """POST `body` to a collection. `Conflict` means that the name is taken."""
+        """POST `body` to a collection. `Conflict` means that the name exists."""
         return await self.request("POST", path, body=body, **how)
 
     async def replace(self, path: str, body: bytes, **how: Any) -> bytes:
-        """PUT an object; with a resourceVersion in it, `Conflict` means that somebody else wrote first."""
+        """PUT an object; with a resourceVersion in it, `Conflict` means that another client wrote first."""
         return await self.request("PUT", path, body=body, **how)
 
     async def merge_patch(self, path: str, body: bytes, **how: Any) -> bytes:
-        """PATCH by RFC 7386: mappings are merged, lists replaced, null deletes. Fits custom resources too."""
+        """PATCH by RFC 7386: mappings are merged, lists replaced, null deletes. Works for custom resources too."""
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH, **how)
 
     async def strategic_patch(self, path: str, body: bytes, **how: Any) -> bytes:
-        """PATCH a built-in kind: lists such as `conditions` are merged by their key; `podIPs` only ever grow by it."""
+        """PATCH a built-in kind: lists such as `conditions` are merged by their key; it can only add `podIPs`."""
         return await self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH, **how)
 
     async def delete(
@@ -233,14 +232,14 @@ class KubeClient:
         resource_version: str | None = None,
         **how: Any,
     ) -> bytes:
-        """Delete an object; `Conflict` means that the name now belongs to another uid or version.
+        """Delete an object; `Conflict` means that the object has another UID or version by now.
 
         Args:
-            path: Of the object.
-            uid: Only if it is still this object.
-            grace_s: `gracePeriodSeconds`; 0 ends a Pod that its kubelet has stopped.
+            path: The object's.
+            uid: Delete only this object, not a later one of the same name.
+            grace_s: `gracePeriodSeconds`; 0 removes a Pod that its kubelet has stopped.
             propagation: `Foreground`, `Background` or `Orphan`.
-            resource_version: Only if nobody wrote since.
+            resource_version: Delete only this version.
             **how: For `request`.
         """
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -254,7 +253,7 @@ class KubeClient:
         return await self.request("DELETE", path, body=msgspec.json.encode(options), **how)
 
     async def version(self) -> str:
-        """Give the server's version, such as `v1.36.3`."""
+        """Return the server's version, such as `v1.36.3`."""
         return str(msgspec.json.decode(await self.get("/version"))["gitVersion"])
 
     @asynccontextmanager
@@ -266,17 +265,17 @@ class KubeClient:
         inactivity_s: float = 120.0,
         opened: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
-        """Open a stream of lines, such as a watch; it counts towards no limit.
+        """Open a stream of lines, such as a watch; no limit applies to it.
 
         Args:
             path: Already percent-encoded.
             params: The query.
-            inactivity_s: Raise `DeadlineExceeded` after so long without a byte; also the deadline of the first answer.
-            opened: Called once the server has answered.
+            inactivity_s: Raise `DeadlineExceeded` after so long without a byte; also the deadline of the head.
+            opened: Called when the server has accepted the request.
 
         Yields:
             An iterator over batches of whole lines, one batch per arrival of data, of whatever length. The request is
-            sent with its first step. It ends when the stream ends, be it cut; an unfinished last line is dropped.
+            sent with its first step. It ends when the stream ends or breaks; an unfinished last line is dropped.
 
         Raises:
             OutsideError: Any of its kinds, while iterating.

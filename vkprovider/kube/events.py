@@ -1,7 +1,7 @@
-"""Events for people, written beside the real work and never in its way.
+"""Record Events in the background, as client-go's EventRecorder does.
 
-`emit` only notes; one loop writes, at a bounded rate, Warnings first. It writes core/v1 Events, because these are what
-`kubectl describe` shows. The same words about the same object within ten minutes become one Event with a count, which
+`emit` only queues; one loop writes, at a bounded rate, Warnings first. It writes core/v1 Events, because `kubectl
+describe` shows these. The same message about the same object within ten minutes becomes one Event with a count, which
 is patched at most once a minute.
 """
 
@@ -12,78 +12,35 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final
 
 import msgspec
 import structlog
 
 from vkprovider.api.errors import Conflict, Fenced, NotFound, OutsideError, Throttled, Unavailable, shorten
+from vkprovider.api.times import iso
 from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.client import Guard, KubeClient
+from vkprovider.kube.event import Event, EventType, ObjectRef
 from vkprovider.kube.pace import TokenBucket
 
-EventType = Literal["Normal", "Warning"]
+__all__ = ["EventRecorder", "ObjectRef"]
 
 _log: Final = structlog.get_logger(__name__)
 
 _NOTE_CHARS_MAX: Final = 1024  # the API's own limit
-_NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
 _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
 _TRIES_MAX: Final = 4
 _FENCED_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRef:
-    """The object that an Event is about; no namespace for what is cluster-scoped."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-
-
-@dataclass(slots=True, eq=False)
-class _Event:
-    """Words about an object, and what became of them."""
-
-    regarding: ObjectRef
-    type_: EventType
-    reason: str
-    note: str
-    action: str
-    stamp_ns: int  # makes its name
-    first_s: float
-    last_s: float
-    heard_s: float  # on the monotonic clock, as the next one
-    guard: Guard | None = None
-    written_s: float | None = None
-    count: int = 1
-    sent: int = 0  # the count as last sent
-    fenced: int = 0  # how often its guard did not let it through
-    due: bool = True  # queued, or waiting for its minute
-
-    @property
-    def path(self) -> str:
-        """The collection that the Event belongs into."""
-        return f"/api/v1/namespaces/{self.regarding.namespace or 'default'}/events"
-
-    @property
-    def name(self) -> str:
-        """As every client of Kubernetes names Events: `<object>.<time in hexadecimal>`."""
-        return f"{self.regarding.name[:_NAME_CHARS_MAX]}.{self.stamp_ns:x}"
-
-
 class EventRecorder:
-    """Note Events and write them when there is time.
+    """Queue Events and write them in the background.
 
     Attributes:
         written_total: Events created or counted up.
-        dropped_total: Events never written: queue full, or refused, or the API server was away for too long.
+        dropped_total: Events never written: queue full, refused, or the API server unreachable for too long.
         forgotten_total: Normal Events never written because their object has gone.
     """
 
@@ -127,11 +84,11 @@ class EventRecorder:
         self._now = now
         self._wall = wall
         self._bucket = TokenBucket(rate_per_s, burst, now=now)
-        self._warnings: OrderedDict[int, _Event] = OrderedDict()
-        self._normals: OrderedDict[int, _Event] = OrderedDict()
+        self._warnings: OrderedDict[int, Event] = OrderedDict()
+        self._normals: OrderedDict[int, Event] = OrderedDict()
         self._normals_of: dict[str, list[int]] = {}
-        self._repeats: list[tuple[float, int, _Event]] = []
-        self._known: OrderedDict[tuple[str, str, str, str], _Event] = OrderedDict()
+        self._repeats: list[tuple[float, int, Event]] = []
+        self._known: OrderedDict[tuple[str, str, str, str], Event] = OrderedDict()
         self._serial = 0
         self._stamp_ns = 0
         self._work = asyncio.Event()
@@ -139,7 +96,7 @@ class EventRecorder:
 
     @property
     def depth(self) -> int:
-        """Events that wait to be written."""
+        """Queued Events."""
         return len(self._warnings) + len(self._normals)
 
     def emit(
@@ -152,15 +109,15 @@ class EventRecorder:
         action: str = "",
         guard: Guard | None = None,
     ) -> None:
-        """Note an Event. Never waits, never raises.
+        """Queue an Event. Never blocks, never raises.
 
         Args:
             regarding: What it is about.
-            type_: `Warning` is for what somebody should look at.
+            type_: `Warning` if it needs attention.
             reason: One CamelCase word; Kubernetes' own where it has one: `Pulling`, `FailedMount`, `Killing`.
             note: A sentence, without secrets; shortened to 1024 characters.
-            action: What was being done, in CamelCase, if that is not the reason itself.
-            guard: Asked when it is sent; while it refuses the Event waits, and is dropped in the end.
+            action: The action in progress, in CamelCase, if it differs from the reason.
+            guard: Called when the Event is sent; while it raises `Fenced` the Event waits, and is dropped in the end.
         """
         now_s, wall_s = self._now(), self._wall()
         key = (regarding.uid, type_, reason, note)
@@ -172,9 +129,9 @@ class EventRecorder:
             if not event.due:
                 self._repeat(event)
             return
-        self._stamp_ns = max(int(wall_s * 1e9), self._stamp_ns + 1)  # no two names are the same
+        self._stamp_ns = max(int(wall_s * 1e9), self._stamp_ns + 1)  # names are unique
         note = shorten(note, _NOTE_CHARS_MAX)
-        event = _Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
+        event = Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
         self._known.pop(key, None)
         self._known[key] = event
         if len(self._known) > self._remembered_max:
@@ -182,7 +139,7 @@ class EventRecorder:
         self._enqueue(event)
 
     def forget(self, uid: str) -> None:
-        """Drop the Normal Events about an object that has gone; nobody can look them up beside it any more."""
+        """Drop the Normal Events about a deleted object: `kubectl describe` can no longer show them."""
         for serial in self._normals_of.pop(uid, ()):
             self._normals.pop(serial).due = False
             self.forgotten_total += 1
@@ -203,12 +160,12 @@ class EventRecorder:
                 await self._write(event)
 
     async def flush(self, timeout_s: float) -> bool:
-        """Write what is queued and all counts, without regard to the rate; False if `timeout_s` was too short."""
+        """Write all queued Events and counts, ignoring the rate limit; return False if `timeout_s` was too short."""
         try:
             async with asyncio.timeout(timeout_s):
                 while (event := self._next(hurry=True)) is not None:
                     await self._write(event)
-                async with self._writing:  # what `run` has in hand
+                async with self._writing:  # what `run` is writing
                     return True
         except TimeoutError:
             return False
@@ -216,15 +173,15 @@ class EventRecorder:
     def _waiting(self, *, hurry: bool = False) -> bool:
         return bool(self.depth or (self._repeats and (hurry or self._repeats[0][0] <= self._now())))
 
-    def _repeat(self, event: _Event, *, after_s: float = 0.0) -> None:
-        """Have a count written when the Event's minute is over; after `after_s` if the Event itself never was."""
+    def _repeat(self, event: Event, *, after_s: float = 0.0) -> None:
+        """Schedule a count for the end of the Event's minute, or, if it was never written, in `after_s`."""
         event.due = True
         self._serial += 1
         due_s = self._now() + after_s if event.written_s is None else event.written_s + _REPEAT_S
         heapq.heappush(self._repeats, (due_s, self._serial, event))
         self._work.set()
 
-    def _enqueue(self, event: _Event) -> None:
+    def _enqueue(self, event: Event) -> None:
         self._serial += 1
         if event.type_ == "Warning":
             self._warnings[self._serial] = event
@@ -237,15 +194,15 @@ class EventRecorder:
             self.dropped_total += 1
         self._work.set()
 
-    def _next(self, *, hurry: bool = False) -> _Event | None:
-        """Take what is to be written next: Warnings, Normals, then counts whose minute is over."""
+    def _next(self, *, hurry: bool = False) -> Event | None:
+        """Pop the next Event to write: Warnings, Normals, then counts that are due."""
         if self._warnings:
             return self._warnings.popitem(last=False)[1]
         if self._normals:
             return self._pop_normal()
         return heapq.heappop(self._repeats)[2] if self._waiting(hurry=hurry) else None
 
-    def _pop_normal(self) -> _Event | None:
+    def _pop_normal(self) -> Event | None:
         if not self._normals:
             return None
         serial, event = self._normals.popitem(last=False)
@@ -255,8 +212,8 @@ class EventRecorder:
             del self._normals_of[event.regarding.uid]
         return event
 
-    async def _write(self, event: _Event) -> None:
-        """Write one Event, trying again a few times if the API server is away; then give it up."""
+    async def _write(self, event: Event) -> None:
+        """Write one Event; retry a few times while the API server is unavailable, then drop it."""
         try:
             async with self._writing:
                 for attempt in range(1, _TRIES_MAX + 1):
@@ -276,7 +233,7 @@ class EventRecorder:
             raise
         except Fenced as error:
             event.fenced += 1
-            if event.fenced < _TRIES_MAX:  # this replica may act again soon; other Events need not wait for that
+            if event.fenced < _TRIES_MAX:  # this replica may act again soon; other Events go on
                 self._repeat(event, after_s=_FENCED_S)
                 return
             self._drop(event, error)
@@ -287,55 +244,26 @@ class EventRecorder:
             self.written_total += 1
         event.due = False
         if event.count > event.sent:
-            self._repeat(event)  # said again while it was being written
+            self._repeat(event)  # emitted again while it was being written
 
-    def _drop(self, event: _Event, error: Exception) -> None:
+    def _drop(self, event: Event, error: Exception) -> None:
         self.dropped_total += 1
         if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
             _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
 
-    async def _send(self, event: _Event) -> None:
-        """Create the Event, or count it up if it has been written before.
+    async def _send(self, event: Event) -> None:
+        """Create the Event, or patch its count if it has been written before.
 
         Raises:
-            OutsideError: Any of its kinds but `NotFound` of an Event that has expired, which is made again, and but
-                `Conflict`, which means that an earlier try got through.
+            OutsideError: Any of its kinds except `NotFound` (the Event has expired and is created again) and `Conflict`
+                (an earlier attempt got through).
         """
         event.sent = event.count
         if event.written_s is not None:
-            body = msgspec.json.encode({"count": event.count, "lastTimestamp": _rfc3339(event.last_s)})
+            body = msgspec.json.encode({"count": event.count, "lastTimestamp": iso(int(event.last_s))})
             with suppress(NotFound):
                 await self._client.merge_patch(f"{event.path}/{event.name}", body, guard=event.guard, brief=True)
                 return
         with suppress(Conflict):
-            body = msgspec.json.encode(self._body(event))
+            body = msgspec.json.encode(event.body(self._component, self._instance))
             await self._client.create(event.path, body, guard=event.guard, brief=True)
-
-    def _body(self, event: _Event) -> dict[str, Any]:
-        about = event.regarding
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": event.name, "namespace": about.namespace or "default"},
-            "involvedObject": {
-                "apiVersion": about.api_version,
-                "kind": about.kind,
-                "namespace": about.namespace,
-                "name": about.name,
-                "uid": about.uid,
-            },
-            "type": event.type_,
-            "reason": event.reason,
-            "message": event.note,
-            "action": event.action,
-            "count": event.count,
-            "firstTimestamp": _rfc3339(event.first_s),
-            "lastTimestamp": _rfc3339(event.last_s),
-            "source": {"component": self._component, "host": self._instance},
-            "reportingComponent": self._component,
-            "reportingInstance": self._instance,
-        }
-
-
-def _rfc3339(wall_s: float) -> str:
-    return datetime.fromtimestamp(wall_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,14 +1,14 @@
-"""A typed copy of one collection that follows the API server.
+"""A typed cache of one collection, kept up to date by list and watch.
 
 List, then watch from the list's resourceVersion, for ever:
 
-    list ──ok──▶ watch ──ends, is cut, falls silent──▶ watch again at once, from the last resourceVersion
+    list ──ok──▶ watch ──ends, breaks, falls silent──▶ watch again at once, from the last resourceVersion
      ▲             │
      │             ├──cannot be opened──▶ back off, watch again from the last resourceVersion
      │             │
      └──410, ERROR, silent twice──┘
 
-Under load an API server cuts watchers several times a minute, so an end is normal and costs neither a wait nor a list.
+Under load an API server ends watches several times a minute, so an end is normal and costs neither a wait nor a list.
 A list that fails changes nothing: "could not list" is never "empty".
 """
 
@@ -41,15 +41,15 @@ _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is r
 
 
 class Informer(Generic[T]):
-    """A typed copy of one collection that follows the API server.
+    """A typed cache of one collection, kept up to date by list and watch.
 
     Attributes:
-        items: The copy, by `namespace/name`, or by `name` for what has no namespace. Read only.
+        items: The cache, by `namespace/name`, or by `name` if cluster-scoped. Read only.
         synced: Set once the first list is complete.
         relists_total: Complete lists after the first.
-        restarts_total: Watches begun after the first.
+        restarts_total: Watches opened after the first.
         decode_errors_total: Objects and lines skipped because they could not be decoded.
-        last_event_monotonic_s: When something was last heard, bookmarks included; 0 if never.
+        last_event_monotonic_s: When data last arrived, bookmarks included; 0 if never.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class Informer(Generic[T]):
         backoff_s: tuple[float, float] = (0.8, 30.0),
         outage_cap_s: float = 5.0,
     ) -> None:
-        """Describe what to follow; nothing happens before `run`.
+        """Configure the informer; nothing is sent before `run`.
 
         Args:
-            client: Where from.
+            client: Sends the requests.
             path: The collection: `/api/v1/pods`.
-            type_: A slim struct; what it does not name is never decoded.
+            type_: A slim struct; fields that it does not declare are never decoded.
             name: For logs.
             label_selector: Applied by the server.
             field_selector: Applied by the server.
-            keep: Looks at the head of every object; what it rejects is not decoded and not in `items`.
-            sign: What only the bytes of an object that `keep` accepts hold; spares looking at its head.
-            slim: Gives what to keep of an object; whoever has to look closer asks the server.
-            page_size: Objects per page of a list; what a page takes is hardly ever given back.
+            keep: Decides by the head of an object; one that it rejects is neither decoded nor in `items`.
+            sign: Bytes that only objects contain which `keep` accepts; spares decoding their heads.
+            slim: Returns the part of an object to cache.
+            page_size: Objects per page of a list; bounds the memory that a list takes.
             inactivity_s: Reopen the watch after so long without a byte; bookmarks come every minute.
             backoff_s: First and greatest bound of the back-off after an error.
             outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
@@ -113,24 +113,24 @@ class Informer(Generic[T]):
 
     @property
     def events_total(self) -> int:
-        """Changes told to handlers."""
+        """Changes passed to handlers."""
         return self._store.events_total
 
     @property
     def handler_errors_total(self) -> int:
-        """Exceptions out of handlers."""
+        """Exceptions that handlers raised."""
         return self._store.handler_errors_total
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Call `handler(old, new)` for every change, and at once for every object already known.
+        """Call `handler(old, new)` for every change, and at once for every object already cached.
 
         `(None, new)` is an addition, `(old, new)` a change, `(old, None)` a deletion, with `old` as last seen.
-        It is called in the event loop after `items` has changed, and must not block. What it raises is logged.
+        It is called in the event loop after `items` has changed, and must not block. Its exceptions are logged.
         """
         self._store.add_handler(handler)
 
     async def run(self) -> None:
-        """Follow the collection until cancelled."""
+        """List and watch until cancelled."""
         lists = watches = 0
         while True:
             try:
@@ -143,14 +143,14 @@ class Informer(Generic[T]):
                 wait_s = await self._watch()
             except OutsideError as error:
                 wait_s = self._after(error)
-            except Exception as error:  # noqa: BLE001 (a fault of ours is no reason to stay blind)
+            except Exception as error:  # noqa: BLE001 (after a bug of ours, too, the cache must catch up)
                 self._log.exception("informer failed; lists again")
                 self._version = ""
                 wait_s = self._after(Unavailable(repr(error)))
             await asyncio.sleep(wait_s)
 
     def _after(self, error: OutsideError) -> float:
-        """Decide where to go on after an error, and after how many seconds."""
+        """Decide where to resume after an error; return the seconds to wait before."""
         self._failures += 1
         wait_s = self._delay_s(self._failures, outage=isinstance(error, Unavailable))
         if isinstance(error, Gone):
@@ -165,7 +165,7 @@ class Informer(Generic[T]):
         return wait_s
 
     def _count_odd(self) -> bool:
-        """Count a watch that told nothing; after a few of them list again."""
+        """Count a watch that brought nothing; return True if there were so many that the next step is a list."""
         self._odd += 1
         if self._odd < _ODD_MAX:
             return False
@@ -173,10 +173,10 @@ class Informer(Generic[T]):
         return True
 
     async def _list(self) -> None:
-        """List everything, then make the copy equal to it.
+        """List everything and replace the cache by it.
 
         Raises:
-            OutsideError: Any of its kinds; the copy is as before.
+            OutsideError: Any of its kinds; the cache is unchanged.
         """
         fresh: dict[str, T] = {}
         unread: set[str] = set()
@@ -186,7 +186,7 @@ class Informer(Generic[T]):
             try:
                 page = watch.page(body)
             except watch.UNDECODABLE as error:
-                raise Unavailable(f"GET {self._path}: the answer is no list: {error}") from error
+                raise Unavailable(f"GET {self._path}: the response is not a list: {error}") from error
             for raw in page.items or ():
                 self._read_item(raw, fresh, unread)
             if not page.metadata.continue_:
@@ -207,7 +207,7 @@ class Informer(Generic[T]):
             fresh[key_of(item.metadata)] = self._slim(item)
 
     async def _watch(self) -> float:
-        """Follow one watch to its end; give the seconds to wait before the next.
+        """Follow one watch to its end; return the seconds to wait before the next.
 
         Raises:
             OutsideError: The watch could not be opened, or reported an error.
@@ -234,15 +234,15 @@ class Informer(Generic[T]):
         except Unavailable as error:
             if error.status or not opened.is_set():
                 raise
-            # Bookmarks come every minute. A second silence in a row may mean that our version is of the future, as
-            # after a restore of etcd: an API server then says nothing for as long as its numbers take to catch up.
+            # Bookmarks come every minute. A second silence in a row may mean that our resourceVersion is in the
+            # future, as after a restore of etcd: the API server then sends nothing until its versions have caught up.
             self._silences += 1
             if self._silences > 1:
                 self._version, self._silences = "", 0
             self._log.info("the watch fell silent", error=str(error), lists_again=not self._version)
         if self.last_event_monotonic_s != heard_s or time.monotonic() - began_s >= _BRIEF_S:
             return 0.0
-        # Some servers tell only like this that they have forgotten our version (kubernetes #137089).
+        # Some servers signal only like this that they have compacted our version (kubernetes #137089).
         return self._delay_s(1) if self._count_odd() else 0.0
 
     def _delay_s(self, failures: int, *, outage: bool = False) -> float:
@@ -251,7 +251,7 @@ class Informer(Generic[T]):
         return delay_s(failures, first_s=first_s, cap_s=cap_s, dice=random.random(), floor=_BACKOFF_FLOOR)
 
     def _read_line(self, line: bytes) -> None:
-        """Take in one watch line.
+        """Apply one watch line to the cache.
 
         Raises:
             OutsideError: It is an ERROR event.
@@ -279,8 +279,8 @@ class Informer(Generic[T]):
         self._version = metadata.resource_version or self._version
 
     def _skip(self, metadata: Named, error: Exception) -> str:
-        """Count and log an object that cannot be decoded; give its key."""
+        """Count and log an object that cannot be decoded; return its key."""
         self.decode_errors_total += 1
         key = key_of(metadata)
-        self._log.warning("an object cannot be decoded; it is left as it was", key=key, error=str(error))
+        self._log.warning("an object cannot be decoded; its cached state is kept", key=key, error=str(error))
         return key

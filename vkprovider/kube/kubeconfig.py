@@ -1,8 +1,8 @@
-"""Read kubeconfigs: find, merge, pick a context. Opens files, but no connection.
+"""Read kubeconfigs: find, merge, select a context. Opens files, but no connection.
 
-https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ is the rule for merging: the first
-file that names a cluster, a user, a context or the current context wins; relative paths count from the file they are
-written in.
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ has the merge rules: the
+first file that names a cluster, a user, a context or the current context wins; relative paths are relative to the file
+that contains them.
 """
 
 import base64
@@ -24,7 +24,7 @@ _Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one context comes down to.
+    """One context, resolved.
 
     Attributes:
         cluster: `{"server": "https://10.0.0.1:6443", "certificate-authority-data": "LS0…"}`, paths absolute.
@@ -40,7 +40,7 @@ class Entry:
 
 
 def paths_of(kubeconfig: str) -> list[Path]:
-    """Split `a:b` into existing files; one that is missing is skipped as kubectl does, unless all are.
+    """Split `a:b` into existing files; missing ones are skipped, as in kubectl, unless all are missing.
 
     Raises:
         InputError: `KubeconfigMissing`.
@@ -89,9 +89,9 @@ def _resolve(merged: Mapping[str, Mapping[str, dict[str, Any]]], context: str, k
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.load(path.read_bytes(), Loader=_Loader)  # noqa: S506 (the safe loader, in C where it is built)
+        document = yaml.load(path.read_bytes(), Loader=_Loader)  # noqa: S506 (the safe loader, in C where available)
     except (OSError, yaml.YAMLError) as error:
-        # A YAML error quotes the line it stumbled over, which may be a token: only its place is told.
+        # A YAML error quotes the offending line, which may contain a token: report its position only.
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else type(error).__name__
         raise InputError("KubeconfigInvalid", f"{path} cannot be read: {place}") from None
@@ -103,7 +103,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _absolute(fields: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the paths in an entry count from the file it stands in."""
+    """Resolve the paths in an entry against the folder of its file."""
     return {
         name: str(folder.absolute() / Path(value).expanduser()) if name in _FILE_FIELDS and value else value
         for name, value in fields.items()
@@ -111,7 +111,7 @@ def _absolute(fields: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def inline_or_file(fields: Mapping[str, Any], name: str) -> bytes | None:
-    """Give the bytes of `<name>-data` (base64, which wins) or of the file at `<name>`; None if neither is set.
+    """Return the bytes of `<name>-data` (base64, which wins) or of the file at `<name>`; None if neither is set.
 
     Raises:
         InputError: `KubeconfigInvalid`: not base64, or the file cannot be read.

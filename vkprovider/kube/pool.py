@@ -1,4 +1,4 @@
-"""Connections to one host, opened as needed and used again."""
+"""A pool of connections to one host."""
 
 import asyncio
 import socket
@@ -17,9 +17,9 @@ _UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
 class Pool:
-    """Connections to one host.
+    """A pool of connections to one host, opened on demand and reused.
 
-    It knows no limit: watches hold connections for minutes, so it is the callers who are bounded.
+    It has no limit of its own, because watches hold connections for minutes: `KubeClient` limits requests in flight.
     """
 
     def __init__(self, *, idle_s_max: float = 60.0) -> None:
@@ -37,7 +37,7 @@ class Pool:
         self._buffer = memoryview(bytearray(_READ_BYTES))
 
     def use(self, access: Access) -> None:
-        """Make connections like this from now on; those there are serve the request they have, and no other."""
+        """Open connections with these credentials from now on; existing ones finish their request and are closed."""
         url = urlsplit(access.server)
         self._host = url.hostname or ""
         self._port = url.port or (443 if access.tls else 80)
@@ -48,10 +48,10 @@ class Pool:
             self._drop(self._idle.pop())
 
     async def acquire(self, *, fresh: bool = False) -> Connection:
-        """Give a connection for one request, if not `fresh` the one used last.
+        """Return a connection for one request: the one used last, or a new one if `fresh`.
 
         Raises:
-            OSError: It cannot be made; TimeoutError and the errors of `ssl` are among these.
+            OSError: It cannot be opened; includes TimeoutError and the errors of `ssl`.
         """
         if self._closed:
             raise ConnectionResetError("this client has been closed")
@@ -71,12 +71,12 @@ class Pool:
             )
         connection.generation = generation
         self._all.add(connection)
-        with suppress(OSError):  # lost already: the request will tell
-            _notice_dead_peers(transport.get_extra_info("socket"))
+        with suppress(OSError):  # lost already: the request will fail
+            _set_keepalive(transport.get_extra_info("socket"))
         return connection
 
     def release(self, connection: Connection) -> None:
-        """Take a connection back; it is closed unless its answer has come to a good end."""
+        """Return a connection to the pool; close it unless its response is complete and it may be reused."""
         if not connection.usable or self._closed or connection.generation != self._generation:
             self._drop(connection)
             return
@@ -87,7 +87,7 @@ class Pool:
             self._sweeper = loop.call_later(self._idle_s_max, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has been idle for too long; the list is in order, for the one used last is used next."""
+        """Close connections that have been idle for too long; the list is ordered by time."""
         loop = asyncio.get_running_loop()
         old_s = loop.time() - self._idle_s_max
         while self._idle and (self._idle[0].closed or self._idle[0].idle_since_s <= old_s):
@@ -99,7 +99,7 @@ class Pool:
         connection.close()
 
     async def close(self) -> None:
-        """Close every connection, those in use included; there will be no others."""
+        """Close every connection, also those in use, and open no others."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -110,8 +110,8 @@ class Pool:
         await asyncio.sleep(0)  # the loop closes an aborted socket one step later
 
 
-def _notice_dead_peers(sock: socket.socket | None) -> None:
-    """Have the kernel notice within half a minute that the other end is gone without a word."""
+def _set_keepalive(sock: socket.socket | None) -> None:
+    """Make the kernel detect within half a minute that the peer has vanished."""
     if sock is None:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

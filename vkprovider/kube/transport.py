@@ -1,4 +1,4 @@
-"""Requests to one API server: our credentials on each, once more after a 401, and streams cut into lines."""
+"""Requests to one API server: credentials, one retry after a 401, and streams split into lines."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,10 @@ from vkprovider.kube.pool import Pool
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _GOOD: Final = range(200, 300)
-"""Statuses of good answers; an API server never redirects us, so who does stands between."""
+"""An API server never redirects these requests: a redirect comes from a proxy in between."""
 _UNAUTHORIZED: Final = 401
 _RELOAD_EVERY_S: Final = 10.0
-"""While a certificate cannot be trusted, what to trust is read again that often."""
+"""How often the CA is reloaded while the server's certificate cannot be verified."""
 _REPEATABLE: Final = {"GET", "PUT", "DELETE"}
 _UNFIT: Final = re.compile(r"[^\x21-\x7e]")  # in a request's first line
 _CONTROL: Final = re.compile(r"[^\x20-\x7e]")  # in a header
@@ -30,15 +30,15 @@ class _Answer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
-    connection: Connection  # only a stream's is still ours
+    connection: Connection  # already released unless it streams
 
 
 class Transport:
     """Requests to one API server.
 
     Attributes:
-        requests_total: Requests sent, repetitions included.
-        errors: How many requests were refused, by status (`403`), or got no answer (`none`).
+        requests_total: Requests sent, retries included.
+        errors: Requests that were refused, by status (`403`), or got no response (`none`).
     """
 
     def __init__(self, access: auth.Access, reload: Callable[[], Awaitable[auth.Access]], *, user_agent: str) -> None:
@@ -63,7 +63,7 @@ class Transport:
         guard: Callable[[], None] | None = None,
         brief: bool = False,
     ) -> bytes:
-        """Send a request and give the body of a good answer; of an object only its metadata if `brief`.
+        """Send a request and return the body of a 2xx response; only the object's metadata if `brief`.
 
         Raises:
             OutsideError: Any of its kinds.
@@ -79,7 +79,7 @@ class Transport:
     async def lines(
         self, path: str, params: Mapping[str, str] | None, *, inactivity_s: float, opened: Callable[[], None]
     ) -> AsyncGenerator[list[bytes], None]:
-        """Open a stream and cut what arrives into lines; see `KubeClient.stream`."""
+        """Open a stream and split it into lines; see `KubeClient.stream`."""
         what = f"GET {path}"
         target = self._target(path, params)
         deadline = asyncio.timeout(inactivity_s)
@@ -111,7 +111,7 @@ class Transport:
         except SilentError:
             raise self._silent(what, inactivity_s) from None
         except (OSError, ProtocolError):
-            return  # a stream that was open and is cut has ended, however it was cut
+            return  # an open stream that breaks has ended, however it broke
         finally:
             self._pool.release(connection)
 
@@ -126,12 +126,12 @@ class Transport:
         brief: bool = False,
         streaming: bool = False,
     ) -> _Answer:
-        """Send a request, once more after a new login if the answer is 401 or not to be trusted; give a good answer.
+        """Send a request and return a 2xx response; after a 401 or an untrusted certificate, reload and retry once.
 
         Raises:
             OutsideError: It was refused.
-            OSError: There was no answer.
-            ProtocolError: What came is none.
+            OSError: There was no response.
+            ProtocolError: What arrived is not an HTTP/1.1 response.
         """
         repeated = False
         while True:
@@ -146,7 +146,7 @@ class Transport:
                 if repeated or time.monotonic() - self._reloaded_at_s < _RELOAD_EVERY_S:
                     raise
                 repeated = True
-                await self._log_in_again(access)  # the cluster's CA may have been replaced
+                await self._reload_access(access)  # the cluster's CA may have been replaced
                 continue
             if answer.status in _GOOD:
                 return answer
@@ -154,16 +154,16 @@ class Transport:
                 self.count_error(str(answer.status))
                 raise answers.refusal(answer.status, answer.body, answer.headers, what)
             repeated = True
-            await self._log_in_again(access)
+            await self._reload_access(access)
 
     async def _once(
         self, request: bytes, guard: Callable[[], None] | None, *, repeatable: bool, streaming: bool
     ) -> _Answer:
-        """Send a request and wait for its answer; for no more than the head of a good one if `streaming`.
+        """Send a request and wait for its response, or only for the head of a 2xx one if `streaming`.
 
         Raises:
-            OSError: There was none.
-            ProtocolError: What came is none.
+            OSError: There was no response.
+            ProtocolError: What arrived is not an HTTP/1.1 response.
         """
         fresh = False
         while True:
@@ -178,7 +178,7 @@ class Transport:
                 body = b"" if held else await connection.body()
                 return _Answer(connection.status, connection.headers, body, connection)
             except OSError:
-                # A server that closes an idle connection may do so just as we use it (RFC 9112, 9.3.1).
+                # A server may close an idle connection at the moment of its reuse (RFC 9112, 9.3.1).
                 if fresh or not repeatable or connection.uses == 1 or connection.heard:
                     raise
                 fresh = True
@@ -187,7 +187,7 @@ class Transport:
                     self._pool.release(connection)
 
     def _target(self, path: str, params: Mapping[str, str] | None) -> str:
-        """Build what stands behind the method.
+        """Return the request target: path and query.
 
         Raises:
             Invalid: The path is not percent-encoded.
@@ -196,11 +196,11 @@ class Transport:
         if params:
             target = f"{target}{'&' if '?' in target else '?'}{urlencode(params)}"
         if _UNFIT.search(target):
-            raise Invalid(f"{path!r} is no path")
+            raise Invalid(f"{path!r} is not a valid path")
         return target
 
     def count_error(self, code: str = "none") -> None:
-        """Count a request that was refused or got no answer."""
+        """Count a request that was refused or got no response."""
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def _broken(self, error: Exception, what: str) -> Exception:
@@ -212,17 +212,17 @@ class Transport:
         return DeadlineExceeded(f"{what}: nothing heard from {self._access.server} for {inactivity_s:g} s")
 
     async def _current(self) -> auth.Access:
-        """Give our credentials, reading a token that rotates again once a minute."""
+        """Return the credentials, rereading a rotating token once a minute."""
         access = self._access
         if access.renew is not None and time.monotonic() >= self._renew_at_s:
             self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
-            # What we have may still do; if not, a 401 will say so.
+            # The old token may still be valid; if not, the server answers 401.
             with contextlib.suppress(InputError, Unauthorized):
                 self._authorize(await access.renew())
         return access
 
-    async def _log_in_again(self, refused: auth.Access) -> None:
-        """Read everything again after a refusal, unless another request has done so meanwhile."""
+    async def _reload_access(self, refused: auth.Access) -> None:
+        """Reload the credentials after a refusal, unless another request has done so meanwhile."""
         async with self._reloading:
             if self._access is not refused:
                 return
@@ -232,10 +232,12 @@ class Transport:
                 if access.server == refused.server:
                     self._use(access)
             except InputError as error:
-                raise Unauthorized(f"{refused.server} refused us, and: {error.message}") from error
-            if access.server != refused.server:  # all that we know is of the one we began with
                 raise Unauthorized(
-                    f"{refused.server} refused us, and our kubeconfig now names {access.server}; restart"
+                    f"{refused.server} refused our credentials, and reloading them failed: {error.message}"
+                ) from error
+            if access.server != refused.server:  # every cache is of the first server
+                raise Unauthorized(
+                    f"{refused.server} refused our credentials, and the kubeconfig now names {access.server}; restart"
                 )
 
     def _use(self, access: auth.Access) -> None:
@@ -247,7 +249,7 @@ class Transport:
 
     def _authorize(self, authorization: str) -> None:
         if _CONTROL.search(authorization):
-            raise InputError("TokenInvalid", f"the token for {self._host} holds what no header may hold")
+            raise InputError("TokenInvalid", f"the token for {self._host} contains illegal characters")
         credentials = f"Authorization: {authorization}\r\n" if authorization else ""
         self._headers = (
             f"Host: {self._host}\r\nUser-Agent: {self._user_agent}\r\nAccept-Encoding: identity\r\n{credentials}"

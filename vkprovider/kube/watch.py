@@ -1,8 +1,8 @@
-"""What lists and watches say, decoded in one pass over the raw bytes.
+"""Decode lists and watch lines in one pass over the raw bytes.
 
 A watch line is `{"type": "MODIFIED", "object": {…}}`. The API server always writes the type first, so the type is read
-off the line's head and the line is decoded straight into the right struct: 12 µs for a Pod of 4 kB. What `keep` rejects
-costs half of that. Lines in any other spelling take a slower way to the same result.
+off the line's head and the line is decoded straight into the right struct: 12 µs for a Pod of 4 kB, half of that for an
+object that `keep` rejects. Lines in any other spelling are decoded more slowly, with the same result.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ class Named(Protocol):
 
     @property
     def uid(self) -> str:
-        """What tells it from another one of the same name."""
+        """Differs from that of a former object of the same name."""
 
     @property
     def resource_version(self) -> str:
-        """What changes with every write."""
+        """Changes with every write."""
 
 
 class HasMetadata(Protocol):
@@ -42,7 +42,7 @@ class HasMetadata(Protocol):
 
 
 class HeadMetadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of `metadata` that tells whether an object concerns us."""
+    """The part of `metadata` that `keep` may look at."""
 
     name: str = ""
     namespace: str = ""
@@ -52,28 +52,28 @@ class HeadMetadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class HeadSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of a Pod's spec that tells whether it concerns us."""
+    """The part of a Pod's spec that `keep` may look at."""
 
     node_name: str = ""
     runtime_class_name: str = ""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """As much of any object as decides whether the rest is decoded."""
+    """The part of an object that decides whether the rest is decoded."""
 
     metadata: HeadMetadata = HeadMetadata()
     spec: HeadSpec = HeadSpec()
 
 
 class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """A list's place in history, and where its next page begins."""
+    """A list's resourceVersion, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of a list, its items not decoded yet: one bad item must not hide the others."""
+    """One page of a list with raw items, so that one bad item does not hide the others."""
 
     metadata: ListMetadata
     items: list[msgspec.Raw] | None = None
@@ -112,14 +112,14 @@ _loose_decoder: Final = msgspec.json.Decoder(_Loose)
 _page_decoder: Final = msgspec.json.Decoder(Page)
 
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError)
-"""What decoding raises for bytes that are not what they should be."""
+"""What decoding raises for malformed bytes."""
 
 
 def kind_of(line: bytes) -> Kind | None:
-    """Tell a watch line's type, None for one that this version of Kubernetes does not have.
+    """Return a watch line's type, or None for an unknown one.
 
     Raises:
-        msgspec.DecodeError: It is no watch line.
+        msgspec.DecodeError: It is not a watch line.
     """
     if line.startswith(_HEAD):
         return _KINDS.get(line[_KIND_FROM:_KIND_TO])
@@ -130,14 +130,14 @@ def head_of(line: bytes) -> Head:
     """Decode the head of a watch line's object.
 
     Raises:
-        msgspec.DecodeError: It is no watch line.
+        msgspec.DecodeError: It is not a watch line.
         msgspec.ValidationError: The object has another shape.
     """
     return _head_event_decoder.decode(line).object
 
 
 def object_in(line: bytes) -> bytes:
-    """Give the bytes of a watch line's object; `{}` if there are none to be found."""
+    """Return the bytes of a watch line's object; `{}` if it has none."""
     try:
         return bytes(_typed_decoder.decode(line).object)
     except UNDECODABLE:
@@ -145,7 +145,7 @@ def object_in(line: bytes) -> bytes:
 
 
 def head_in(raw: bytes | msgspec.Raw) -> Head:
-    """Give as much of the head of an odd object as can be read, to say which one it is."""
+    """Return what can be read of the head of a malformed object, to identify it in logs."""
     head = Head()
     try:
         fields = _loose_decoder.decode(raw).metadata
@@ -162,11 +162,11 @@ def head_in(raw: bytes | msgspec.Raw) -> Head:
 
 
 def page(body: bytes) -> Page:
-    """Decode one page of a list, as far as its items' borders.
+    """Decode one page of a list, its items still raw.
 
     Raises:
-        msgspec.DecodeError: It is no JSON.
-        msgspec.ValidationError: It is no list.
+        msgspec.DecodeError: It is not JSON.
+        msgspec.ValidationError: It is not a list.
     """
     return _page_decoder.decode(body)
 

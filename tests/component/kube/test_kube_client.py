@@ -445,7 +445,7 @@ async def test_idle_connections_are_closed(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("path", ["/api/v1/pods?a=b c", "/api/v1/pods\r\nX-Evil: 1", "/api/v1/p\u00f6ds"])
 async def test_a_path_cannot_smuggle_a_header(server: ApiServer, client: KubeClient, path: str) -> None:
-    with pytest.raises(errors.Invalid, match="is no path"):
+    with pytest.raises(errors.Invalid, match="is not a valid path"):
         await client.get(path)
     assert not server.seen
 
