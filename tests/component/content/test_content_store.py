@@ -138,7 +138,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-async def test_silent_store_meets_the_deadline_and_holds_nobody_up(silent: str) -> None:
+async def test_silent_store_meets_the_deadline_and_leaves_the_loop_running(silent: str) -> None:
     stores = open_store(StorePlace(endpoint=silent, timeout_s=1.0))
     ticks = 0
 
@@ -156,7 +156,7 @@ async def test_silent_store_meets_the_deadline_and_holds_nobody_up(silent: str) 
 
 
 class Answering:
-    """A server that gives one answer to everything and keeps what it was asked."""
+    """A server that sends one answer to every request and keeps the requests."""
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer

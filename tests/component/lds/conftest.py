@@ -1,4 +1,4 @@
-"""A loopback server that answers what a test tells it to; all that is lawful is judged by the protocol."""
+"""A loopback server that answers by a script; whatever is lawful is judged by the protocol."""
 
 import asyncio
 import json

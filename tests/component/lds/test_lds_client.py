@@ -179,7 +179,7 @@ async def test_collect_responses(lds: ScriptedLds, client: LdsClient) -> None:
 
 
 async def test_collect_feedback(lds: ScriptedLds, client: LdsClient) -> None:
-    """R000-105; a form's name is no path."""
+    """R000-105; a form's name is not a path."""
 
     def entry(session_id: str) -> dict[str, Any]:
         return {"session_id": session_id, "form_qualified_name": "a/b &c", "rating": 5, "comment": "good"}
@@ -198,7 +198,7 @@ async def test_collect_feedback(lds: ScriptedLds, client: LdsClient) -> None:
 
 
 async def test_list_sessions(lds: ScriptedLds, client: LdsClient) -> None:
-    """Every page is read, and nothing of others is taken for ours."""
+    """Every page is read, and sessions of other installations are left out."""
     foreign = [session("s-2", owner="them"), session("s-3", owner=None), session("s-4", state="ARCHIVED")]
     lds.say(
         "GET /sessions",

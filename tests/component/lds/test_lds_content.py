@@ -1,4 +1,4 @@
-"""Deployments of the LDS are told of new content; what they make of it is their business (R000-080)."""
+"""New content is announced to every deployment of the LDS, whatever comes of it (R000-080)."""
 
 import asyncio
 from pathlib import Path
@@ -29,8 +29,8 @@ async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: Sc
     with capture_logs() as logs:
         content.changed("exams/netlab")
         assert await forms.drain(30)
-    told = {line["deployment"]: (line["event"], line["log_level"]) for line in logs if "deployment" in line}
-    assert told == {"a": ("lds did not refresh", "warning"), "b": ("lds refreshed", "info")}
+    logged = {line["deployment"]: (line["event"], line["log_level"]) for line in logs if "deployment" in line}
+    assert logged == {"a": ("lds did not refresh", "warning"), "b": ("lds refreshed", "info")}
     assert forms.failures_total == 0
     queue.cancel()
     await asyncio.wait([queue])
@@ -38,7 +38,7 @@ async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: Sc
     lds.exchanges.clear()  # these base URLs have a path, and the protocol knows no prefix
 
 
-async def test_without_an_lds_nobody_is_told() -> None:
+async def test_without_an_lds_nothing_is_announced() -> None:
     forms: KeyedQueue[str] = KeyedQueue(name="lds-content", workers=1)
     content = LdsContent(None, forms)
     content.changed("exams/netlab")

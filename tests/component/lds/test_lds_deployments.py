@@ -78,7 +78,7 @@ def chosen(deployments: Deployments, turns: int = 1, **load: int) -> list[str]:
 
 
 async def test_turns(file: File, open_: Open) -> None:
-    """R000-094 … R000-096; a lablet with an affinity takes nobody's turn."""
+    """R000-094 … R000-096; an affinity does not advance the rotation."""
     file.write({"id": "a"}, {"id": "b"}, {"id": "off", "enabled": False})
     deployments = open_()
     assert chosen(deployments) == ["a"]
@@ -89,7 +89,7 @@ async def test_turns(file: File, open_: Open) -> None:
     assert chosen(deployments, turns=3) == ["a", "b", "a"]
 
 
-async def test_who_only_looks_takes_nobodys_turn(file: File, open_: Open) -> None:
+async def test_a_choice_that_is_not_followed_does_not_advance_the_rotation(file: File, open_: Open) -> None:
     file.write({"id": "a"}, {"id": "b"})
     deployments = open_()
     assert {deployments.choose({}).deployment.id for _ in range(3)} == {"a"}
@@ -237,7 +237,7 @@ async def test_wrong_new_file_keeps_the_old_one_and_says_why(file: File, open_: 
         assert not await deployments.reload()
     assert chosen(deployments) == ["a"]
     assert deployments.problem.startswith(f"LDS_DEPLOYMENTS_CONFIG {file.path}: ")
-    assert [line["why"] for line in logs] == [deployments.problem], "told once, not at every look"
+    assert [line["why"] for line in logs] == [deployments.problem], "logged once, not at every reading"
     file.write({"id": "a"})
     assert not await deployments.reload()
     assert deployments.problem == ""
@@ -275,7 +275,7 @@ async def test_watch(file: File, open_: Open) -> None:
     watching = asyncio.create_task(deployments.watch(every_s=0.01))
     file.write({"id": "b"})
     async with asyncio.timeout(30):
-        while chosen(deployments) != ["b"]:  # noqa: ASYNC110 (nobody announces it)
+        while chosen(deployments) != ["b"]:  # noqa: ASYNC110 (no event announces it)
             await asyncio.sleep(0.01)
     watching.cancel()
     with suppress(asyncio.CancelledError):
@@ -288,8 +288,8 @@ async def test_refresh_of_all_tells_of_each(file: File, lds: ScriptedLds, open_:
     answer = {"form_qualified_name": "f", "version": "2", "refreshed_at": "2026-03-01T08:00:00Z"}
     lds.say("POST /a/api/v1/content/refresh", Say(404, {"code": "UnknownForm", "message": "no"}))
     lds.say("POST /b/api/v1/content/refresh", Say(200, answer))
-    told = await open_().refresh_content("f")
-    assert isinstance(told.pop("a"), OutsideError)
-    [content] = told.values()
+    outcomes = await open_().refresh_content("f")
+    assert isinstance(outcomes.pop("a"), OutsideError)
+    [content] = outcomes.values()
     assert isinstance(content, ContentMetadata)
     assert content.version == "2"

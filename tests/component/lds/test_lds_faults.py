@@ -27,6 +27,7 @@ from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import CALLS, RETRY
+from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.rest.client import Retry
 from vkprovider.rest.errors import Unsent, may_have_happened
 
@@ -173,7 +174,7 @@ async def test_no_retry_is_begun_that_could_not_end(lds: ScriptedLds, connect: O
     assert len(lds.asked) == 1
 
 
-async def test_nobody_there(connect: Open, unused_tcp_port: int) -> None:
+async def test_refused_connection(connect: Open, unused_tcp_port: int) -> None:
     with pytest.raises(Unsent, match=r"LDS a: info: 127\.0\.0\.1:\d+: Connection refused") as caught:
         await create(connect(f"http://127.0.0.1:{unused_tcp_port}"))
     assert not may_have_happened(caught.value)
@@ -252,15 +253,43 @@ async def test_calls_are_counted_by_what_came_of_them(lds: ScriptedLds, client: 
 
 
 async def test_outcome_of_each_call_is_reported_once(lds: ScriptedLds, connect: Open) -> None:
-    told: list[OutsideError | None] = []
-    client = connect(report=told.append)
+    reported: list[OutsideError | None] = []
+    client = connect(report=reported.append)
     lds.say("GET /sessions/s-1", DOWN, DOWN, DOWN, Say(200, session()), Say(200, b"{", lawful=False))
     with pytest.raises(Unavailable):
         await client.get_session_info("s-1")
     await client.get_session_info("s-1")
     with pytest.raises(Unavailable):
         await client.get_session_info("s-1")
-    assert [type(each) for each in told] == [Unavailable, type(None), Unavailable]
+    assert [type(each) for each in reported] == [Unavailable, type(None), Unavailable]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (
+            Say(401, b"", lawful=False),
+            Unauthorized,
+            "grader: grade: the token was refused: check VKPROVIDER_GRADER_TOKEN",
+        ),
+        (Say(404, b"", lawful=False), Unavailable, "something other than a grader: check VKPROVIDER_GRADER_URL"),
+        (Say(302, b"", {"Location": "https://x/?secret"}, lawful=False), Invalid, "to https://x/: correct VKPROVIDER"),
+        (Say(200, b"{}", lawful=False), Unavailable, "not a grader's"),
+        (Say(202, b"", {"Retry-After": "7"}, lawful=False), Throttled, "needs more time"),
+    ],
+    ids=["401", "404", "302", "200", "202"],
+)
+async def test_grader_names_its_own_settings(
+    lds: ScriptedLds, answer: Say, kind: type[OutsideError], words: str
+) -> None:
+    lds.say("POST /grade", answer)
+    grader = HttpGrader(f"{lds.url}/grade", token="t", timeout_s=5)
+    lablet = {"uid": "u", "name": "a", "namespace": "n", "definition": "d", "content_version": "1"}
+    with pytest.raises(kind, match=words) as caught:
+        await grader.grade(Grading("g", lablet, {}))
+    await grader.close()
+    assert type(caught.value) is kind
+    assert "secret" not in caught.value.message
 
 
 @asynccontextmanager

@@ -167,7 +167,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def kill_between_create_and_store(simulator: LdsSimulator) -> None:
-    """Run a controller of its own process, and end it with SIGKILL when the LDS has made the session."""
+    """Run a controller in its own process, and kill it when the LDS has created the session."""
     arguments = (simulator.url, TOKEN, START.isoformat(), END.isoformat(), FORM)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", CONTROLLER, *arguments, stdout=asyncio.subprocess.PIPE
@@ -192,7 +192,7 @@ async def test_kill_between_create_and_store_leaves_no_second_session(simulator:
 
 
 async def test_kill_before_a_deletion_leaves_no_session(simulator: LdsSimulator) -> None:
-    """R000-110: the lablet was deleted while nobody was there; its intent names the key, and that the session."""
+    """R000-110: the lablet was deleted while no replica ran; its intent names the key, and the key the session."""
     await kill_between_create_and_store(simulator)
     async with connected(simulator) as client:
         for session in await client.list_sessions(owner="us", client_key="pod-1"):
@@ -201,7 +201,7 @@ async def test_kill_before_a_deletion_leaves_no_session(simulator: LdsSimulator)
 
 
 async def test_kill_without_client_keys_cannot_be_told_from_an_empty_list(bare: LdsSimulator) -> None:
-    """R000-110, without: the successor is told that it cannot know, and the event of the session names it later."""
+    """R000-110, without: the successor learns that it cannot know, and the session's event names it later."""
     await kill_between_create_and_store(bare)
     async with connected(bare) as client:
         with pytest.raises(Lacking):
@@ -267,7 +267,7 @@ class Replica:
 
 
 async def test_capacity_holds_over_replicas_that_do_not_know_of_each_other(tmp_path: Path) -> None:
-    """Their counts are too low, and the LDS has the last word; a lost answer moves nobody's session elsewhere."""
+    """Their counts are too low, and the LDS decides; a lost answer moves no session to another deployment."""
     capacities = {"small": 3, "large": 20}
     async with AsyncExitStack() as stack:
         simulators = {

@@ -124,7 +124,7 @@ async def test_who_does_not_lead_counts_and_archives_nothing(
     await world.deployments.close()
 
 
-async def test_one_that_was_only_heard_of_is_archived_where_nobody_can_tell_whose_it_is(
+async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_owner(
     server: ApiServer, kube: KubeClient
 ) -> None:
     """Without extensions a create whose answer was lost leaves a session that is known by its events alone."""

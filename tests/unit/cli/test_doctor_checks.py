@@ -94,11 +94,11 @@ def test_missing_rights_are_one_line_per_resource() -> None:
 def test_owner() -> None:
     lease = msgspec.convert({"metadata": {"name": "l"}, "spec": {"holderIdentity": "r1"}}, Lease)
     assert setup.check_owner("w", lease, {"r1"}) == []
-    assert setup.check_owner("w", lease, set()) == [], "that nobody lives is told elsewhere"
+    assert setup.check_owner("w", lease, set()) == [], "reported as NoReplica"
     [dead] = setup.check_owner("w", lease, {"r2"})
     assert "replica r1, which owns it, does not live" in dead.message
-    [nobody] = setup.check_owner("w", None, {"r2"})
-    assert nobody.message == "no replica owns it"
+    [orphan] = setup.check_owner("w", None, {"r2"})
+    assert orphan.message == "no replica owns it"
 
 
 def heartbeat(renewed: str) -> Lease:
@@ -106,16 +106,14 @@ def heartbeat(renewed: str) -> Lease:
     return msgspec.convert({"metadata": {"name": "vnode.w", "namespace": "kube-node-lease"}, "spec": spec}, Lease)
 
 
-def test_node_lease_that_nobody_renews() -> None:
+def test_node_lease_that_is_not_renewed() -> None:
     now = NOW.timestamp()
     assert setup.check_heartbeat(heartbeat("2026-01-31T11:59:20.000000Z"), {"r1"}, now) == []
     [finding] = setup.check_heartbeat(heartbeat("2026-01-31T11:59:00.000000Z"), {"r1"}, now)
     assert (finding.object, finding.reason) == ("Lease/kube-node-lease/vnode.w", "LeaseExpired")
     assert finding.message == "not renewed for 60 s, its duration is 40 s: the Node turns NotReady"
     assert "replica r1" in finding.remedy
-    assert setup.check_heartbeat(heartbeat("2026-01-31T11:59:00.000000Z"), set(), now) == [], (
-        "no replica: told elsewhere"
-    )
+    assert setup.check_heartbeat(heartbeat("2026-01-31T11:59:00.000000Z"), set(), now) == [], "reported as NoReplica"
     assert setup.check_heartbeat(None, {"r1"}, now) == []
 
 
@@ -249,13 +247,13 @@ def test_condition_and_probe_that_agree_are_one_line() -> None:
     assert check(broken) == [("fault", "R"), ("fault", "WorkerUnreachable")]
 
 
-def test_node_of_somebody_else() -> None:
+def test_node_of_another_installation() -> None:
     assert check(seen(node={"metadata": {"name": "vnode.w"}})) == [("fault", "NodeConflict")]
 
 
 def test_address_that_the_provider_cannot_resolve() -> None:
-    ours = {"metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}}}
-    assert check(seen(node=ours)) == [("fault", "AddressUnresolved")]
+    own = {"metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}}}
+    assert check(seen(node=own)) == [("fault", "AddressUnresolved")]
 
 
 # ------------------------------------------------------------------------------------------------ pods
@@ -340,7 +338,7 @@ def test_ready_and_succeeded_pods_are_fine() -> None:
 def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
     conditions = [
         {"type": "Ready", "status": "True"},
-        {"type": "Refreshed", "status": "False", "reason": "PackageInvalid", "message": "it is no zip"},
+        {"type": "Refreshed", "status": "False", "reason": "PackageInvalid", "message": "it is not a zip"},
     ]
     meta = {"name": "netlab", "uid": "u", "generation": 1}
     spec = {"source": {"objectStore": {"key": "netlab.zip"}}}
@@ -350,7 +348,7 @@ def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
     owned = msgspec.convert({"metadata": {"name": "netlab", "ownerReferences": [{"uid": "u"}]}}, RuntimeClass)
     [found] = lablets.check_definition(definition, owned)
     assert (found.object, found.reason) == ("LabletDefinition/netlab", "PackageInvalid")
-    assert found.message == "the last refresh changed nothing: it is no zip"
+    assert found.message == "the last refresh changed nothing: it is not a zip"
     assert "kubectl lablet refresh NAME" in found.remedy
     conditions[1]["status"] = "True"
     assert lablets.check_definition(msgspec.convert(raw, CustomResource), owned) == []

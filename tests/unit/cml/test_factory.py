@@ -7,7 +7,7 @@ from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
 
 
-async def nobody() -> Credentials:
+async def no_credentials() -> Credentials:
     raise AssertionError("no credentials are needed here")
 
 
@@ -16,7 +16,7 @@ async def nobody() -> Credentials:
     ["https://cml1.example.net", "https://cml1.example.net/", "http://127.0.0.2:8080", "https://[2001:db8::1]:8443"],
 )
 async def test_a_controller_opens_without_a_request(url: str) -> None:
-    labs = open_labs(url, nobody)
+    labs = open_labs(url, no_credentials)
     assert isinstance(labs, CmlLabs)
     assert not labs.immediate
     await labs.close()
@@ -59,7 +59,7 @@ def test_a_password_in_the_url_is_not_repeated() -> None:
 )
 def test_a_wrong_ca_bundle_says_so(bundle: str) -> None:
     with pytest.raises(InputError) as caught:
-        open_labs("https://cml1.example.net", nobody, ca_bundle=bundle)
+        open_labs("https://cml1.example.net", no_credentials, ca_bundle=bundle)
     assert caught.value.reason == "CaBundleInvalid"
 
 
@@ -69,7 +69,7 @@ def test_credentials_hide_the_password() -> None:
 
 
 async def test_the_null_backend_does_everything_at_once() -> None:
-    labs = open_labs("null://life", nobody)
+    labs = open_labs("null://life", no_credentials)
     assert labs.immediate
     lab = await labs.import_lab("lab: {notes: vkprovider installation=u1}\nnodes: []", "netlab-1")
     detail = await labs.get_lab(lab)
@@ -97,15 +97,15 @@ async def test_the_null_backend_does_everything_at_once() -> None:
 
 
 async def test_null_labs_outlive_their_handle() -> None:
-    first = open_labs("null://again", nobody)
+    first = open_labs("null://again", no_credentials)
     lab = await first.import_lab("", "t")
     await first.close()
-    assert await open_labs("null://again", nobody).list_lab_ids() == [lab]
-    assert await open_labs("null://other", nobody).list_lab_ids() == []
+    assert await open_labs("null://again", no_credentials).list_lab_ids() == [lab]
+    assert await open_labs("null://other", no_credentials).list_lab_ids() == []
 
 
 async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
-    labs = open_labs("null://taken-over", nobody)
+    labs = open_labs("null://taken-over", no_credentials)
     gone = await labs.import_lab("", "t")
     labs.recall({"running": True, "imported": False})
     assert {lab: facts[0].state for lab, facts in (await labs.list_all_devices()).items()} == {

@@ -1,4 +1,4 @@
-"""What an LDS's answer means to us."""
+"""The error of each answer of an LDS."""
 
 import msgspec
 import pytest

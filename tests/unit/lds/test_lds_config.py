@@ -65,7 +65,7 @@ def test_ca_file_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("", "lds_deployments: Input should be a valid dictionary"),
         ("[]", "lds_deployments: Input should be a valid dictionary"),
@@ -96,13 +96,13 @@ def test_ca_file_is_read(path: Path) -> None:
         ("#" * (2**20 + 1), "is longer than 1 MiB"),
     ],
 )
-def test_wrong_file(path: Path, text: str, told: str) -> None:
+def test_wrong_file(path: Path, text: str, words: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         config.read(Source(str(path)))
     assert caught.value.reason == "SettingInvalid"
     assert caught.value.message.startswith(f"LDS_DEPLOYMENTS_CONFIG {path}: ")
-    assert told in caught.value.message
+    assert words in caught.value.message
     assert "geheim" not in caught.value.message
 
 

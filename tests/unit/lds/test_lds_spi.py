@@ -1,4 +1,4 @@
-"""What the shapes of the LDS keep to themselves, and what they tell."""
+"""Secrets in the LDS's shapes never show; the rest does."""
 
 import pytest
 
