@@ -2,5 +2,6 @@
 
 * `generate`: CRDs and reference pages from the code, with `crdpage`, `monitoring` and `markdown`.
 * `render`: `manifests/install.yaml` from the kustomization.
-* `figures`: figures of the code's structure, of the checkout or of any revision.
+* `figures`: figures of the code's structure, of the checkout or of any revision; `walk`: the files that a Pod's import
+  passes through, by a run under a profiler.
 """
