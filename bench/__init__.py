@@ -1,1 +1,1 @@
-"""Benchmarks: what the bridge costs, seen from outside. `make bench [ONLY=name]`."""
+"""Benchmarks: the cost of the bridge, measured from outside. `make bench [ONLY=name]`."""

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME]`: run the benchmarks, print their figures as a table, fail where an aim is missed."""
+"""`python -m bench [NAME]`: run the benchmarks, print their figures as a table, fail if an aim is missed."""
 
 import asyncio
 import sys
@@ -12,7 +12,7 @@ BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "ports": ports.run, "t
 
 
 def main() -> int:
-    """Run those that are named, or all."""
+    """Run the named benchmarks, or all."""
     wanted = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in wanted if name not in BENCHMARKS]
     if unknown:
@@ -23,7 +23,7 @@ def main() -> int:
 
 
 def _run(name: str) -> Figures:
-    """Run one benchmark, in a loop that takes as little from the measured code as there is."""
+    """Run one benchmark, on uvloop, so that measuring costs the measured code little CPU."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(BENCHMARKS[name]())
 

@@ -1,4 +1,4 @@
-"""What a benchmark changes of the control plane's stock defaults; it is printed beside the figures."""
+"""Settings of the control plane that benchmarks change from stock; they print them beside their figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ COMPONENT_ENV: Final[Mapping[str, str]] = {"GOGC": "300", "GOMEMLIMIT": "1GiB"}
 
 
 def changes() -> str:
-    """Return what is changed, one line for each component."""
+    """Return the changed settings, one line for each component."""
     env = " ".join(f"{name}={value}" for name, value in COMPONENT_ENV.items())
     lines = [f"  {component}: {' '.join(args)}" for component, args in COMPONENT_ARGS.items()]
     return "\n".join(["control plane, other than stock:", f"  all: {env}", *lines])

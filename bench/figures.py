@@ -15,18 +15,18 @@ Figures = dict[str, tuple[float, str]]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value below which `share` of the values lie; the nearest rank, no interpolation."""
+    """Return the `share` percentile by nearest rank, without interpolation."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered)) - 1))] if ordered else float("nan")
 
 
 def median_of(runs: Sequence[Figures]) -> Figures:
-    """Take the median of each figure over several runs."""
+    """Return the median of each figure over several runs."""
     return {name: (statistics.median(run[name][0] for run in runs), unit) for name, (_, unit) in runs[0].items()}
 
 
 def finish(benchmark: str, figures: Figures) -> bool:
-    """Write `build/bench/<name>.json`, print the table, and tell whether every aim holds."""
+    """Write `build/bench/<name>.json`, print the table, and return whether every aim holds."""
     with (Path(__file__).parent / "aims.toml").open("rb") as stream:
         aims = tomllib.load(stream).get(benchmark, {})
     rows = []

@@ -1,4 +1,4 @@
-"""Five hundred idle nodes and two replicas: what it costs that nothing happens, also beside many foreign pods.
+"""Five hundred idle nodes and two replicas: the cost of being idle, also beside many foreign pods.
 
 The null backend answers at once, so all that is left is the bridge's own: Leases, membership, probes, watches.
 """
@@ -14,7 +14,7 @@ from vkpsandbox import Sandbox
 
 NODES = 500
 FEWER_NODES = 100
-"""What a node takes is told from the difference, for a hundred already have the connections of a burst open."""
+"""Memory per node is a difference, because a replica with a hundred nodes has already opened a burst's connections."""
 SETTLE_S = 25.0
 MEASURE_S = 85.0  # five renewals of a Lease: in any other time some are counted once more than others
 FOREIGN_PODS = 5000
@@ -56,7 +56,7 @@ def _pids(sandbox: Sandbox) -> list[int]:
 
 
 async def _alone_mb(nodes: int) -> float:
-    """What a replica takes that owns so many nodes, when the connections of its beginning are closed."""
+    """Return the memory of one replica that owns so many nodes, once its first connections are closed."""
     sandbox = await _up(nodes, 1)
     try:
         await asyncio.sleep(SETTLE_S + MEASURE_S)
@@ -66,7 +66,7 @@ async def _alone_mb(nodes: int) -> float:
 
 
 async def _joining_mb(nodes: int, replicas: int) -> float:
-    """What a replica takes that joins so many others: it owns its share, and stands by for the rest."""
+    """Return the memory of a replica that joins others: it owns its share of the nodes and stands by for the rest."""
     sandbox = await _up(nodes, replicas)
     try:
         last = f"provider-{replicas}"
@@ -107,7 +107,7 @@ async def _measure(sandbox: Sandbox, owned_kb: float, standby_kb: float) -> Figu
 
 
 async def _foreign_pods(kube: KubeClient) -> list[str]:
-    """Make pods of others, bound to plain Node objects that nobody serves."""
+    """Create foreign pods, bound to plain Node objects without a kubelet."""
     for number in range(10):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"plain-{number}"}}
         await kube.create("/api/v1/nodes", json.dumps(node).encode())
@@ -127,7 +127,7 @@ async def _foreign_pods(kube: KubeClient) -> list[str]:
 
 
 async def _while_they_change(kube: KubeClient, names: list[str], pids: list[int]) -> float:
-    """Change the pods of others at a steady rate; give the share of a core that a replica takes meanwhile."""
+    """Change foreign pods at a steady rate; return the share of a core that a replica uses meanwhile."""
     before = [cpu_s(pid) for pid in pids]
     loop = asyncio.get_running_loop()
     began, turn = loop.time(), itertools.count()

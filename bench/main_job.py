@@ -1,7 +1,7 @@
-"""The main job: 200 lablets on 10 simulated workers that take their time, and what the bridge adds to it.
+"""The main job: 200 lablets on 10 simulated workers with realistic boot times, and the time that the bridge adds.
 
-The bridge's own share is what lies between two things seen from outside: the Pod bound (a watch) and its import seen
-by the simulator; the first answer of the simulator that shows the lab converged and the Pod Ready (the watch).
+The bridge's share lies between two events seen from outside: the Pod bound (a watch) and its import at the simulator;
+the simulator's first response that shows the lab converged, and the Pod Ready (the watch).
 """
 
 import asyncio

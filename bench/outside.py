@@ -1,4 +1,4 @@
-"""Eyes outside the measured code: a watch of our own, the audit log, /proc, the simulator's access log."""
+"""Measure from outside the measured code: a watch, the audit log, /proc, the simulator's access log."""
 
 import asyncio
 import base64
@@ -54,7 +54,7 @@ class _Line(msgspec.Struct):
 
 @dataclass(slots=True)
 class Life:
-    """When a watch first saw what of one Pod (Unix seconds)."""
+    """When a watch first saw each step of one Pod's life (Unix seconds)."""
 
     bound: float = 0.0
     running: float = 0.0
@@ -66,7 +66,7 @@ class Life:
 class Watcher:
     """A watch over all pods of one namespace.
 
-    It shares two cores with what it watches, so it takes what arrives in one piece, whatever lines that ends in.
+    It shares two cores with what it watches, so it processes data in the batches in which it arrives.
     """
 
     kubeconfig: Path
@@ -108,7 +108,7 @@ class Watcher:
             life.ready = now
 
     async def until(self, moment: str, count: int, within_s: float) -> None:
-        """Wait until so many pods have reached a moment of their life."""
+        """Wait until so many pods have reached a step of their life."""
         deadline = time.monotonic() + within_s
         while sum(1 for life in self.lives.values() if getattr(life, moment)) < count:
             if time.monotonic() > deadline:
@@ -141,18 +141,18 @@ def _file(text: str) -> Iterator[str]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far, user and system."""
+    """Return the CPU seconds of a process so far, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_peak_mb(pid: int) -> float:
-    """The most memory that a process ever had resident, in MB."""
+    """Return a process's peak resident memory in MB."""
     return _memory_mb(pid, "VmHWM:")
 
 
 def resident_now_mb(pid: int) -> float:
-    """The memory that a process has resident, in MB."""
+    """Return a process's resident memory in MB."""
     return _memory_mb(pid, "VmRSS:")
 
 

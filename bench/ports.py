@@ -1,4 +1,4 @@
-"""What ports cost: reading a topology and writing it for a lablet, choosing its ports, and saving them."""
+"""The cost of ports: reading a topology and writing it for a lablet, choosing its ports, and saving them."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""A Deployment of 1000 lablets on 10 workers of the null backend: what the bridge itself costs.
+"""A Deployment of 1000 lablets on 10 workers of the null backend: the cost of the bridge itself.
 
 Three runs on one sandbox, the median of each figure. Times are those of a watch, writes those of the audit log.
 """

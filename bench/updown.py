@@ -11,19 +11,19 @@ from vkpsandbox import Sandbox
 
 _WITHIN_S = 300.0
 _AFTERWARDS_S = 3.0
-"""What is written late counts too."""
+"""Late writes count, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpAndDown:
-    """What was seen.
+    """What a run showed from outside.
 
     Attributes:
         lives: Of each pod, by UID.
-        bound_s, ready_s: From the creation of the Deployment until the last pod was so.
+        bound_s, ready_s: From the creation of the Deployment until the last pod was bound, Ready.
         gone_s: From scaling to 0 until the last pod was gone.
-        cpu_s, resident_mb: Of the provider, the whole time.
-        writes: Of the provider, by kind.
+        cpu_s, resident_mb: The provider's, over the whole run.
+        writes: The provider's, by kind.
     """
 
     lives: dict[str, Life]
@@ -36,7 +36,7 @@ class UpAndDown:
 
 
 def prepare(sandbox: Sandbox, topology: str, *, name: str = "bench") -> None:
-    """Make a definition, and wait until pods can name it."""
+    """Create a definition and wait until pods can use it."""
     definition = {
         "apiVersion": "vkprovider.io/v1alpha1",
         "kind": "LabletDefinition",
@@ -48,7 +48,7 @@ def prepare(sandbox: Sandbox, topology: str, *, name: str = "bench") -> None:
 
 
 def deployment(replicas: int, *, name: str = "bench") -> str:
-    """Make a Deployment of lablets."""
+    """Return a Deployment of lablets."""
     labels = {"app": name}
     pod = {
         "runtimeClassName": name,

@@ -28,7 +28,6 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     finalizers: list[str] = msgspec.field(default_factory=list)
