@@ -59,8 +59,8 @@ def resource_of(path: str) -> str:
 class KubeClient:
     """One connection pool to one API server; raw JSON bytes in and out.
 
-    All calls take a `path` such as `/api/v1/namespaces/default/pods/a`, give the answer's body, and raise what
-    `vkprovider.api.errors` draws. None repeats a refused request: whoever called knows better when.
+    All calls have a `path` such as `/api/v1/namespaces/default/pods/a`, return the body of the response, and raise
+    errors of `vkprovider.api.errors`. None retries a refused request: when to retry is the caller's decision.
 
     Attributes:
         server: The API server's URL.

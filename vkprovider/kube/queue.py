@@ -36,10 +36,10 @@ _STALE_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a reconciler wants next for its key.
+    """What a reconciler returns for its key.
 
     Attributes:
-        after_s: Run the key again after so long; None: not before somebody adds it.
+        after_s: Run the key again after so long; None: not before it is added again.
     """
 
     after_s: float | None = None
@@ -53,11 +53,11 @@ Reconcile = Callable[[K], Awaitable[Result]]
 
 @dataclass(slots=True)
 class _Run:
-    """A key in work.
+    """A key that is being reconciled.
 
     Attributes:
-        again_s: When to run it once more, if it was added meanwhile.
-        forgotten: Whether its result no longer matters.
+        again_s: When to run it again, if it was added meanwhile.
+        forgotten: Whether to ignore its result.
     """
 
     again_s: float = _NEVER_S
@@ -69,10 +69,10 @@ class KeyedQueue(Generic[K]):
 
     Attributes:
         failures_total: Runs that raised.
-        runs_total: Runs that ended, however.
-        ended_unix: When the last of them ended (Unix seconds), 0 if none did.
-        waited_s: Seconds between a key's being due and its run; `ran_s`: seconds of the runs, by outcome.
-        ran_s_of: The same by key, until the key is forgotten; None unless somebody wants it.
+        runs_total: Completed runs, whatever their outcome.
+        ended_unix: When the last run ended (Unix seconds); 0 before the first.
+        waited_s: Seconds from due to run; `ran_s`: seconds of the runs, by outcome.
+        ran_s_of: The same by key, until the key is forgotten; None if it is not measured.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class KeyedQueue(Generic[K]):
         now: Callable[[], float] = time.monotonic,
         rand: Callable[[], float] = random.random,
     ) -> None:
-        """Describe the work; nothing runs before `run`, but `add` already counts.
+        """Configure the queue; nothing runs before `run`, but keys may be added.
 
         Args:
             name: For logs.
-            workers: Keys in work at once, at most.
+            workers: Keys reconciled at once, at most.
             backoff_s: First and greatest bound of the back-off.
             now: A monotonic clock.
-            rand: Evenly between 0 and 1.
+            rand: A random number between 0 and 1.
         """
         self.failures_total = 0
         self.runs_total = 0
@@ -106,7 +106,7 @@ class KeyedQueue(Generic[K]):
         self._rand = rand
         self._ready: OrderedDict[K, float] = OrderedDict()  # since when each is due
         self._later: dict[K, float] = {}  # when each is due
-        self._heap: list[tuple[float, int, K]] = []  # of `_later`, and of entries that are no longer true
+        self._heap: list[tuple[float, int, K]] = []  # of `_later`, and outdated entries
         self._pushes = 0  # breaks ties in the heap, so that keys need no order
         self._running: dict[K, _Run] = {}
         self._failures: dict[K, int] = {}
@@ -125,11 +125,11 @@ class KeyedQueue(Generic[K]):
 
     @property
     def oldest_age_s(self) -> float:
-        """For how long the first of them has been due."""
+        """Seconds for which the first of them has been due."""
         return max(0.0, self._now() - next(iter(self._ready.values()))) if self._ready else 0.0
 
     def add(self, key: K, *, after_s: float = 0.0) -> None:
-        """Have `key` run once, in `after_s` seconds at the latest, and not while it is running already."""
+        """Run `key` once, in `after_s` seconds at the latest; if it is running, once more afterwards."""
         now_s = self._now()
         run = self._running.get(key)
         if run is None:
@@ -138,7 +138,7 @@ class KeyedQueue(Generic[K]):
             run.again_s = min(run.again_s, now_s + after_s)
 
     def forget(self, key: K) -> None:
-        """Drop `key` with its delays and failures; if it is running, its result is ignored."""
+        """Drop `key` with its delays and failures; ignore its result if it is running."""
         self._ready.pop(key, None)
         self._later.pop(key, None)
         self._failures.pop(key, None)
@@ -150,11 +150,11 @@ class KeyedQueue(Generic[K]):
         self._settle()
 
     async def run(self, reconcile: Reconcile[K]) -> None:
-        """Work until cancelled; then cancel what is in work and wait for it.
+        """Run reconciles until cancelled; then cancel those in progress and wait for them.
 
         Args:
-            reconcile: Brings the world nearer to what the key's object asks for. What it raises is logged, and the key
-                runs again after a back-off; `Fenced` alone means: not here any more.
+            reconcile: Brings the world nearer to what the key's object specifies. An exception is logged, and the key
+                runs again after a back-off; `Fenced` drops the key: another replica owns it.
         """
         self._reconcile = reconcile
         try:
@@ -171,12 +171,12 @@ class KeyedQueue(Generic[K]):
             await asyncio.gather(*workers, return_exceptions=True)
 
     def interrupt(self) -> None:
-        """Cancel what is in work; its keys stay due, and run again with the next free worker."""
+        """Cancel the reconciles in progress; their keys stay due and run again on the next free worker."""
         for worker in list(self._workers):
             worker.cancel()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until nothing is due or in work; False if `timeout_s` was too short. Delayed keys do not count."""
+        """Wait until no key is due or running; return False on timeout. Delayed keys do not count."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._quiet.wait()
@@ -185,7 +185,7 @@ class KeyedQueue(Generic[K]):
         return True
 
     def _schedule(self, key: K, due_s: float, now_s: float) -> None:
-        """Put a key that is not running where it belongs, unless it is there for an earlier time."""
+        """Schedule a key that is not running, unless it is scheduled earlier already."""
         if key in self._ready or self._later.get(key, _NEVER_S) <= due_s:
             return
         if due_s <= now_s:
@@ -204,7 +204,7 @@ class KeyedQueue(Generic[K]):
             self._wake()
 
     def _wake(self) -> None:
-        """Make ready what has become due, and set the one timer for what comes next."""
+        """Move due keys to `_ready`, and set the one timer for the next."""
         now_s = self._now()
         next_s = _NEVER_S
         while self._heap:
@@ -226,7 +226,7 @@ class KeyedQueue(Generic[K]):
         self._staff()
 
     def _staff(self) -> None:
-        """Start workers for what is ready: as many as have nothing yet, within the limit."""
+        """Start workers for ready keys without one, within the limit."""
         if (reconcile := self._reconcile) is not None:
             free = len(self._workers) - len(self._running)
             for _ in range(min(len(self._ready) - free, self._workers_max - len(self._workers))):
@@ -235,12 +235,12 @@ class KeyedQueue(Generic[K]):
                 worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 
     async def _work(self, reconcile: Reconcile[K]) -> None:
-        """Be one worker, until nothing is ready."""
+        """Run ready keys until there are none."""
         while self._ready:
             await self._run_one(reconcile, *self._ready.popitem(last=False))
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
-        """Let a worker go that has nothing to do any more, or was interrupted."""
+        """Remove a worker that found no more keys, or was interrupted."""
         self._workers.discard(worker)
         if not worker.cancelled() and (error := worker.exception()) is not None:
             self._log.error("a worker of the queue failed", error=repr(error))
@@ -262,10 +262,10 @@ class KeyedQueue(Generic[K]):
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                self._ready[key] = due_s  # not done: whoever calls `run` again finds it
+                self._ready[key] = due_s  # not done: it is still due when `run` is called again
                 raise
-            outcome, wait_s = "error", self._failed(key, run, error)  # somebody cancelled what the reconciler awaited
-        except Exception as error:  # noqa: BLE001 (whatever it is, this key is tried again and the others go on)
+            outcome, wait_s = "error", self._failed(key, run, error)  # a task that the reconciler awaited was cancelled
+        except Exception as error:  # noqa: BLE001 (any bug: this key is retried and the others go on)
             outcome, wait_s = "error", self._failed(key, run, error)
         finally:
             del self._running[key]
@@ -286,9 +286,9 @@ class KeyedQueue(Generic[K]):
             histogram.observe(ran_s)
 
     def _failed(self, key: K, run: _Run, error: BaseException) -> float:
-        """Count and log a failure; give the seconds to wait.
+        """Count and log a failure; return the seconds to wait.
 
-        A key added while it failed waits as long: its own writes may have caused that, and it would run without pause.
+        A key that was added meanwhile waits as long: its own writes may have added it, and it would never pause.
         """
         self.failures_total += 1
         if run.forgotten:
@@ -311,6 +311,6 @@ class KeyedQueue(Generic[K]):
         return wait_s
 
     def _settle(self) -> None:
-        """Tell `drain` when nothing is due or in work."""
+        """Wake `drain` when no key is due or running."""
         if not self._running and not self._ready:
             self._quiet.set()
