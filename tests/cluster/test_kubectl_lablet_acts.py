@@ -75,7 +75,7 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
     assert nothing.returncode == 1
     assert "nothing is kept of pod" in nothing.stderr
     said = succeeded(cluster, "collect", "done", "-n", namespace, "--wait")
-    assert "pod/done Succeeded: collected, nobody grades it" in said
+    assert "pod/done Succeeded: collected, no grader is configured" in said
     assert worker.lab_of(uid) is None, "a terminal phase means that the lab is gone"
     assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
     now = made(cluster, namespace, "done")

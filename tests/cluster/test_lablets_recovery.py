@@ -200,7 +200,7 @@ def test_lab_that_somebody_deleted_follows_the_restart_policy(cluster: Cluster, 
         assert lab_id(cluster, now) not in labs.values()
         assert now["metadata"]["annotations"]["vkprovider.io/lab-id"] == lab_id(cluster, now)
         assert last_end(now)["reason"] == "LabLost"
-        assert "deleted on the worker by somebody else" in last_end(now)["message"]
+        assert "deleted on the worker by another client" in last_end(now)["message"]
         assert history.of(now["metadata"]["uid"]).count("import") == 2
         until(lambda policy=policy: "LabLost" in {e["reason"] for e in cluster.events(namespace, policy)}, 15)  # type: ignore[misc]
     assert history.of(pods["never"]["metadata"]["uid"]).count("import") == 1

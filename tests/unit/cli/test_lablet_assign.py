@@ -27,7 +27,7 @@ def test_wish_becomes_the_learners_annotations() -> None:
     ("user", "since", "until", "says"),
     [
         ("  ", None, None, "USER is empty"),
-        ("a" * 300, None, None, "no name of at most 256"),
+        ("a" * 300, None, None, "not a name of at most 256"),
         ("a\nb", None, None, "printable"),
         ("alice", None, "2026-01-31T11:00:00Z", "is over already"),
         ("alice", "+3h", "2026-01-31T13:00:00Z", "is not after"),

@@ -20,7 +20,8 @@ from vkprovider.api.errors import (
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed, fault_report
+from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
+from vkprovider.domain.lablet.decided import After, decided
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.inputs import Inputs
 from vkprovider.domain.lablet.leftovers import of_claim

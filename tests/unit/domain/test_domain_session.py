@@ -240,7 +240,7 @@ def test_steps_of_the_end(
     [
         (of(READY, ENDED, verdict=PASSED), "Succeeded", "Passed", "91 of 100"),
         (of(READY, ENDED, verdict=FAILED), "Failed", "NotPassed", "12 of 100"),
-        (of(READY, ENDED), "Succeeded", "Completed", "collected, nobody grades it (SessionEnded)"),
+        (of(READY, ENDED), "Succeeded", "Completed", "collected, no grader is configured (SessionEnded)"),
         (BOOTING, "Failed", "SessionEnded", "the lablet was never ready"),
     ],
 )

@@ -18,8 +18,9 @@ from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import leftovers, lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed, fault_report
+from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
 from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.decided import After, decided
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
 from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.lifecycle import State

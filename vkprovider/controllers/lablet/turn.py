@@ -25,18 +25,9 @@ from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.lablet.after import (
-    After,
-    Failure,
-    Place,
-    after,
-    begun,
-    chosen_session,
-    decided,
-    failed,
-    fault_report,
-)
+from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
 from vkprovider.domain.lablet.decide import decide
+from vkprovider.domain.lablet.decided import After, chosen_session, decided
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
 from vkprovider.domain.lablet.stepfault import fault_of

@@ -1,9 +1,10 @@
 """The lab of one Pod, step by step.
 
 * `facts`: what is known of a lablet, and the form of a decision; `memory`: what a replica remembers of it.
-* `decide`: the next step; `running`, `ending`, `delivering` decide while the lab runs, ends, and has an LDS session.
+* `decide`: the next step; `running`, `recovering`, `ending`, `delivering` decide while the lab runs, recovers and ends,
+  and about its LDS session.
 * `steps`: the steps with their operands, and their outcomes.
-* `after`: what decisions, steps and failures leave behind in memory and claim, and which Events they call for.
+* `decided`, `after`: what decisions, and steps well or badly done, leave behind in memory and claim; their Events.
 * `intent`, `inputs`: what the Pod asks for: its containers, images and annotations.
 * `lifecycle`: the states of a lablet and the transitions between them.
 * `status`: the Pod's status, rendered and as a patch.

@@ -1,7 +1,7 @@
-"""What to do next for one lablet, and what to report: the heart of the bridge.
+"""The next step of one lablet, and what to report meanwhile: the heart of the bridge.
 
-`decide` looks at everything that is known of one Pod UID and names one step. The step is carried out, the facts change,
-and it is asked again; so any step may be repeated, interrupted, or continued by another replica. The order is
+`decide` reads all facts about one Pod UID and returns one step. The step is executed, the facts change, and `decide`
+runs again; so any step may be repeated, interrupted, or continued by another replica. The order is
 
     claim → (search) → import → start → wait → READY      and, at the end,      stop → wipe → delete → release
 
@@ -20,10 +20,10 @@ from vkprovider.domain.lablet.steps import WAIT
 
 
 def decide(facts: Facts, now: float, limits: Limits) -> Decision:
-    """Name the next step for a lablet.
+    """Return the next step of a lablet.
 
     Args:
-        facts: What is known of it.
+        facts: What is known of the lablet.
         now: Monotonic seconds, the clock of the times in `facts`.
         limits: Settings.
     """

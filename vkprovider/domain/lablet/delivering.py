@@ -31,19 +31,19 @@ from vkprovider.domain.lablet.steps import (
 from vkprovider.domain.session.delivery import Session
 
 _LOOK_AGAIN_S: Final = 5.0
-"""For an LDS that has room again; nothing tells when one has."""
+"""How soon to look again for an LDS with free capacity; no event says when there is one."""
 
 
 def state_of(claim: Claim) -> State:
-    """Tell the state of a lablet whose devices run."""
+    """Return the state of a lablet whose devices run."""
     session = claim.session
     return State.RUNNING if session is not None and session.started and not session.ended else State.READY
 
 
 def worked(facts: Facts, claim: Claim) -> bool:
-    """Tell whether somebody may have worked in the lab, so that it must not be destroyed without being asked.
+    """Return whether a learner may have worked in the lab, so that it must not be destroyed without a request.
 
-    A session that was asked for and has no id may have been made, and started, before a crash made us forget it.
+    A session that was requested and has no id may have been made, and started, before a crash lost its id.
     """
     if facts.delivery.wanted:
         return claim.session is not None and (claim.session.started > 0 or not claim.session.id)
@@ -51,7 +51,7 @@ def worked(facts: Facts, claim: Claim) -> bool:
 
 
 def provision(facts: Facts, claim: Claim) -> Decision | None:
-    """Make the session of a lablet whose devices run; None if there is nothing to be done."""
+    """Make the session of a lablet whose devices run; None if there is nothing to do."""
     delivery, session, username = facts.delivery, claim.session, facts.inputs.username
     if not delivery.wanted or claim.lent_back:
         return None
@@ -87,7 +87,7 @@ def _provisioning(facts: Facts, claim: Claim, session: Session) -> Report:
 
 
 def follow(facts: Facts, claim: Claim) -> Decision | None:
-    """Take over what the LDS has said of the session; None if there is no news."""
+    """Record the session's events in the claim; None if there are no new ones."""
     session, delivery = claim.session, facts.delivery
     if session is None:
         return None
@@ -105,14 +105,14 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
 
 
 def slot_end(facts: Facts, claim: Claim) -> int:
-    """Tell when the learner's time is over (Unix seconds), 0 if it is open."""
+    """Return when the learner's time is over (Unix seconds), 0 if it is open."""
     if facts.inputs.slot_end:
-        return facts.inputs.slot_end  # may have been prolonged since the session was made
+        return facts.inputs.slot_end  # may have been extended since the session was made
     return claim.session.slot_end if claim.session is not None else 0
 
 
 def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
-    """Tell why the learner's work is to be collected now: reason and message; None if it is not."""
+    """Return why the learner's work is to be collected now, as reason and message; None if it is not."""
     session, inputs = claim.session, facts.inputs
     if session is not None and session.ended:
         return "SessionEnded", f"the session of {session.username} has ended"
@@ -148,7 +148,7 @@ def wrap_up(facts: Facts, pod: Pod, claim: Claim) -> Decision | None:
 
 
 def closing_state(facts: Facts, claim: Claim) -> State:
-    """Tell the state of a lablet whose learner's time is over."""
+    """Return the state of a lablet whose learner's time is over."""
     if not claim.collected:
         return State.COLLECTING
     if facts.delivery.grader and claim.verdict is None:
@@ -157,7 +157,7 @@ def closing_state(facts: Facts, claim: Claim) -> State:
 
 
 def _during(facts: Facts, state: State) -> Report:
-    """Report that something is done with what the learner leaves; the containers run on if they ran."""
+    """Report that what the learner leaves is being collected or graded; running containers stay running."""
     if phase_of(facts) == "Running":
         return Report(state, phase="Running", devices=facts.devices)
     return Report(
@@ -166,7 +166,7 @@ def _during(facts: Facts, state: State) -> Report:
 
 
 def _outcome(claim: Claim) -> tuple[str, str, str]:
-    """Tell phase, reason and message of the end."""
+    """Return phase, reason and message of the end."""
     if claim.verdict is not None:
         passed = claim.verdict.passed
         return (
@@ -174,7 +174,7 @@ def _outcome(claim: Claim) -> tuple[str, str, str]:
         )
     if not claim.ready_at:
         return "Failed", claim.closing, "the lablet was never ready"
-    return "Succeeded", "Completed", f"collected, nobody grades it ({claim.closing})"
+    return "Succeeded", "Completed", f"collected, no grader is configured ({claim.closing})"
 
 
 def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
@@ -212,7 +212,7 @@ def back_to_pool(facts: Facts, claim: Claim) -> Report:
 
 
 def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | None:
-    """Stop the lab on request, keep it so for a while, start it again; None if nobody asked.
+    """Stop the lab on request, keep it stopped for a while, start it again; None without a request.
 
     What runs in the lab is lost as when a machine is switched off; its disks are kept.
     """

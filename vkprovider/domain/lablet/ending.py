@@ -32,7 +32,7 @@ _EXTRACT_TRIES: Final = 5
 
 
 def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
-    """Begin to end a lablet whose Pod stays: the outcome is remembered in the row before anything is taken down."""
+    """Begin to end a lablet whose Pod stays: the claim records the outcome before anything is taken down."""
     if facts.claim is None:
         state = State.TERMINATED if phase == "Succeeded" else State.FAILED
         return Decision(WAIT, Report(state, phase=phase, terminal=(reason, message)))
@@ -51,7 +51,7 @@ def _cleaning(facts: Facts, text: str) -> Report | None:
 
 
 def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
-    """Tell whether the devices' configurations are to be kept before a stop: they may be somebody's work."""
+    """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
     if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
         return False
     return any(device.state == labs.BOOTED for device in facts.devices)
@@ -66,8 +66,8 @@ def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
 def end(facts: Facts, now: float, limits: Limits) -> Decision:
     """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent.
 
-    The session is archived first, so that nobody logs in any more; if that fails, the lab goes all the same, and the
-    end waits for the session.
+    The session is archived first, so that no learner logs in any more; if that fails, the lab is removed all the same,
+    and the end waits for the session.
     """
     pod, claim = facts.pod, facts.claim
     if claim is None:

@@ -1,4 +1,4 @@
-"""Facts about one lablet, and decisions: the vocabulary of `lablet`, `running` and `ending`."""
+"""Facts about one lablet, and the form of a decision."""
 
 import math
 
@@ -21,11 +21,11 @@ class Limits(msgspec.Struct, frozen=True):
 
     Attributes:
         start_timeout_s: From start to convergence, queueing included.
-        recoveries_max: Starts without a wipe before somebody has to look.
+        recoveries_max: Starts without a wipe before a person has to decide.
         stable_s: How long a lab is ready before its recoveries are forgotten.
         retry_first_s, retry_cap_s: The back-off between starts.
         stopped_max_s: How long a lab stays stopped on request.
-        slot_s: How long a learner's timeslot is where nobody says.
+        slot_s: How long a learner's timeslot is if the Pod does not say.
         extract_on_stop: Configurations are extracted before a lab is stopped.
     """
 
@@ -75,7 +75,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """What the Pod's status should say.
+    """The content of the Pod's status.
 
     Attributes:
         waiting: Reason and message of the containers that wait; None if they run.
@@ -102,9 +102,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         report: None leaves the status as it is (too little is known to change it).
-        claim: The row as it should be, where it changes.
+        claim: The claim as it should be, where it changes.
         retry_at: The earliest time of the next start, where it changes.
-        anew: What the lab was told before does not count any more: a start that follows has all its time.
+        anew: Earlier starts and stops no longer count: a start that follows has all its time.
         events: To be emitted on the Pod.
         observe: The next observation of the worker is awaited.
     """
@@ -125,5 +125,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 def phase_of(facts: Facts) -> str:
-    """Tell the phase that the Pod has."""
+    """Return the Pod's phase."""
     return facts.pod.status.phase if facts.pod is not None else "Pending"

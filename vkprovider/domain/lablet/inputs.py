@@ -1,6 +1,6 @@
-"""What people ask of a lablet by annotations on its Pod: who uses it, how long, and what it should do.
+"""The annotations by which users direct a lablet: who uses it, for how long, and what it should do.
 
-These are wishes of whoever may edit the Pod. They decide about that one lablet and about nothing else.
+They are requests by users who may edit the Pod, and affect that one lablet and nothing else.
 """
 
 from datetime import datetime
@@ -17,16 +17,16 @@ _USERNAME_CHARS_MAX: Final = 256
 
 
 class Inputs(msgspec.Struct, frozen=True, gc=False):
-    """What is asked.
+    """What the annotations request.
 
     Attributes:
         username: The learner; "" for a warm lablet.
         slot_start, slot_end: The learner's timeslot (Unix seconds), 0 where it is open.
-        desired: The state that is asked for; None for whatever comes next.
-        reset: A word; a new one asks for the lab to be wiped and started afresh.
+        desired: The requested state; None without a request.
+        reset: A word; a new one requests that the lab is wiped and started afresh.
         pool: The pool that the Pod is in, by its label.
-        lent_by: The pool that it was taken from for a learner.
-        faults: What is asked in a way that cannot be read; it counts as not asked.
+        lent_by: The pool that lent the lablet to a learner.
+        faults: The annotations that cannot be read; they count as absent.
     """
 
     username: str = ""
@@ -53,7 +53,7 @@ _READ: Final = frozenset(
 
 
 def inputs_of(meta: Metadata) -> Inputs:
-    """Read what is asked of a lablet; what cannot be read is named and left out."""
+    """Parse a Pod's annotations; those that cannot be read are listed as faults and left out."""
     notes = meta.annotations
     pool = meta.labels.get(names.LABEL_POOL, "")
     if _READ.isdisjoint(notes):
@@ -79,7 +79,9 @@ def inputs_of(meta: Metadata) -> Inputs:
 def _username(notes: dict[str, str], faults: list[str]) -> str:
     username = notes.get(names.ANNOTATION_USERNAME, "").strip()
     if len(username) > _USERNAME_CHARS_MAX or not username.isprintable():
-        faults.append(f"{names.ANNOTATION_USERNAME} is no name of at most {_USERNAME_CHARS_MAX} printable characters")
+        faults.append(
+            f"{names.ANNOTATION_USERNAME} is not a name of at most {_USERNAME_CHARS_MAX} printable characters"
+        )
         return ""
     return username
 
@@ -94,7 +96,7 @@ def _time(notes: dict[str, str], name: str, faults: list[str]) -> int:
     except (ValueError, OverflowError):
         seconds = 0
     if seconds <= 0:
-        faults.append(f"{name} {text[:40]!r} is no time with a zone; example: 2026-01-31T12:00:00Z")
+        faults.append(f"{name} {text[:40]!r} is not a time with a zone; example: 2026-01-31T12:00:00Z")
     return max(0, seconds)
 
 
@@ -105,5 +107,5 @@ def _desired(notes: dict[str, str], faults: list[str]) -> State | None:
     for state in _DESIRABLE:
         if text.upper() == state:
             return state
-    faults.append(f"{names.ANNOTATION_DESIRED_STATE} {text[:40]!r} is none of {', '.join(_DESIRABLE)}")
+    faults.append(f"{names.ANNOTATION_DESIRED_STATE} {text[:40]!r} is not one of {', '.join(_DESIRABLE)}")
     return None

@@ -1,7 +1,7 @@
 """What a Pod asks for: a version of a definition, and which container stands for which device.
 
-A Pod that asks for nothing we can run is refused with a waiting reason and stays Pending; phase Failed would make its
-ReplicaSet replace it for ever.
+A Pod that cannot run here is refused with a waiting reason and stays Pending; phase Failed would make its ReplicaSet
+replace it for ever.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _WORDS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A LabletDefinition as far as pods need it.
+    """What Pods need of a LabletDefinition.
 
     Attributes:
         kept: The versions that a new pod may run, newest first.
@@ -134,13 +134,13 @@ def _too_little(pod: Pod, charged: Resources, content: Content) -> InputError:
 
 
 def changed_image(pod: Pod, claim: Claim) -> str:
-    """Name the container whose image was changed after the Pod was bound: it is not what runs; "" if there is none."""
+    """Return a message about a container whose image was changed after the Pod was bound; "" if there is none."""
     for container in pod.spec.containers:
         name, version = tag_of(container.image)
         if name != claim.definition or version not in {"", claim.version}:
             return (
-                f"container {container.name!r} was given image {container.image!r}, but a lablet keeps what it began "
-                f"with, {claim.definition}:{claim.version}; make a new pod, or change the pod's template"
+                f"container {container.name!r} now has image {container.image!r}, but a lablet keeps the one it began "
+                f"with, {claim.definition}:{claim.version}; create a new pod, or change the pod's template"
             )
     return ""
 
@@ -152,7 +152,7 @@ def devices_of(pod: Pod, content: Content) -> dict[str, str]:
 
 
 def check_containers(pod: Pod, content: Content) -> None:
-    """Make sure that every container is the lab or one of its devices.
+    """Check that every container is the lab or one of its devices.
 
     Raises:
         InputError: `UnknownDevice`.

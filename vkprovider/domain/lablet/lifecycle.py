@@ -1,4 +1,4 @@
-"""The states of a lablet and which may follow which: one table for everybody.
+"""The states of a lablet and which may follow which, in one table.
 
 A state is what is *reported*; what happens next is decided from facts (`lablet.decide`), never from the state that was
 reported last. A change that is not in the table is refused and counted, because it shows a fault in a decision.
@@ -47,5 +47,5 @@ READY goes back to INSTANTIATING when a lab is recovered, COLLECTING and GRADING
 
 
 def allowed(old: State | None, new: State) -> bool:
-    """Tell whether `new` may follow `old`; a lablet met for the first time may be in any state."""
+    """Return whether `new` may follow `old`; a lablet seen for the first time may be in any state."""
     return old is None or old is new or new in ALLOWED[old]

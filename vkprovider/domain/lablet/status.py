@@ -1,4 +1,4 @@
-"""A report as a Pod's status: the patch that makes it so, or None if the status says it already.
+"""A report as a Pod's status, and the patch that yields it.
 
 Patches are strategic merges with the Pod's UID as precondition: conditions of others are kept, `containerStatuses` is
 replaced whole. `podIPs` and `hostIPs` merge by `ip`, so they are sent only when they change, and then as a replacement.
@@ -29,7 +29,7 @@ ConditionKey = tuple[str, str, str, str]
 
 
 class Extras(msgspec.Struct, frozen=True, gc=False):
-    """What a status says besides the report.
+    """What a status contains besides the report.
 
     Attributes:
         port_mappings: JSON; "" if the lablet has no ports.
@@ -44,7 +44,7 @@ NO_EXTRAS: Final = Extras()
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """What a status says, without the times: two of them can be compared.
+    """A status without its times, so that two of them can be compared.
 
     Attributes:
         containers: None leaves them as they are.
@@ -69,22 +69,22 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_progress(self) -> bool:
-        """Whether it says no more than that the lablet is on its way."""
+        """Whether it only reports progress, which may be written late."""
         return known(self.headline[2]).deferrable
 
 
 def render(
     pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, str], ip: str, extras: Extras = NO_EXTRAS
 ) -> Status:
-    """Say a report in the words of a Pod's status.
+    """Render a report as a Pod's status.
 
     Args:
         pod: The Pod as the API server has it.
-        report: What to say.
-        claim: The lablet's row, if it has one.
+        report: What to render.
+        claim: The lablet's claim, if it has one.
         devices: Container name → device label, for the containers that stand for a device.
         ip: The worker's address, or "" while it is unknown.
-        extras: What to say besides.
+        extras: What the status contains besides.
     """
     phase = report.phase if _PHASES[report.phase] >= _PHASES.get(pod.status.phase, 0) else pod.status.phase
     terminal_reason = report.terminal[0] if report.terminal and report.phase == "Failed" else ""
@@ -136,7 +136,7 @@ def _usual_conditions(
     ports_open: tuple[str, str, str] | None,
     sessions: tuple[ConditionKey, ...],
 ) -> tuple[ConditionKey, ...]:
-    """Write the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
+    """Return the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
     return (
         ("Initialized", "True", "", ""),
         ("ContainersReady", ready, reason, ""),
@@ -179,7 +179,7 @@ def _running(name: str, restarts: int) -> ContainerKey:
 
 
 def read_status(pod: Pod, wanted: Status) -> Status:
-    """Read from a Pod what its status says of everything that `wanted` says something of."""
+    """Read a Pod's status, restricted to what `wanted` contains."""
     by_type = {c.type: c for c in pod.status.conditions}
     conditions = tuple(
         (c.type, c.status, c.reason, c.message) if (c := by_type.get(key[0])) else (key[0], "", "", "")
@@ -208,7 +208,7 @@ def _read_container(status: ContainerStatus) -> ContainerKey:
 def patch(
     pod: Pod, wanted: Status, claim: Claim | None, now_unix: int, devices: Mapping[str, str] = NO_DEVICES
 ) -> dict[str, Any]:
-    """Make the strategic merge patch of `pods/status` that says `wanted`; for the arguments see `render`."""
+    """Return the strategic merge patch of `pods/status` that yields `wanted`; for the arguments see `render`."""
     now = iso(now_unix)
     status: dict[str, Any] = {
         "phase": wanted.phase,

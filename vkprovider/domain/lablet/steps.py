@@ -235,9 +235,6 @@ SAVE: Final = Save()
 FORGET: Final = Forget()
 
 
-# ------------------------------------------------------------------------------------------------- outcomes
-
-
 class Done(msgspec.Struct, frozen=True, gc=False):
     """The step is done, and there is nothing to add."""
 
