@@ -58,7 +58,7 @@ def booted(replica: Replica) -> Iterator[Sample]:
     for worker in replica.fleet.items.values():
         for claim in worker.claims.claims.values():
             if claim.lab_id:
-                devices = worker.devices.get(claim.lab_id, ())
+                devices = worker.seen.devices.get(claim.lab_id, ())
                 yield (claim.pod_uid, claim.lab_id), sum(device.state == words.BOOTED for device in devices)
 
 

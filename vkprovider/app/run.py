@@ -38,7 +38,7 @@ from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.fleet import Fleet
-from vkprovider.controllers.worker.nodes import NodeWriter
+from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.domain.definition.content import ANNOTATION_DEFINITION

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import msgspec
 
+from tunnels.direct import Guard
 from vkprovider.cml.factory import open_session, parse_worker_url
 from vkprovider.cml.operations import LICENSING, STATS_API, SYSTEM_STATS
 from vkprovider.cml.spi import CredentialsReader
@@ -130,7 +131,13 @@ class NoStats:
 
 
 def open_worker_stats(
-    url: str, credentials: CredentialsReader, *, verify: bool = True, ca_bundle: str | None = None
+    url: str,
+    credentials: CredentialsReader,
+    *,
+    verify: bool = True,
+    ca_bundle: str | None = None,
+    guard: Guard | None = None,
+    user_agent: str = "",
 ) -> WorkerStats:
     """Open a worker's statistics; for the arguments see `factory.open_labs`.
 
@@ -139,7 +146,10 @@ def open_worker_stats(
     """
     if parse_worker_url(url).scheme == "null":
         return NoStats()
-    return CmlWorkerStats(open_session(url, credentials, verify=verify, ca_bundle=ca_bundle, allow=STATS_API))
+    session = open_session(
+        url, credentials, verify=verify, ca_bundle=ca_bundle, allow=STATS_API, guard=guard, user_agent=user_agent
+    )
+    return CmlWorkerStats(session)
 
 
 def _whole(value: float | None) -> int | None:

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -120,6 +121,11 @@ class Context:
     def now_unix(self) -> int:
         """The wall clock in whole seconds."""
         return int(self.wall())
+
+    @property
+    def now_utc(self) -> datetime:
+        """The wall clock with its microseconds."""
+        return datetime.fromtimestamp(self.wall(), UTC)
 
 
 class _Written(msgspec.Struct, frozen=True):

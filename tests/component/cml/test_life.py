@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from tests.component.cml.conftest import Secret
-from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
+from vkprovider.api.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.cml.factory import open_labs, open_session
 from vkprovider.cml.operations import BASE, LABS, LABS_API, MORE
 from vkprovider.cml.spi import DeviceFact
@@ -256,6 +256,21 @@ async def test_a_fresh_controller_signs_its_own_certificate(secret: Secret) -> N
             labs = open_labs(sim.url, secret.read, **options)
             assert await labs.list_lab_ids() == []
             await labs.close()
+
+
+async def test_statistics_are_asked_under_the_guard_and_by_name(sim: CmlSimulator, secret: Secret) -> None:
+    def fenced() -> None:
+        raise Fenced("not ours any more")
+
+    stats = open_worker_stats(sim.url, secret.read, guard=fenced)
+    with pytest.raises(Fenced):
+        await stats.usage()
+    await stats.close()
+    assert list(sim.log.since(0)) == []
+    stats = open_worker_stats(sim.url, secret.read, guard=lambda: None, user_agent="vkprovider/r1")
+    await stats.usage()
+    await stats.close()
+    assert {entry.agent for entry in sim.log.since(0)} == {"vkprovider/r1"}
 
 
 async def test_statistics_are_asked_over_their_own_allow_list(sim: CmlSimulator, labs: CmlLabs, secret: Secret) -> None:

@@ -12,7 +12,8 @@ from vkprovider.api.models import parse_worker_spec
 from vkprovider.cml.factory import open_labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -39,8 +40,8 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}
     labs_ = open_labs(mini.url, Secret().read)
-    finder = LabFinder(ctx.installation, "w1", labs_)
-    worker = Worker("w1", spec, parse_worker_spec(spec), claims, labs_, finder, lambda: None)
+    connection = Connection(parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_))
+    worker = Worker("w1", spec, connection, claims, lambda: None)
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
     yield worker
     await labs_.close()
@@ -63,15 +64,15 @@ def observer(ctx: Context) -> Observer:
 
 async def test_only_news_wake(mini: MiniCml, worker: Worker, observer: Observer) -> None:
     assert sorted(await observer.observe(worker)) == ["a", "b"]
-    worker.devices_at = -1e9
+    worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == []
     show(mini, {"a": labs.STOPPED, "b": labs.BOOTED})
-    worker.devices_at = -1e9
+    worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == ["a"]
     show(mini, {"a": labs.STOPPED})
-    worker.devices_at = -1e9
+    worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == ["b"]
-    assert worker.look("lab-b", -1e9)[0] is Presence.ABSENT
+    assert worker.seen.look("lab-b", -1e9)[0] is Presence.ABSENT
 
 
 async def test_who_waits_is_woken_even_if_nothing_has_changed(worker: Worker, observer: Observer) -> None:
@@ -100,6 +101,6 @@ async def test_lab_that_cannot_be_read_does_not_make_the_worker_silent(
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED, "foreign": labs.BOOTED})
     mini.replies["/labs/lab-foreign"] = reply(403, '{"code": 403, "description": "Access denied"}')
     for _ in range(4):
-        worker.devices_at = -1e9
+        worker.seen.devices_at = -1e9
         await observer.observe(worker)
-        assert (worker.silent, worker.failures, worker.finder.foreign) == ("", 0, 1)
+        assert (worker.seen.silent_because, worker.seen.failures, worker.lab_index.foreign) == ("", 0, 1)

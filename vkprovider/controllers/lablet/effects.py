@@ -173,7 +173,7 @@ class Effects:
         labs = worker.labs
         match step:
             case steps.Search(claim=claim):
-                lab_id = await worker.finder.find(claim, worker.claims.claims)
+                lab_id = await worker.lab_index.find(claim, worker.claims.claims)
                 return Acted(lab_id, devices=await _assumed(worker, lab_id)) if lab_id else Acted()
             case steps.Import(claim=claim):
                 return await self._import(claim, worker)

@@ -15,7 +15,7 @@ from vkprovider.api.models import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.worker.opening import open_worker
+from vkprovider.controllers.worker.connection import open_worker
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 

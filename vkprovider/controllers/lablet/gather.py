@@ -48,7 +48,7 @@ class Gatherer:
         presence: Presence = Presence.UNKNOWN
         devices: tuple[DeviceFact, ...] = ()
         if claim is not None and claim.lab_id:
-            presence, devices = lab_seen(memory, *worker.look(claim.lab_id, memory.acted_at))
+            presence, devices = lab_seen(memory, *worker.seen.look(claim.lab_id, memory.acted_at))
         inputs = inputs_of(pod.metadata) if pod is not None else NOTHING
         delivery = NO_DELIVERY
         if claim is not None:
@@ -62,8 +62,8 @@ class Gatherer:
             refusal=refusal,
             presence=presence,
             devices=devices,
-            observed_at=worker.devices_at,
-            silent=worker.silent,
+            observed_at=worker.seen.devices_at,
+            silent=worker.seen.silent_because,
             extracted=memory.extracted or worker.labs.immediate,
             inputs=inputs,
             delivery=delivery,
@@ -85,7 +85,7 @@ class Gatherer:
             if count and (other := self.contents.get(digest)) is not None:
                 taken = taken.plus(other.need.times(count))
         full = intent.shortage(
-            content.need, taken, worker.capacity, lablets=len(worker.claims.claims), pods=worker.pods
+            content.need, taken, worker.capacity.total, lablets=len(worker.claims.claims), pods=worker.capacity.labs
         )
         if full is not None and any(self._is_leaving(uid) for uid in worker.claims.claims):
             return InputError("WaitingForRelease", "the lab of an earlier lablet is being removed from the worker")

@@ -87,7 +87,7 @@ class Publisher:
         devices = intent.devices_of(pod, content) if content is not None else {}
         mappings = portmap.rendered(content.topology.template, claim.ports) if content and claim else ""
         extras = Extras(mappings, lablet.ports_open) if mappings else NO_EXTRAS
-        wanted = podstatus.render(pod, report, claim, devices, worker.ip, extras)
+        wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
         known = written.status
         if known is None or _number(pod) >= written.version:
             known = podstatus.read_status(pod, wanted)

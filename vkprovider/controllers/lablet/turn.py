@@ -134,7 +134,7 @@ class Turns:
     def _refresh(self, lablet: Lablet, worker: Worker) -> None:
         claim, ctx = worker.claims.claims.get(lablet.uid), self.ctx
         lablet.memory = refreshed(
-            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), silent=bool(worker.silent)
+            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), silent=bool(worker.seen.silent_because)
         )
 
     def _gather(self, lablet: Lablet, worker: Worker) -> Facts:
@@ -185,7 +185,7 @@ class Turns:
         try:
             await asyncio.wait((task,), timeout=0.0)
             while not task.done():
-                if worker.silent:
+                if worker.seen.silent_because:
                     if isinstance(step, Extract):  # each device would be waited for in turn
                         await _cancel(task)
                         claim, place = worker.claims.claims.get(lablet.uid), self._place(lablet, worker)

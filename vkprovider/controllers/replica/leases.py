@@ -1,6 +1,5 @@
 """The Leases of nodes on the API server: read, taken, renewed, released, each time with the version that was read."""
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,13 @@ from vkprovider.kube.informer import Informer
 _PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
 
 _decoder: Final = msgspec.json.Decoder(Lease)
+
+
+class NodeConflict(InputError):  # noqa: N818 (named as its reason)
+    """A Node or a Node Lease of a worker's name is not of this installation: nothing may be done for the worker."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("NodeConflict", message)
 
 
 class NodeLeases:
@@ -45,7 +51,7 @@ class NodeLeases:
         """Read a worker's Lease as it is now; None if there is none.
 
         Raises:
-            InputError: `NodeConflict`: a Lease of that name is not ours.
+            NodeConflict: A Lease of that name is not of this installation.
             OutsideError: The API server was no help.
         """
         name = names.node_name(worker)
@@ -54,8 +60,7 @@ class NodeLeases:
         except NotFound:
             return None
         if lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self._ctx.installation:
-            raise InputError(
-                "NodeConflict",
+            raise NodeConflict(
                 f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
                 "CMLWorker, or delete that node",
             )
@@ -82,7 +87,7 @@ class NodeLeases:
             namespace=names.NODE_LEASE_NAMESPACE,
             holder=holder,
             old=old,
-            now=datetime.now(UTC),
+            now=self._ctx.now_utc,
             seconds=leases.NODE_LEASE_SECONDS,
             anew=anew,
             metadata={

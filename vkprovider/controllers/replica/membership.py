@@ -16,7 +16,6 @@ long enough; of two that live the first one stays.
 import asyncio
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -196,7 +195,7 @@ class Membership:
             namespace=ctx.namespace,
             holder=ctx.replica,
             old=self._lease,
-            now=datetime.now(UTC),
+            now=ctx.now_utc,
             seconds=int(ctx.tuning.lease_ttl_s),
             metadata={
                 "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},

@@ -17,7 +17,7 @@ from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
-from vkprovider.controllers.worker.credentials import read_secret
+from vkprovider.controllers.worker.connection import read_secret
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
@@ -187,7 +187,7 @@ class Sessions:
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
         secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
-        host, every = worker.ip or worker.spec.address or "", self._ctx.tuning.every_access
+        host, every = worker.address, self._ctx.tuning.every_access
         return devices_for(content.topology, claim.ports, host, secret, every_access=every)
 
     async def _read_secret(self, name: str) -> dict[str, str]:

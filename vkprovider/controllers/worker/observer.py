@@ -1,101 +1,127 @@
-"""One bulk observation of a worker for all of its lablets: which labs it has, and in which state their devices are."""
+"""One bulk observation of a worker for all of its lablets: its labs, the states of their devices, and its address."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Fenced, OutsideError, TlsFailed, Unauthorized, Unavailable
+from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.worker.worker import Worker
+from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Stats, down
+from vkprovider.domain.worker.node import Stats, address_of, down, is_ip
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
 _STATS_S_MAX: Final = 5.0
+_RESOLVE_EVERY_S: Final = 60.0
+_RESOLVE_S_MAX: Final = 2.0
 
 
 class Observer:
-    """Asks workers."""
+    """Observes workers; the only writer of `Worker.seen`."""
 
     def __init__(self, ctx: Context, need: Callable[[str], Resources | None]) -> None:
-        """Take the replica, and what tells how much a lablet of a content takes, by digest."""
+        """Create the observer.
+
+        Args:
+            ctx: The replica.
+            need: Returns what a lablet of a content needs, by digest.
+        """
         self._ctx = ctx
         self._need = need
+        self._addresses: dict[str, tuple[str, float]] = {}
 
     async def observe(self, worker: Worker) -> list[str]:
-        """Ask a worker for what it has, as often as its lablets need it; what it does not answer is noted in it.
+        """Ask a worker what it has, as often as its lablets need it; note also that it does not answer.
 
         Returns:
             UIDs of the Pods about whose labs something is new.
         """
-        ctx, now = self._ctx, self._ctx.now()
+        ctx, now, seen = self._ctx, self._ctx.now(), worker.seen
         awaiting, worker.awaiting = worker.awaiting, set()
-        full = awaiting or now - worker.devices_at >= ctx.tuning.refresh_s
-        before, silent_before = worker.devices, worker.silent
+        full = awaiting or now - seen.devices_at >= ctx.tuning.refresh_s
+        before, silent_before = seen.devices, seen.silent_because
         try:
-            if now - worker.version_at >= _VERSION_EVERY_S:
-                worker.version = await worker.labs.version()
-                worker.version_at = now
+            if now - seen.version_at >= _VERSION_EVERY_S:
+                seen.version = await worker.labs.version()
+                seen.version_at = now
             labs_at = ctx.now()
             lab_ids = frozenset(await worker.labs.list_lab_ids())
-            worker.lab_ids, worker.labs_at = lab_ids, labs_at
+            seen.lab_ids, seen.labs_at = lab_ids, labs_at
             if full:
                 devices_at = ctx.now()
-                worker.devices = await worker.labs.list_all_devices()
-                worker.devices_at = devices_at
-            await worker.finder.scan(lab_ids, worker.claims.claims)
+                seen.devices = await worker.labs.list_all_devices()
+                seen.devices_at = devices_at
+            await worker.lab_index.scan(lab_ids, worker.claims.claims)
         except Fenced:
             return []
         except OutsideError as error:
-            worker.awaiting |= awaiting  # they go on waiting
+            worker.awaiting |= awaiting  # they continue to wait
             awaiting = set()
             self._failed(worker, error)
         else:
-            worker.failures, worker.reached, worker.silent = 0, True, ""
+            seen.failures, seen.reached, seen.fault, seen.silent_because = 0, True, None, ""
         await self._ask_stats(worker)
-        if worker.silent != silent_before:
+        seen.ip = await self._resolve(address_of(worker.spec))
+        if seen.silent_because != silent_before:
             return list(worker.claims.claims)
         if worker.labs.immediate:
-            return []  # whoever acts knows at once
+            return []  # a turn that acts knows the effect at once
         return list({*_news(worker, before), *awaiting})
 
+    def refuse(self, worker: Worker, fault: InputError) -> bool:
+        """Note that a worker's CMLWorker was made unusable; return whether that is news."""
+        before = worker.seen.silent_because
+        worker.seen.fault = down(fault.reason, fault.message)
+        worker.seen.silent_because = f"worker {worker.name}: {fault.reason}: {fault.message}"
+        return worker.seen.silent_because != before
+
+    def reconnected(self, worker: Worker) -> None:
+        """Keep what is known of the labs of a worker whose connection changed, and ask everything anew."""
+        seen = worker.seen
+        seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = NEVER
+        seen.usage = None
+
     def _failed(self, worker: Worker, error: OutsideError) -> None:
-        worker.failures += 1
-        worker.version_at = -1e9  # who comes back may have been upgraded
+        seen = worker.seen
+        seen.failures += 1
+        seen.version_at = NEVER  # it may be upgraded when it comes back
         if isinstance(error, Unauthorized):
             reason = "CredentialsInvalid"
         elif isinstance(error, TlsFailed):
             reason = "CertificateInvalid"
         elif isinstance(error, Unavailable):
             reason = "WorkerUnreachable"
-            if worker.reached and worker.failures < self._ctx.tuning.probe_failures_max:
+            if seen.reached and seen.failures < self._ctx.tuning.probe_failures_max:
                 return
         else:
             reason = "WorkerError"
-        worker.health = down(reason, error.message)
-        worker.silent = f"worker {worker.name}: {error.message}"
-        worker.reached = False
+        seen.fault = down(reason, error.message)
+        seen.silent_because = f"worker {worker.name}: {error.message}"
+        seen.reached = False
 
     async def _ask_stats(self, worker: Worker) -> None:
         """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
-        tuning, now = self._ctx.tuning, self._ctx.now()
-        every_s = tuning.reconcile_s if worker.usage is not None else min(tuning.reconcile_s, tuning.refresh_s)
-        if worker.stats is None or worker.silent or now - worker.usage_at < every_s:
+        tuning, now, seen, stats = self._ctx.tuning, self._ctx.now(), worker.seen, worker.connection.stats
+        every_s = tuning.reconcile_s if seen.usage is not None else min(tuning.reconcile_s, tuning.refresh_s)
+        if stats is None or seen.silent_because or now - seen.usage_at < every_s:
             return
-        worker.usage_at = now
+        seen.usage_at = now
         try:
             async with asyncio.timeout(_STATS_S_MAX):
-                worker.usage = self._amounts(worker, await worker.stats.usage())
+                seen.usage = self._amounts(worker, await stats.usage())
+        except Fenced:
+            return
         except (OutsideError, TimeoutError) as error:
-            _log.warning("worker tells no statistics", worker=worker.name, error=str(error) or f"{_STATS_S_MAX:g} s")
+            _log.warning("worker sends no statistics", worker=worker.name, error=str(error) or f"{_STATS_S_MAX:g} s")
 
     def _amounts(self, worker: Worker, usage: WorkerUsage) -> Stats:
-        """Tell what a worker has and what foreign labs use of it, from CML's figures of this moment."""
+        """Return what a worker has and what foreign labs use of it, from CML's figures of this moment."""
         ours = Resources()
         for claim in worker.claims.claims.values():
             if claim.started and (need := self._need(claim.digest)) is not None:
@@ -105,11 +131,29 @@ class Observer:
         )
         return Stats(usage.cpus, usage.memory_bytes, usage.licences, used.minus(ours))
 
+    async def _resolve(self, address: str) -> str:
+        """Resolve an address; one that cannot be resolved now keeps its last answer."""
+        if is_ip(address) or not address:
+            return address
+        known, at = self._addresses.get(address, ("", NEVER))
+        now = self._ctx.now()
+        if now - at < _RESOLVE_EVERY_S:
+            return known
+        try:
+            async with asyncio.timeout(_RESOLVE_S_MAX):
+                found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
+            ips = sorted({str(entry[4][0]) for entry in found})
+            known = known if known in ips else ips[0]
+        except (OSError, TimeoutError, UnicodeError) as error:
+            _log.warning("worker's address cannot be resolved", address=address, error=str(error))
+        self._addresses[address] = (known, now)
+        return known
+
 
 def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Iterator[str]:
-    """Name the Pods whose labs are not as they were."""
+    """Yield the Pods whose labs have changed."""
     for uid, claim in worker.claims.claims.items():
         if (lab_id := claim.lab_id) and (
-            worker.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.lab_ids
+            worker.seen.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.seen.lab_ids
         ):
             yield uid

@@ -10,19 +10,19 @@ from typing import Final, Protocol
 import structlog
 
 from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.worker.connection import connect
 from vkprovider.controllers.worker.fleet import Fleet
-from vkprovider.controllers.worker.labfinder import LabFinder
-from vkprovider.controllers.worker.nodes import NodeWriter
+from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.opening import open_stats, open_worker
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.replica.plan import Duty
-from vkprovider.domain.worker.node import check_version, down, up
+from vkprovider.domain.worker.node import capacity
 from vkprovider.kube.queue import KeyedQueue, Result
 
 _log: Final = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ class Workers:
         first = not worker.awaiting
         worker.awaiting.add(uid)
         if first:
-            left = worker.devices_at + self._ctx.tuning.transition_s - self._ctx.now()
+            left = worker.seen.devices_at + self._ctx.tuning.transition_s - self._ctx.now()
             self._queue.add(name, after_s=max(0.0, left))
 
     def epoch(self, name: str) -> int:
@@ -134,8 +134,8 @@ class Workers:
         """Bring a worker's Node up to date and observe the worker."""
         resource = self._resource(name)
         ctx = self._ctx
-        for worker in self._fleet.given_up_before(name):
-            await self._close(worker)
+        for given_up in self._fleet.given_up_before(name):
+            await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
         match self._ownership.duty(name):
@@ -157,13 +157,12 @@ class Workers:
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
-        due = worker.awaiting or worker.silent or ctx.now() - worker.labs_at >= 0.9 * ctx.tuning.probe_s
+        before, seen = _offer(worker), worker.seen
+        due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * ctx.tuning.probe_s
         if due and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
-        if not worker.silent and worker.reached:
-            unfit = worker.claims.fault or check_version(worker.version)
-            worker.health = down(unfit.reason, unfit.message) if unfit else up(f"CML {worker.version} answers")
-        seen, worker.running = (worker.capacity, worker.pods, worker.ip), self._lablets.count_running(name)
+        worker.capacity = capacity(worker.spec, seen.usage, ctx.tuning.port_range, self._nodes.known(name))
+        worker.running = self._lablets.count_running(name)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
         except Fenced:
@@ -172,7 +171,7 @@ class Workers:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
             return await self._refuse(resource, InputError("NodeRefused", error.message))
-        if seen != (worker.capacity, worker.pods, worker.ip):
+        if _offer(worker) != before:
             self._lablets.worker_changed(worker)
         if leaving:
             self._left[name] = resource.metadata.uid
@@ -203,7 +202,7 @@ class Workers:
 
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
         name = resource.metadata.name
-        if fault.reason == "NodeConflict":
+        if isinstance(fault, NodeConflict):
             await self._forget(name)  # our Lease would say that somebody else's node is alive
         if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource):
             self._left[name] = resource.metadata.uid
@@ -215,32 +214,30 @@ class Workers:
     def _stop_using(self, name: str, fault: InputError) -> None:
         """Tell the lablets of a worker whose CMLWorker was made unusable."""
         worker = self.items.get(name)
-        if worker is not None:
-            worker.health = down(fault.reason, fault.message)
-            before, worker.silent = worker.silent, f"worker {name}: {fault.reason}: {fault.message}"
-            if worker.silent != before:
-                self._lablets.wake(list(worker.claims.claims))
+        if worker is not None and self._observer.refuse(worker, fault):
+            self._lablets.wake(list(worker.claims.claims))
 
     async def _open(self, name: str, resource: CustomResource) -> Worker:
         worker = self.items.get(name)
-        if worker is not None and worker.asked == resource.spec:
+        if worker is not None and worker.raw_spec == resource.spec:
             return worker
         spec = parse_worker_spec(resource.spec)
-        if worker is not None and worker.spec == spec:
-            worker.asked = resource.spec
-            return worker
-        ctx = self._ctx
+        if worker is None:
+            return await self._meet(name, resource, spec)
+        if worker.spec != spec:
+            connection = connect(self._ctx, name, spec, worker.guard)
+            before, worker.connection = worker.connection, connection
+            self._observer.reconnected(worker)
+            await before.close()
+        worker.raw_spec = resource.spec
+        return worker
+
+    async def _meet(self, name: str, resource: CustomResource, spec: CMLWorkerSpec) -> Worker:
+        """Read the claims of a worker whose Node was just taken."""
         guard = self._ownership.guard(name)
-        labs, stats = open_worker(ctx, spec, guard), open_stats(ctx, spec)
-        if worker is not None:  # changed: keep what is known of its lablets
-            await self._close(worker)
-            worker.asked, worker.spec, worker.labs, worker.stats = resource.spec, spec, labs, stats
-            worker.finder = LabFinder(ctx.installation, name, labs)
-            worker.version_at = worker.usage_at = worker.labs_at = worker.devices_at = -1e9
-            worker.usage = None
-            return worker
+        connection = connect(self._ctx, name, spec, guard)
         claims = ClaimStore(
-            ctx,
+            self._ctx,
             name,
             resource.metadata.uid,
             guard=guard,
@@ -249,32 +246,27 @@ class Workers:
         )
         try:
             await claims.load()
-            guard()  # it may be somebody else's by now
+            guard()  # another replica may own it by now
         except (InputError, OutsideError, Fenced):
-            await labs.close()
+            await connection.close()
             raise
-        labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(name, resource.spec, spec, claims, labs, LabFinder(ctx.installation, name, labs), guard, stats)
+        connection.labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
+        worker = Worker(name, resource.spec, connection, claims, guard)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
         return worker
-
-    async def _close(self, worker: Worker) -> None:
-        await worker.labs.close()
-        if worker.stats is not None:
-            await worker.stats.close()
 
     async def _forget(self, name: str) -> None:
         self._ownership.forget(name)
         self._nodes.forget(name)
         for worker in self._fleet.given_up_before(name):
-            await self._close(worker)
+            await worker.connection.close()
 
     async def close(self) -> None:
         """Write what is left and close every connection."""
         for worker in list(self.items.values()):
             await self._write_rest(worker)
-            await self._close(worker)
+            await worker.connection.close()
 
     async def _write_rest(self, worker: Worker) -> None:
         """Write what is left of the claims, before somebody else goes on with them."""
@@ -285,3 +277,9 @@ class Workers:
             _log.warning("claims not written: others write them too", worker=worker.name)
         except (InputError, OutsideError, Fenced) as error:
             _log.warning("claims not written", worker=worker.name, error=str(error))
+
+
+def _offer(worker: Worker) -> tuple[object, ...]:
+    """Return what lablets are placed by: one that was refused may fit when it changes."""
+    offered = worker.capacity
+    return (offered.total, offered.labs, worker.seen.ip) if offered is not None else ()

@@ -1,4 +1,4 @@
-"""What this replica knows of one worker whose node it owns."""
+"""What this replica knows of one worker whose Node it owns."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -6,66 +6,50 @@ from typing import Final
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.cml.spi import Labs
-from vkprovider.cml.stats import WorkerStats
 from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Health, Stats, down
+from vkprovider.domain.worker.node import Capacity, Health, Stats, address_of, check_version, down, up
 from vkprovider.kube.client import Guard
 
 _TURNS_MAX: Final = 12
-"""A few more than it is asked at once, so that nobody is late."""
+"""A few more than the requests that a worker is sent at once, so that no turn starts late."""
+NEVER: Final = -1e9
+"""Before any moment of the clock."""
 
 
 @dataclass(slots=True)
-class Worker:
-    """What this replica knows of one worker whose node it owns.
+class Observation:
+    """What the observer has learned of a worker; nothing else writes it.
 
     Attributes:
-        asked: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
-        labs_at, devices_at: When the last answer to "which labs" and "which devices" was *asked for*.
-        silent: Why the worker does not answer; "" while it does.
-        awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" if somebody else does.
-        guard: Called right before every side effect; raises Fenced when the node is not ours as it was.
-        slots: For turns that await the worker, by Pod UID.
-        running: Pods on it that run, with or without a claim.
-        ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
-        parked: Nothing new is begun for it: it is being handed over.
+        version, lab_ids, devices, usage: CML's version, its labs, their devices by lab id, and what is used.
+        version_at, labs_at, devices_at, usage_at: When the last answer to each was *asked for*.
+        ip: The address that learners reach, resolved; "" while it is unknown.
+        failures: Probes in a row that failed.
+        reached: Whether the worker has answered since it failed last.
+        fault: Why the worker cannot be used, for its Node; None while it answers.
+        silent_because: The same for its lablets; "" while it answers.
     """
 
-    name: str
-    asked: object
-    spec: CMLWorkerSpec
-    claims: ClaimStore
-    labs: Labs
-    finder: LabFinder
-    guard: Guard
-    stats: WorkerStats | None = None
     version: str = ""
-    version_at: float = -1e9
+    version_at: float = NEVER
     lab_ids: frozenset[str] = frozenset()
-    labs_at: float = -1e9
+    labs_at: float = NEVER
     devices: dict[str, tuple[DeviceFact, ...]] = field(default_factory=dict)
-    devices_at: float = -1e9
+    devices_at: float = NEVER
+    usage: Stats | None = None
+    usage_at: float = NEVER
+    ip: str = ""
     failures: int = 0
     reached: bool = False
-    silent: str = ""
-    health: Health = field(default_factory=lambda: down("Starting", "the worker has not been asked yet"))
-    awaiting: set[str] = field(default_factory=set)
-    slots: Slots = field(default_factory=lambda: Slots(_TURNS_MAX))
-    usage: Stats | None = None
-    usage_at: float = -1e9
-    capacity: Resources | None = None
-    pods: int = 0
-    running: int = 0
-    ip: str = ""
-    parked: bool = False
-    ports_open: tuple[str, str, str] | None = None
+    fault: Health | None = None
+    silent_because: str = ""
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[DeviceFact, ...]]:
-        """Tell what is known of a lab from answers that were asked for after `since`."""
+        """Return what is known of a lab from answers that were asked for after `since`."""
         if self.devices_at > since and lab_id in self.devices:
             return Presence.PRESENT, self.devices[lab_id]
         if self.labs_at > since and lab_id not in self.lab_ids:
@@ -73,3 +57,68 @@ class Worker:
         if self.devices_at > since and self.labs_at > since:
             return Presence.PRESENT, ()
         return Presence.UNKNOWN, ()
+
+
+@dataclass(slots=True)
+class Worker:
+    """What this replica knows of one worker whose Node it owns.
+
+    `seen` is written by the observer, `ports_open` by the check of ports, the rest by the reconciler of workers.
+
+    Attributes:
+        raw_spec: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
+        connection: By the spec.
+        guard: Called right before every side effect; raises Fenced when this replica has lost the Node meanwhile.
+        seen: The last observation.
+        awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" for a caller without a Pod.
+        slots: For turns that await the worker, by Pod UID.
+        capacity: What it offers; None before its first turn.
+        running: Pods on it that run, with or without a claim.
+        parked: Nothing new is begun for it: it is being handed over.
+        ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
+    """
+
+    name: str
+    raw_spec: object
+    connection: Connection
+    claims: ClaimStore
+    guard: Guard
+    seen: Observation = field(default_factory=Observation)
+    awaiting: set[str] = field(default_factory=set)
+    slots: Slots = field(default_factory=lambda: Slots(_TURNS_MAX))
+    capacity: Capacity | None = None
+    running: int = 0
+    parked: bool = False
+    ports_open: tuple[str, str, str] | None = None
+
+    @property
+    def spec(self) -> CMLWorkerSpec:
+        """The CMLWorker's."""
+        return self.connection.spec
+
+    @property
+    def labs(self) -> Labs:
+        """The connection for labs."""
+        return self.connection.labs
+
+    @property
+    def lab_index(self) -> LabIndex:
+        """The labs that no claim names."""
+        return self.connection.lab_index
+
+    @property
+    def address(self) -> str:
+        """What learners reach: an IP address, or a name as long as it is not resolved."""
+        return self.seen.ip or address_of(self.spec)
+
+    @property
+    def health(self) -> Health:
+        """Whether the worker can be used, for its Node."""
+        if self.seen.fault is not None:
+            return self.seen.fault
+        if not self.seen.reached:
+            return down("Starting", "the worker has not been asked yet")
+        unfit = self.claims.fault or check_version(self.seen.version)
+        if unfit is None and self.capacity is not None:
+            unfit = self.capacity.fault
+        return down(unfit.reason, unfit.message) if unfit else up(f"CML {self.seen.version} answers")

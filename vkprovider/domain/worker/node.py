@@ -193,6 +193,40 @@ def capacity_of(
     return Resources(cpus, memory, lab_nodes, max(0, ports)), labs, foreign
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a worker offers.
+
+    Attributes:
+        total: All that it has.
+        labs: How many labs it may hold.
+        foreign: What labs that are not ours use of it.
+        fault: Why it is not known; everything is zero then.
+    """
+
+    total: Resources
+    labs: int
+    foreign: Resources
+    fault: InputError | None = None
+
+
+def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int], node: Node | None) -> Capacity:
+    """Return what a worker offers: by its CMLWorker, by CML, else as its Node said last.
+
+    Args:
+        spec: The CMLWorker's.
+        stats: What CML says; None while it is not known.
+        default_range: First and last external port where the spec has none.
+        node: The worker's Node as it is.
+    """
+    try:
+        return Capacity(*capacity_of(spec, stats, default_range))
+    except InputError as fault:
+        if spec.stats == "On" and (known := last_known(node)) is not None:
+            return Capacity(*known)
+        return Capacity(Resources(), 0, Resources(), fault)
+
+
 def last_known(node: Node | None) -> tuple[Resources, int, Resources] | None:
     """Read back what a Node says, in the form of `capacity_of`: for a worker that cannot be asked just now.
 

@@ -31,7 +31,7 @@ class _Known:
     created: str
 
 
-class LabFinder:
+class LabIndex:
     """The labs of one worker that no claim names.
 
     Attributes:

@@ -10,7 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Unavailable
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.controllers.worker.labfinder import LabFinder
+from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.domain.claims.claim import Claim
 
 UID = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -22,8 +22,8 @@ def worker() -> NullWorker:
 
 
 @pytest.fixture
-def finder(worker: NullWorker) -> LabFinder:
-    return LabFinder("ours", worker.name, NullLabs(worker))
+def finder(worker: NullWorker) -> LabIndex:
+    return LabIndex("ours", worker.name, NullLabs(worker))
 
 
 def claim(lab_id: str = "") -> Claim:
@@ -34,13 +34,13 @@ def add(worker: NullWorker, title: str, installation: str = "ours") -> str:
     return worker.add(title, f"lab: {{notes: {names.mark(installation)}}}")
 
 
-async def scan(finder: LabFinder, worker: NullWorker, *claims: Claim, more: tuple[str, ...] = ()) -> None:
+async def scan(finder: LabIndex, worker: NullWorker, *claims: Claim, more: tuple[str, ...] = ()) -> None:
     """Sort what the worker has, and what an older list had."""
     await finder.scan(frozenset(worker.labs) | set(more), {one.pod_uid: one for one in claims})
 
 
 async def test_marked_lab_without_a_claim_is_told_of_when_two_lists_show_it(
-    worker: NullWorker, finder: LabFinder
+    worker: NullWorker, finder: LabIndex
 ) -> None:
     saved = add(worker, "a saved copy")
     await scan(finder, worker)
@@ -54,7 +54,7 @@ async def test_marked_lab_without_a_claim_is_told_of_when_two_lists_show_it(
 
 
 async def test_lab_that_went_with_its_claim_after_the_list_was_asked_for_is_nobodys(
-    worker: NullWorker, finder: LabFinder
+    worker: NullWorker, finder: LabIndex
 ) -> None:
     searched = claim()
     lab = add(worker, searched.title)
@@ -67,7 +67,7 @@ async def test_lab_that_went_with_its_claim_after_the_list_was_asked_for_is_nobo
     assert (finder.unclaimed, finder.foreign) == ({}, 0)
 
 
-async def test_lab_that_was_never_looked_at_and_is_gone_is_not_foreign(worker: NullWorker, finder: LabFinder) -> None:
+async def test_lab_that_was_never_looked_at_and_is_gone_is_not_foreign(worker: NullWorker, finder: LabIndex) -> None:
     theirs = add(worker, "homework", "another installation")
     await scan(finder, worker, more=("gone-by-now",))
     assert finder.foreign == 1
@@ -75,7 +75,7 @@ async def test_lab_that_was_never_looked_at_and_is_gone_is_not_foreign(worker: N
 
 
 async def test_more_labs_than_are_looked_at_in_one_pass_are_foreign_until_they_are(
-    worker: NullWorker, finder: LabFinder
+    worker: NullWorker, finder: LabIndex
 ) -> None:
     mine = claim()
     lab = add(worker, mine.title)
@@ -85,7 +85,7 @@ async def test_more_labs_than_are_looked_at_in_one_pass_are_foreign_until_they_a
     assert finder.foreign == 70
 
 
-async def test_only_a_duplicate_that_was_never_started_is_removed(worker: NullWorker, finder: LabFinder) -> None:
+async def test_only_a_duplicate_that_was_never_started_is_removed(worker: NullWorker, finder: LabIndex) -> None:
     named = add(worker, claim().title)
     fresh, started = add(worker, claim().title), add(worker, claim().title)
     worker.labs[started].state = "STARTED"
@@ -103,7 +103,7 @@ def lab(mini: MiniCml, lab_id: str, title: str, installation: str = "another") -
 async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() -> None:
     async with serving(MiniCml()) as mini:
         labs = open_labs(mini.url, Secret().read)
-        finder = LabFinder("ours", "w1", labs)
+        finder = LabIndex("ours", "w1", labs)
         lab(mini, "good", "homework")
         mini.replies["/labs/broken"] = reply(500, '{"code": 500, "description": "Internal Server Error"}')
         for _ in range(2):
@@ -121,7 +121,7 @@ async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() 
 async def test_many_that_look_at_once_read_each_lab_once() -> None:
     async with serving(MiniCml()) as mini:
         labs = open_labs(mini.url, Secret().read)
-        finder = LabFinder("ours", "w1", labs)
+        finder = LabIndex("ours", "w1", labs)
         ids = [f"lab-{number}" for number in range(20)]
         for lab_id in ids:
             lab(mini, lab_id, "homework")

@@ -1,32 +1,28 @@
 """The Node and the status of a CMLWorker: written when they differ from what they should say, and only then."""
 
-import asyncio
 import contextlib
-import socket
 from collections.abc import Container
 from typing import Final
 
 import msgspec
-import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker import node as nodes
-from vkprovider.domain.worker.node import Health, View, down
+from vkprovider.domain.worker.node import Capacity, Health, View, down
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 
-_log: Final = structlog.get_logger(__name__)
 _NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
-_RESOLVE_EVERY_S: Final = 60.0
 
 _decoder: Final = msgspec.json.Decoder(Node)
 _encode: Final = msgspec.json.encode
@@ -64,7 +60,6 @@ class NodeWriter:
             slim=lambda node: node if names.worker_of(node.metadata.name) in owned else slim(node),
         )
         self._read_nodes: dict[str, Node] = {}
-        self._addresses: dict[str, tuple[str, float]] = {}
         self._status = WorkerStatusWriter(ctx)
 
     # --------------------------------------------------------------------------------------------- writing
@@ -73,11 +68,11 @@ class NodeWriter:
         """Make Node and status say what is true; True when the worker has left for good.
 
         Raises:
-            InputError: `CapacityUnknown` or `NodeConflict`.
+            NodeConflict: A Node of that name is not of this installation.
         """
         if await self._leave(resource, worker):
             return True
-        view = await self._view(resource, worker)
+        view = self._view(resource, worker)
         await self._write_node(view, worker.guard)
         await self._mark_in_use(resource, worker)
         if view.health.ready:
@@ -90,17 +85,17 @@ class NodeWriter:
             view.health if resource.metadata.deletion_timestamp is None else _in_use(worker),
             {
                 "node": names.node_name(worker.name),
-                "cmlVersion": worker.version,
+                "cmlVersion": worker.seen.version,
                 "owner": self._ctx.replica,
                 "epoch": epoch,
-                "labs": {"ours": len(worker.claims.claims), "foreign": worker.finder.foreign},
+                "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},
             },
             worker.guard,
             ports_open=worker.ports_open,
         )
         if worker.ports_open is not None and worker.ports_open[0] == "False":
             self._status.warn(resource, *worker.ports_open[1:])
-        for lab_id, title in worker.finder.unclaimed.items():
+        for lab_id, title in worker.lab_index.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
             self._status.warn(resource, "UnclaimedLab", note)
         return False
@@ -134,7 +129,7 @@ class NodeWriter:
         await self._status.write(resource, health, status)
         self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))
-        if node is None or not nodes.ours(node, self._ctx.installation) or fault.reason == "NodeConflict":
+        if node is None or not nodes.ours(node, self._ctx.installation) or isinstance(fault, NodeConflict):
             return
         now = iso(self._ctx.now_unix)
         ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
@@ -155,15 +150,14 @@ class NodeWriter:
         """Find a worker's Node, if there is one.
 
         Raises:
-            InputError: `NodeConflict`: a Node of that name is not ours; nothing may be done for the worker.
+            NodeConflict: A Node of that name is not of this installation; nothing may be done for the worker.
         """
         name = names.node_name(worker)
         node = self._node(name)
         if node is None and (node := await self._read(name)) is not None:
             self._read_nodes[name] = node
         if node is not None and not self._is_ours(node, worker):
-            raise InputError(
-                "NodeConflict",
+            raise NodeConflict(
                 f"Node {name} exists and is not of this installation; rename the CMLWorker, or delete that node",
             )
         return node
@@ -214,6 +208,10 @@ class NodeWriter:
         self._read_nodes.pop(name, None)
         return seen if seen is not None and seen.metadata.labels else None
 
+    def known(self, worker: str) -> Node | None:
+        """Return a worker's Node as it is known now; None unless all of it is."""
+        return self._node(names.node_name(worker))
+
     def forget(self, worker: str) -> None:
         """Drop what was read of a worker's Node, unless this replica owns it; the next event slims the cached copy."""
         if worker not in self._owned:
@@ -225,54 +223,26 @@ class NodeWriter:
         except NotFound:
             return None
 
-    # --------------------------------------------------------------------------------------------- the view
-
-    async def _view(self, resource: CustomResource, worker: Worker) -> View:
-        spec, tuning = worker.spec, self._ctx.tuning
-        health = worker.health
-        try:
-            total, labs, foreign = nodes.capacity_of(spec, worker.usage, tuning.port_range)
-        except InputError as fault:
-            known = nodes.last_known(self._node(names.node_name(worker.name))) if spec.stats == "On" else None
-            total, labs, foreign = known or (Resources(), 0, Resources())
-            health = down(fault.reason, fault.message) if health.ready and known is None else health
-        worker.capacity, worker.pods = total, labs
-        capacity, allocatable = nodes.amounts(total, labs, foreign)
-        address = nodes.address_of(spec)
-        worker.ip = await self.resolve(address)
+    def _view(self, resource: CustomResource, worker: Worker) -> View:
+        """Return what the Node should say, from what is known of its worker."""
+        tuning, address = self._ctx.tuning, nodes.address_of(worker.spec)
+        offered = worker.capacity or Capacity(Resources(), 0, Resources())
+        capacity, allocatable = nodes.amounts(offered.total, offered.labs, offered.foreign)
         return View(
             worker=worker.name,
             uid=resource.metadata.uid,
             installation=self._ctx.installation,
-            spec=spec,
-            version=worker.version,
-            ip=worker.ip,
+            spec=worker.spec,
+            version=worker.seen.version,
+            ip=worker.seen.ip,
             dns="" if nodes.is_ip(address) else address,
             internal_ip=tuning.internal_ip,
             capacity=capacity,
             allocatable=allocatable,
-            health=health,
+            health=worker.health,
             taint_effect=tuning.taint_effect,
             kubelet_version=tuning.kubelet_version,
         )
-
-    async def resolve(self, address: str) -> str:
-        """Resolve an address; what cannot be resolved now keeps its last answer."""
-        if nodes.is_ip(address) or not address:
-            return address
-        known, at = self._addresses.get(address, ("", -1e9))
-        now = self._ctx.now()
-        if now - at < _RESOLVE_EVERY_S:
-            return known
-        try:
-            async with asyncio.timeout(2.0):
-                found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
-            ips = sorted({str(entry[4][0]) for entry in found})
-            known = known if known in ips else ips[0]
-        except (OSError, TimeoutError, UnicodeError) as error:
-            _log.warning("worker's address cannot be resolved", address=address, error=str(error))
-        self._addresses[address] = (known, now)
-        return known
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
 

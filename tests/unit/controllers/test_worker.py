@@ -1,0 +1,77 @@
+"""What is known of a worker: whether it can be used, and which connections a key of the queue closes."""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import parse_worker_spec
+from vkprovider.controllers.claims.store import ClaimStore
+from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.fleet import Fleet
+from vkprovider.controllers.worker.worker import Observation, Worker
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.worker.node import Capacity, down
+
+SPEC = {"url": "https://cml.example.com", "credentialsSecretName": "s"}
+
+
+@dataclass
+class Claims:
+    """As much of a claim store as health depends on."""
+
+    fault: InputError | None = None
+    claims: dict[str, object] = field(default_factory=dict)
+
+
+def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: object) -> Worker:
+    connection = Connection(parse_worker_spec(SPEC), labs=None, lab_index=None)  # type: ignore[arg-type]  # (not asked)
+    claims = cast("ClaimStore", Claims(claims_fault))
+    return Worker(name, SPEC, connection, claims, lambda: None, Observation(**seen))  # type: ignore[arg-type]  # (words)
+
+
+ANSWERS = {"reached": True, "version": "2.9.1"}
+SILENT = down("WorkerUnreachable", "no answer")
+FULL = InputError("ClaimStoreFull", "too many")
+UNKNOWN = Capacity(Resources(), 0, Resources(), InputError("CapacityUnknown", "spec.capacity lacks cpu"))
+
+
+@pytest.mark.parametrize(
+    ("seen", "claims_fault", "offered", "reason"),
+    [
+        ({}, None, None, "Starting"),
+        (ANSWERS, None, None, "WorkerReady"),
+        (ANSWERS, FULL, None, "ClaimStoreFull"),
+        (ANSWERS | {"version": "2.7.0"}, None, None, "UnsupportedVersion"),
+        (ANSWERS, None, UNKNOWN, "CapacityUnknown"),
+        (ANSWERS, FULL, UNKNOWN, "ClaimStoreFull"),
+        ({"reached": False, "fault": SILENT}, FULL, UNKNOWN, "WorkerUnreachable"),
+    ],
+)
+def test_health_names_the_fault_that_must_be_mended_first(
+    seen: dict[str, object], claims_fault: InputError | None, offered: Capacity | None, reason: str
+) -> None:
+    known = worker("w1", claims_fault, **seen)
+    known.capacity = offered
+    assert known.health.reason == reason
+    assert known.health.ready is (reason == "WorkerReady")
+
+
+def test_learners_reach_the_resolved_address_once_it_is_known() -> None:
+    assert worker().address == "cml.example.com"
+    assert worker(ip="198.51.100.7").address == "198.51.100.7"
+
+
+def test_what_was_given_up_is_closed_under_its_own_name_only() -> None:
+    fleet = Fleet()
+    first, second, again = worker("a"), worker("b"), worker("a")
+    for each in (first, second):
+        fleet.add(each)
+        fleet.given_up(each.name)
+    fleet.add(again)
+    fleet.given_up("a")
+    assert not fleet.items
+    assert sorted(map(id, fleet.given_up_before("a"))) == sorted(map(id, (first, again)))
+    assert list(fleet.given_up_before("a")) == []
+    assert list(fleet.given_up_before("b")) == [second]
