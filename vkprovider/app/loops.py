@@ -13,12 +13,12 @@ _log: Final = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def running(loops: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[asyncio.TaskGroup]:
+async def running(loops: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Run `loops` beside the block and cancel them at its end; a loop that ends cancels the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_endless(name, loop), name=name) for name, loop in loops.items()]
         try:
-            yield group
+            yield
         finally:
             for task in tasks:
                 task.cancel()

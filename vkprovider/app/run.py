@@ -198,7 +198,7 @@ class Replica:
         return self.not_ready() + (["lease"] if self.ownership.is_fenced else [])
 
     async def _start(self) -> None:
-        """Open the queues in two stages: definitions when all is listed, then what is decided from them."""
+        """Open the queues in two stages: definitions when all is listed, then what is decided from them; then wait."""
         for informer in self.informers:
             await informer.synced.wait()
         self.ownership.membership.ready.set()
@@ -208,15 +208,17 @@ class Replica:
         _log.info("everything is known", replica=self.ctx.replica, pods=len(self.objects.pods.items))
         self.index.wake_all()
         self._known.set()
+        await asyncio.Event().wait()
 
     # --------------------------------------------------------------------------------------------- loops
 
-    def _loops(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """Every loop of a replica, by name: first those that still run while the Nodes are handed over."""
+    def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """Return every loop of a replica, by name: first those that run until the Nodes are handed over."""
         queues, ownership, listed, known = self.queues, self.ownership, self._listed, self._known
         return {
             "membership": ownership.membership.run(),  # renews this replica's Lease
             "events": self.ctx.events.run(),  # writes Events, beside the real work
+            "start": self._start(),  # opens the queues, one stage after the other
             "fence": ownership.membership.run_fence(fenced=queues.lablets.interrupt, resumed=self._resumed),
             "plan": ownership.run_plan(),  # decides which Nodes to take and to hand over
             "clear-up": ownership.run_clear_up(),  # ends memberships of dead replicas, if this one leads
@@ -241,14 +243,12 @@ class Replica:
         Raises:
             ExceptionGroup: A loop ended, which none should.
         """
-        loops = self._loops()
+        loops = self.loops()
         outlasting = {name: loops.pop(name) for name in ("membership", "events")}
         async with running(outlasting):
             try:
-                async with running(loops) as group:
-                    start = group.create_task(self._start(), name="start")
+                async with running(loops):
                     await stop.wait()
-                    start.cancel()
                     self.lablets.close()
                     await self.queues.lablets.drain(_FINISH_S)
             finally:
