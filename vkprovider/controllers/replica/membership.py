@@ -18,7 +18,6 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import names
@@ -34,9 +33,6 @@ _log: Final = structlog.get_logger(__name__)
 MEMBER_PREFIX: Final = "vkprovider-replica-"
 LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 _FENCED_LOOK_S: Final = 0.2
-
-_decoder: Final = msgspec.json.Decoder(Lease)
-_known_decoder: Final = msgspec.json.Decoder(Lease)
 
 
 class Membership:
@@ -60,7 +56,6 @@ class Membership:
         self._changed = changed
         self._ended = ended
         self._times = leases.times(ttl_s)
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{ctx.namespace}/leases"
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
@@ -68,13 +63,13 @@ class Membership:
         self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
         self.members: Informer[Lease] = Informer(
-            ctx.kube, self._path, Lease, name="replicas", label_selector=LABEL_MEMBER
+            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=LABEL_MEMBER
         )
         self.members.add_handler(self._member_changed)
 
     @property
     def is_fenced(self) -> bool:
-        """Whether this replica must not act: it could not say that it lives for too long."""
+        """Whether this replica must not act: it could not renew its Lease for too long."""
         return leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
 
     # --------------------------------------------------------------------------------------------- the others
@@ -93,20 +88,20 @@ class Membership:
             self._changed()
 
     def living(self) -> set[str]:
-        """Name the replicas that live, this one among them unless it is fenced."""
+        """Return the replicas that live, this one among them unless it is fenced."""
         others = {replica for replica in self._seen if not self.is_gone(replica)} - {self._ctx.replica}
         return others if self.is_fenced else others | {self._ctx.replica}
 
     def is_gone(self, replica: str) -> bool:
-        """Tell whether a replica has ended, or has been silent for so long that it counts as gone."""
+        """Return whether a replica has ended, or has been silent for so long that it counts as gone."""
         since, gone_s = self._listening_since, self._times.gone_s
         return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
 
     async def end(self, replica: str) -> bool:
-        """End the membership of a replica that counts as gone; False if it turns out to live.
+        """End the membership of a replica that counts as gone; return False if it turns out to live.
 
         Raises:
-            OutsideError: The API server was no help.
+            OutsideError: The API server refused or did not answer.
         """
         if not self.is_gone(replica):
             return False
@@ -114,45 +109,43 @@ class Membership:
         if seen is None:
             return not await self._turned_up(replica)
         try:
-            await self._ctx.kube.delete(
-                f"{self._path}/{MEMBER_PREFIX}{replica}", resource_version=seen.resource_version, urgent=True
+            ended = await self._ctx.api.member_leases.delete(
+                MEMBER_PREFIX + replica, resource_version=seen.resource_version, urgent=True
             )
-        except NotFound:
-            return True
         except Conflict:  # it lives, and our watch is late: listen anew
             self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
             return False
-        _log.info("ended the membership of a silent replica", replica=replica)
+        if ended:
+            _log.info("ended the membership of a silent replica", replica=replica)
         return True
 
     async def end_all_gone(self) -> None:
-        """End the memberships of all who are gone; of one who had no node nobody else does.
+        """End the memberships of all replicas that are gone, also of those that owned no Node.
 
         Raises:
-            OutsideError: The API server was no help.
+            OutsideError: The API server refused or did not answer.
         """
         for replica in [replica for replica in self._seen if self.is_gone(replica)]:
             if replica != self._ctx.replica:
                 await self.end(replica)
 
     async def _turned_up(self, replica: str) -> bool:
-        """Ask for a replica whose membership we do not know: it may have come, and our watch be late."""
-        try:
-            answer = await self._ctx.kube.get(f"{self._path}/{MEMBER_PREFIX}{replica}", urgent=True)
-        except NotFound:
+        """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
+        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, urgent=True)
+        if found is None:
             return False
-        self._member_changed(None, _known_decoder.decode(answer))
+        self._member_changed(None, found)
         return True
 
     @property
     def lease_age_s(self) -> float | None:
-        """How long ago the last renewal that went through began; None if this replica is no member."""
+        """How long ago the last successful renewal began; None if this replica is not a member."""
         return None if self._lease is None else self._ctx.now() - self._renew_began_at
 
     # --------------------------------------------------------------------------------------------- this one
 
     async def run(self) -> None:
-        """Say that this replica lives, for ever."""
+        """Renew this replica's Lease, for ever."""
         await self.ready.wait()
         while True:
             began = self._ctx.now()
@@ -179,7 +172,7 @@ class Membership:
         acting = False
         while True:
             if acting and self.is_fenced:
-                _log.warning("fenced: cannot say that this replica lives", replica=self._ctx.replica)
+                _log.warning("fenced: the replica's Lease could not be renewed", replica=self._ctx.replica)
                 fenced()
             elif not acting and not self.is_fenced:
                 resumed()
@@ -202,40 +195,37 @@ class Membership:
                 "annotations": {names.ANNOTATION_PROCESS: ctx.process},
             },
         )
-        raw = msgspec.json.encode(body)
-        path = f"{self._path}/{name}"
+        members, limit_s = ctx.api.member_leases, self._times.renew_s
+        write = members.create if self._lease is None else members.replace
         try:
-            if self._lease is None:
-                answer = await ctx.kube.create(self._path, raw, timeout_s=self._times.renew_s, urgent=True)
-            else:
-                answer = await ctx.kube.replace(path, raw, timeout_s=self._times.renew_s, urgent=True)
-        except NotFound:  # somebody thought us gone
+            renewed = await write(body, timeout_s=limit_s, urgent=True)
+        except NotFound:  # another replica took this one for dead
             self._lose()
             raise
         except Conflict:
-            found = _decoder.decode(await ctx.kube.get(path, timeout_s=self._times.renew_s, urgent=True))
-            if not await self._meet(found) or not again:
+            found = await members.get(name, timeout_s=limit_s, urgent=True)
+            if found is None or not await self._meet(found) or not again:
                 raise
             await self._renew(again=False)  # the fence does not wait for another period
             return
-        self._lease, self._namesake = _decoder.decode(answer), ""
+        self._lease, self._namesake = renewed, ""
 
     def _lose(self) -> None:
-        """Note that our nodes may be somebody else's, and that we are nobody until we are back."""
+        """Stop being a member: other replicas may own the Nodes by now."""
         self._lease, self._renew_began_at = None, -1e9
         self._ended()
 
     async def _meet(self, lease: Lease) -> bool:
-        """Find out whose a Lease of our name is: this process', that of an earlier one, or of one that lives.
+        """Find out which process wrote the Lease of our name: this one, an earlier one, or another one that lives.
 
         Returns:
-            Whether it is this process'.
+            Whether it was this one.
 
         Raises:
-            OutsideError: The API server was no help.
+            OutsideError: The API server refused or did not answer.
         """
         ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
-        if theirs == ctx.process:  # the answer to our last write was lost, or somebody has edited it
+        if theirs == ctx.process:  # the answer to our last write was lost, or the Lease was edited
             self._lease = lease
             return True
         if self._lease is not None:
@@ -253,12 +243,12 @@ class Membership:
         return False
 
     async def leave(self) -> None:
-        """End this replica's own membership, so that nobody waits for its silence."""
+        """End this replica's own membership, so that the others need not wait for its silence."""
         if self._lease is None:
             return
         try:
-            await self._ctx.kube.delete(
-                f"{self._path}/{MEMBER_PREFIX}{self._ctx.replica}",
+            await self._ctx.api.member_leases.delete(
+                MEMBER_PREFIX + self._ctx.replica,
                 resource_version=self._lease.metadata.resource_version,
                 urgent=True,
             )
@@ -271,6 +261,6 @@ def _runs(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is somebody else's, or no process could have this id
+    except OSError:  # it belongs to another user, or no process can have this id
         return True
     return True

@@ -1,4 +1,4 @@
-"""Which nodes this replica acts for.
+"""Which Nodes this replica owns.
 
 The *node* Lease says which replica acts for the node; its `leaseTransitions` is the epoch. Every replica computes the
 same plan from who lives and who has what (`domain.shard`). A replica takes a node that is planned for it as soon as
@@ -28,7 +28,7 @@ from vkprovider.kube.events import ObjectRef
 _log: Final = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.5
-"""How often silence is looked for; news are looked at within a tenth of that."""
+"""How often silence is looked for; changes are planned for within a tenth of that."""
 _RENEW_AGAIN_S: Final = 5.0
 _CLEAR_UP_S: Final = 5.0
 _RELEASES_AT_ONCE: Final = 8
@@ -125,7 +125,7 @@ class Ownership:
             self._news.set()
 
     def _is_later(self, worker: str, old: Lease | None, new: Lease | None) -> bool:
-        """Tell whether our watch, which may be late, shows something that happened after our own last write."""
+        """Return whether our watch, which may be late, shows something that happened after our own last write."""
         ours = self._held.get(worker)
         if ours is None:
             return True
@@ -134,11 +134,11 @@ class Ownership:
         return epoch_of(new) > epoch_of(ours)
 
     def renew_plan(self) -> None:
-        """Have the plan looked at soon: a worker came or went."""
+        """Make the plan anew soon: a worker came or went."""
         self._news.set()
 
     async def run_plan(self) -> None:
-        """Follow who lives, who has what and what silence means, for ever."""
+        """Plan anew when a replica, Lease or worker changes, and twice a second, because silence is not an event."""
         for informer in (self.leases, self.membership.members):
             await informer.synced.wait()
         while True:
@@ -170,24 +170,24 @@ class Ownership:
             self.settled.set()
 
     def view(self, living: Collection[str]) -> View:
-        """Tell who has what, as far as is known here."""
+        """Return which replica owns which Node, as far as is known here."""
         found = {worker: self._leases.known(worker) for worker in self._workers()}
         holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
         return plan.view(self._ctx.replica, mine=self.epochs, holders=holders, living=living)
 
     @property
     def imbalance(self) -> int:
-        """How many nodes the replica with most has more than the one with least."""
+        """How many Nodes the replica with most owns more than the one with least."""
         living = self.membership.living()
         return plan.imbalance(living, self.view(living).owners)
 
     @property
     def oldest_renewal_s(self) -> float:
-        """How long ago the Lease of a node of ours was renewed, of the one that has waited longest."""
+        """How long ago the Lease of an owned Node was renewed, of the one that has waited longest."""
         return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
 
     def duty(self, worker: str) -> Duty:
-        """Tell what this replica has to do about a node now."""
+        """Return what this replica has to do about a Node now."""
         if self.is_fenced:
             return Duty.STAND_BY
         since = self._free_since.get(worker)
@@ -203,15 +203,15 @@ class Ownership:
     # --------------------------------------------------------------------------------------------- taking
 
     async def acquire(self, worker: str, uid: str) -> bool:
-        """Take a worker's node if it is free or its holder is gone; True if it is ours.
+        """Take a worker's Node if it is free or its holder is gone; return whether this replica owns it.
 
         Args:
             worker: The CMLWorker's name.
             uid: Its UID; the Lease belongs to it, so that the epoch outlives a deleted Node.
 
         Raises:
-            InputError: `NodeConflict`: a Lease of that name is not ours.
-            OutsideError: The API server was no help.
+            NodeConflict: A Lease of that name is not of this installation.
+            OutsideError: The API server refused or did not answer.
         """
         if self.is_fenced:
             return False
@@ -236,7 +236,7 @@ class Ownership:
         return True
 
     async def _write(self, worker: str, old: Lease | None, uid: str, *, anew: bool = False) -> bool:
-        """Write a Lease of ours; True if the node is ours by it."""
+        """Write the Lease of a Node; return whether this replica owns the Node by it."""
         began = self._ctx.now()
         lease = await self._leases.write(worker, old, uid, holder=self._ctx.replica, anew=anew)
         if not anew:
@@ -244,7 +244,7 @@ class Ownership:
             if self._held.get(worker) is not old:
                 return False  # it was released, or lost, meanwhile
         if lease is None:
-            self._lose(worker, "its Lease was written by somebody else")
+            self._lose(worker, "its Lease was written by another replica")
             return False
         known = self._leases.known(worker)
         overtaken = known is not None and epoch_of(known) > epoch_of(lease)  # the news of it was quicker
@@ -256,7 +256,7 @@ class Ownership:
         return True
 
     async def _write_again(self, worker: str, old: Lease | None, *, holder: str) -> Lease | None:
-        """Write a Lease once more whose version was not the last, if it is still ours: an answer to us was lost."""
+        """Write a Lease again after a conflict if it still shows this replica and epoch: an answer was lost."""
         seen = await self._leases.read(worker)
         if old is None or seen is None or seen.metadata.uid != old.metadata.uid:
             return None
@@ -272,7 +272,7 @@ class Ownership:
     # --------------------------------------------------------------------------------------------- keeping
 
     async def run_heartbeat(self) -> None:
-        """Renew the Leases of our nodes, slowly: the stock node controller only wants to see them change."""
+        """Renew the Leases of our Nodes, slowly: the stock node controller only has to see them change."""
         while True:
             await asyncio.sleep(1.0)
             due = self._ctx.now() - self._node_renew_s
@@ -287,7 +287,7 @@ class Ownership:
                     _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
 
     async def run_clear_up(self) -> None:
-        """End what is left of replicas that are gone, whenever this one leads, for ever."""
+        """End the memberships of replicas that are gone, while this one leads, for ever."""
         while True:
             await asyncio.sleep(_CLEAR_UP_S)
             if not self.leads or self.is_fenced:
@@ -297,7 +297,7 @@ class Ownership:
             except OutsideError as error:
                 _log.warning("cannot end the membership of a replica that is gone", error=str(error))
 
-    # --------------------------------------------------------------------------------------------- letting go
+    # --------------------------------------------------------------------------------------------- releasing
 
     def _lose_all(self, why: str) -> None:
         for worker in list(self.epochs):
@@ -312,7 +312,7 @@ class Ownership:
             self._news.set()
 
     def forget(self, worker: str) -> None:
-        """Stop acting for a worker, without a word to anybody else."""
+        """Stop acting for a worker, and leave its Lease as it is."""
         was_ours = self.epochs.pop(worker, None) is not None
         self._held.pop(worker, None)
         self._renewed_at.pop(worker, None)
@@ -321,7 +321,7 @@ class Ownership:
                 holder.given_up(worker)
 
     async def release(self, worker: str) -> None:
-        """Give a node back, so that the next one need not wait; nothing may be in hand for it any more."""
+        """Release a Node, so that the next owner need not wait; nothing may be in hand for it any more."""
         lease = self._held.get(worker)
         self.forget(worker)
         if lease is None:
@@ -333,7 +333,7 @@ class Ownership:
             _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
 
     async def release_all(self) -> None:
-        """Give all nodes back, a few at a time."""
+        """Release all Nodes, a few at a time."""
         few = asyncio.Semaphore(_RELEASES_AT_ONCE)
 
         async def release(worker: str) -> None:

@@ -6,11 +6,8 @@ A Secret is read before every login and kept nowhere, so that a changed password
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from vkprovider.api.errors import Forbidden, InputError, NotFound, Unauthorized
+from vkprovider.api.errors import Forbidden, InputError, Unauthorized
 from vkprovider.api.models import CMLWorkerSpec
-from vkprovider.api.objects import Secret
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import WorkerStats, open_worker_stats
@@ -19,7 +16,6 @@ from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.kube.client import Guard, user_agent
 
 _KEYS: Final = ("username", "password")
-_decoder: Final = msgspec.json.Decoder(Secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +108,12 @@ async def read_secret(ctx: Context, name: str, *, reason: str, keys: str) -> dic
     """
     where = f"Secret {ctx.namespace}/{name}"
     try:
-        return _decoder.decode(await ctx.kube.get(f"/api/v1/namespaces/{ctx.namespace}/secrets/{name}")).data
-    except NotFound:
-        text = f"{where} does not exist; create it with keys {keys}"
+        secret = await ctx.api.secrets.get(name)
     except Forbidden as error:
-        text = f"{where} cannot be read: {error.message}"
-    raise InputError(reason, text)
+        raise InputError(reason, f"{where} cannot be read: {error.message}") from None
+    if secret is None:
+        raise InputError(reason, f"{where} does not exist; create it with keys {keys}")
+    return secret.data
 
 
 def _credentials_of(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:

@@ -2,9 +2,6 @@
 
 import contextlib
 from collections.abc import Container
-from typing import Final
-
-import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
@@ -21,15 +18,9 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 
-_NODES: Final = "/api/v1/nodes"
-_WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
-
-_decoder: Final = msgspec.json.Decoder(Node)
-_encode: Final = msgspec.json.encode
-
 
 def slim(node: Node) -> Node:
-    """Give as much of a Node as whoever does not act for it needs: that it is there."""
+    """Reduce a Node to what a replica needs that does not own it: that it exists."""
     seen = node.metadata
     metadata = Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version)
     return Node(metadata)
@@ -53,7 +44,7 @@ class NodeWriter:
         self._owned = owned
         self.objects: Informer[Node] = Informer(
             ctx.kube,
-            _NODES,
+            ctx.api.nodes.path,
             Node,
             name="nodes",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
@@ -65,7 +56,7 @@ class NodeWriter:
     # --------------------------------------------------------------------------------------------- writing
 
     async def write(self, resource: CustomResource, worker: Worker, epoch: int) -> bool:
-        """Make Node and status say what is true; True when the worker has left for good.
+        """Bring Node and status up to date; return whether the deleted worker is gone for good.
 
         Raises:
             NodeConflict: A Node of that name is not of this installation.
@@ -101,7 +92,7 @@ class NodeWriter:
         return False
 
     async def abandon(self, resource: CustomResource) -> bool:
-        """Let a deleted CMLWorker go that cannot even be opened, if that was asked for; True if it was."""
+        """Release a deleted, unusable CMLWorker if its annotation asks for that; return whether it does."""
         if resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
             return False
         claims = names.claims_name(resource.metadata.name)
@@ -111,22 +102,20 @@ class NodeWriter:
         return True
 
     async def _let_go(self, resource: CustomResource) -> None:
-        """Remove the Node of a deleted CMLWorker, and let the CMLWorker go."""
+        """Delete the Node of a deleted CMLWorker, then remove its finalizer."""
         name = resource.metadata.name
         await self.remove(name)
         self._status.forget(resource.metadata.uid)
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
         if finalizers != resource.metadata.finalizers:
             with contextlib.suppress(NotFound):
-                await self._ctx.kube.merge_patch(
-                    f"{_WORKERS}/{name}", _encode({"metadata": {"finalizers": finalizers}})
-                )
+                await self._ctx.api.workers.metadata_only.patch(name, {"metadata": {"finalizers": finalizers}})
 
     async def refuse(self, resource: CustomResource, fault: InputError, *, owner: int | None) -> None:
-        """Say on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
+        """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
         health = down(fault.reason, fault.message)
-        status = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
-        await self._status.write(resource, health, status)
+        known = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
+        await self._status.write(resource, health, known)
         self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))
         if node is None or not nodes.ours(node, self._ctx.installation) or isinstance(fault, NodeConflict):
@@ -143,8 +132,8 @@ class NodeWriter:
             "lastHeartbeatTime": now,
             "lastTransitionTime": now,
         }
-        path = f"{_NODES}/{node.metadata.name}/status"
-        await self._ctx.kube.strategic_patch(path, _encode({"status": {"conditions": [condition]}}))
+        status = {"status": {"conditions": [condition]}}
+        await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, status, strategic=True)
 
     async def find(self, worker: str) -> Node | None:
         """Find a worker's Node, if there is one.
@@ -154,7 +143,7 @@ class NodeWriter:
         """
         name = names.node_name(worker)
         node = self._node(name)
-        if node is None and (node := await self._read(name)) is not None:
+        if node is None and (node := await self._ctx.api.nodes.get(name)) is not None:
             self._read_nodes[name] = node
         if node is not None and not self._is_ours(node, worker):
             raise NodeConflict(
@@ -163,32 +152,21 @@ class NodeWriter:
         return node
 
     async def _write_node(self, view: View, guard: Guard) -> None:
-        name, now = names.node_name(view.worker), self._ctx.now_unix
+        name, now, api = names.node_name(view.worker), self._ctx.now_unix, self._ctx.api.nodes
         node = await self.find(view.worker)
         if node is None:
-            with contextlib.suppress(Conflict):  # somebody was quicker: its event brings us back
-                await self._ctx.kube.create(_NODES, _encode(nodes.create(view, now)), guard=guard)
+            with contextlib.suppress(Conflict):  # it exists by now: its event queues the worker again
+                await api.metadata_only.create(nodes.create(view, now), guard=guard)
             return
-        self._tell(node, view, guard)
-        for patch, path in (
-            (nodes.metadata_patch(node, view), f"{_NODES}/{name}"),
-            (nodes.status_patch(node, view, now), f"{_NODES}/{name}/status"),
-        ):
-            if patch is None:
-                continue
-            try:
-                answer = await self._ctx.kube.merge_patch(path, _encode(patch), guard=guard)
-            except (Conflict, NotFound):
-                return  # what is known of it is old: the next event brings us back
-            node = _decoder.decode(answer)
-            if path.endswith(name):
-                second = nodes.status_patch(node, view, now)
-                if second is not None:
-                    await self._ctx.kube.merge_patch(f"{path}/status", _encode(second), guard=guard)
-                break
+        self._emit_ready(node, view, guard)
+        with contextlib.suppress(Conflict, NotFound):  # what is known of it is old: its event queues the worker again
+            if (patch := nodes.metadata_patch(node, view)) is not None:
+                node = await api.patch(name, patch, guard=guard)
+            if (patch := nodes.status_patch(node, view, now)) is not None:
+                await api.metadata_only.patch_status(name, patch, guard=guard)
 
-    def _tell(self, node: Node, view: View, guard: Guard) -> None:
-        """Tell those who describe the Node that its worker went away or came back."""
+    def _emit_ready(self, node: Node, view: View, guard: Guard) -> None:
+        """Emit an Event on the Node when its worker went away or came back."""
         before = next((c.status for c in node.status.conditions if c.type == "Ready"), "")
         health = view.health
         if before == ("True" if health.ready else "False"):
@@ -197,11 +175,11 @@ class NodeWriter:
         self._ctx.events.emit(ref, "Normal" if health.ready else "Warning", health.reason, health.message, guard=guard)
 
     def _is_ours(self, node: Node, worker: str) -> bool:
-        """Tell whether a Node is ours, also if somebody took our annotation away: the provider id names the worker."""
+        """Return whether a Node is ours, also if our annotation was removed: the provider id names the worker."""
         return nodes.ours(node, self._ctx.installation) or node.spec.provider_id == f"vkprovider://{worker}"
 
     def _node(self, name: str) -> Node | None:
-        """Give a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
+        """Return a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
         seen, read = self.objects.items.get(name), self._read_nodes.get(name)
         if seen is not None and not seen.metadata.labels and read is not None:
             return read if read.metadata.resource_version == seen.metadata.resource_version else None
@@ -216,12 +194,6 @@ class NodeWriter:
         """Drop what was read of a worker's Node, unless this replica owns it; the next event slims the cached copy."""
         if worker not in self._owned:
             self._read_nodes.pop(names.node_name(worker), None)
-
-    async def _read(self, name: str) -> Node | None:
-        try:
-            return _decoder.decode(await self._ctx.kube.get(f"{_NODES}/{name}"))
-        except NotFound:
-            return None
 
     def _view(self, resource: CustomResource, worker: Worker) -> View:
         """Return what the Node should say, from what is known of its worker."""
@@ -256,11 +228,10 @@ class NodeWriter:
             resource.metadata.deletion_timestamp is not None and len(wanted) > len(finalizers)
         ):
             return
-        body = {"metadata": {"finalizers": wanted, "resourceVersion": resource.metadata.resource_version}}
-        try:
-            await self._ctx.kube.merge_patch(f"{_WORKERS}/{worker.name}", _encode(body), guard=worker.guard)
-        except (Conflict, NotFound):
-            return
+        workers, version = self._ctx.api.workers.metadata_only, resource.metadata.resource_version
+        body = {"metadata": {"finalizers": wanted}}
+        with contextlib.suppress(Conflict, NotFound):
+            await workers.patch(worker.name, body, resource_version=version, guard=worker.guard)
 
     async def _leave(self, resource: CustomResource, worker: Worker) -> bool:
         """Take a deleted CMLWorker out of use: cordon, wait for its lablets, then remove its Node."""
@@ -270,8 +241,8 @@ class NodeWriter:
         if (claims or worker.running) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
             node = self._node(names.node_name(worker.name))
             if node is not None and not node.spec.unschedulable:
-                body = _encode({"spec": {"unschedulable": True}})
-                await self._ctx.kube.merge_patch(f"{_NODES}/{node.metadata.name}", body, guard=worker.guard)
+                body = {"spec": {"unschedulable": True}}
+                await self._ctx.api.nodes.metadata_only.patch(node.metadata.name, body, guard=worker.guard)
             return False
         if claims:
             left = ", ".join(sorted(claim.title for claim in claims.values()))
@@ -282,15 +253,13 @@ class NodeWriter:
     async def remove(self, worker: str) -> None:
         """Delete a worker's Node, if it is ours.
 
-        It is asked for: who deletes a CMLWorker just after it was made comes before the event of its Node.
+        It is read first: a CMLWorker may be deleted before the watch has shown the Node that was just created for it.
         """
-        node = await self._read(names.node_name(worker))
+        node = await self._ctx.api.nodes.get(names.node_name(worker))
         if node is None or not nodes.ours(node, self._ctx.installation):
             return
-        try:
-            await self._ctx.kube.delete(f"{_NODES}/{node.metadata.name}", uid=node.metadata.uid)
-        except (NotFound, Conflict):
-            return
+        with contextlib.suppress(Conflict):
+            await self._ctx.api.nodes.delete(node.metadata.name, uid=node.metadata.uid)
 
 
 def _in_use(worker: Worker) -> Health:

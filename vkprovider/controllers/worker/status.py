@@ -1,10 +1,8 @@
-"""The status of a CMLWorker, and the Warnings about it: written where something is new, told once."""
+"""The status of a CMLWorker, and the Warnings about it: each is written when it changes, and only then."""
 
+import contextlib
 from typing import Any, Final
 
-import msgspec
-
-from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.context import Context, ref_of
@@ -12,20 +10,16 @@ from vkprovider.domain.conditions import become, conditions_of
 from vkprovider.domain.worker.node import Health
 from vkprovider.kube.client import Guard
 
-_WORKERS: Final = f"/apis/{names.API_VERSION}/cmlworkers"
 _LASTING: Final = frozenset({"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"})
-"""What is told of a worker that is Ready all the same."""
+"""Reasons of Warnings about a worker that is Ready all the same."""
 _COUNTS_EVERY_S: Final = 10.0
-"""How often mere counts may be written."""
-
-_encode: Final = msgspec.json.encode
+"""How often a status is written of which only counts have changed."""
 
 
 class WorkerStatusWriter:
     """Writes the statuses of CMLWorkers."""
 
     def __init__(self, ctx: Context) -> None:
-        """Take the replica."""
         self._ctx = ctx
         self._written_at: dict[str, float] = {}
         self._warned: set[tuple[str, str, str]] = set()
@@ -39,7 +33,7 @@ class WorkerStatusWriter:
         *,
         ports_open: tuple[str, str, str] | None = None,
     ) -> None:
-        """Write what is different.
+        """Write the fields that have changed.
 
         Args:
             resource: The CMLWorker as it is known.
@@ -49,8 +43,8 @@ class WorkerStatusWriter:
             ports_open: Status, reason and message of its condition PortsOpen; None keeps the one there is.
 
         Raises:
-            OutsideError: The API server was no help.
-            Fenced: The node is not ours any more.
+            OutsideError: The API server refused or did not answer.
+            Fenced: This replica does not own the Node any more.
         """
         status = resource.status
         before = conditions_of(status)
@@ -71,26 +65,24 @@ class WorkerStatusWriter:
         if not different or (different == {"labs"} and self._ctx.now() - written_at < _COUNTS_EVERY_S):
             return
         self._written_at[resource.metadata.name] = self._ctx.now()
-        path = f"{_WORKERS}/{resource.metadata.name}/status"
-        try:
-            await self._ctx.kube.merge_patch(path, _encode({"status": wanted}), guard=guard, brief=True)
-        except NotFound:
-            return
+        with contextlib.suppress(NotFound):
+            workers = self._ctx.api.workers.metadata_only
+            await workers.patch_status(resource.metadata.name, {"status": wanted}, guard=guard)
 
     def warn(self, resource: CustomResource, reason: str, note: str) -> None:
-        """Emit a Warning about a CMLWorker once, however often it is found to be true."""
+        """Emit a Warning about a CMLWorker once, however often it is found."""
         key = (resource.metadata.uid, reason, note)
         if key in self._warned:
             return
         self._warned.add(key)
         said = conditions_of(resource.status).get("Ready", {})
-        if (said.get("reason"), said.get("message")) != (reason, note):  # an earlier replica told it
+        if (said.get("reason"), said.get("message")) != (reason, note):  # else an earlier owner has emitted it
             self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", reason, note)
 
     def recovered(self, uid: str) -> None:
-        """Note that a CMLWorker is Ready: a fault that comes back is told again."""
+        """Note that a CMLWorker is Ready: a fault that comes back is reported again."""
         self._warned = {key for key in self._warned if key[0] != uid or key[1] in _LASTING}
 
     def forget(self, uid: str) -> None:
-        """Forget what was told of a CMLWorker that is gone."""
+        """Forget the Warnings about a CMLWorker that is gone."""
         self._warned = {key for key in self._warned if key[0] != uid}
