@@ -40,7 +40,7 @@ async def test_an_older_version_is_refused_by_the_client() -> None:
 
 
 def test_a_version_that_is_none_is_refused_by_the_simulator() -> None:
-    with pytest.raises(ValueError, match="no CML version"):
+    with pytest.raises(ValueError, match="not a CML version"):
         CmlSimulator(Settings(password=PASSWORD, version="latest"))
 
 
