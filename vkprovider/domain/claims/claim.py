@@ -12,10 +12,6 @@ In memory a lablet's ports are part of its row, so that it is claimed and releas
 how they stand in the document. What is in it and is not ours is kept as it was found.
 """
 
-import base64
-import gzip
-import io
-import zlib
 from collections.abc import Iterable
 from typing import Final
 
@@ -24,6 +20,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
+from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.claims import rows as portrows
 from vkprovider.domain.claims.ports import UDP, Held, PortUsage, held
 from vkprovider.domain.claims.rows import Kept, PortOwner
@@ -37,6 +34,7 @@ OBJECT_BYTES_MAX: Final = 1020 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
+_PACKED_CHARS_MAX: Final = OBJECT_BYTES_MAX // 3 * 4  # in base64
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
 
@@ -183,7 +181,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
         document = _decoder.decode(raw)
     except KeyError:
         raise InputError("ClaimStoreInvalid", f"ConfigMap {name} has no key {DATA_KEY}") from None
-    except (ValueError, OSError, EOFError, RecursionError, zlib.error, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise _unreadable(name, worker, str(error)) from None
     if document.schema_version != SCHEMA_VERSION:
         raise InputError(
@@ -233,9 +231,9 @@ def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, 
     if len(raw) <= PLAIN_BYTES_MAX:
         return {DATA_KEY: raw.decode()}, {}
     for level in _PACK_LEVELS:
-        packed = gzip.compress(raw, compresslevel=level, mtime=0)
-        if len(packed) <= OBJECT_BYTES_MAX:
-            return {}, {GZIP_KEY: base64.b64encode(packed).decode()}
+        packed = pack(raw, level)
+        if len(packed) <= _PACKED_CHARS_MAX:
+            return {}, {GZIP_KEY: packed}
     raise InputError(
         "ClaimStoreFull", f"{len(claims)} lablets of worker {worker} do not fit into one ConfigMap; use more workers"
     )
@@ -267,9 +265,7 @@ def pause_s(rows: int) -> float:
 
 def _unpack(config_map: ConfigMap) -> bytes:
     if GZIP_KEY in config_map.binary_data:
-        packed = base64.b64decode(config_map.binary_data[GZIP_KEY])
-        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-            return stream.read(DECODED_BYTES_MAX)
+        return unpack(config_map.binary_data[GZIP_KEY], DECODED_BYTES_MAX)
     return config_map.data[DATA_KEY].encode()
 
 

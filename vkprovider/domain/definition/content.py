@@ -4,12 +4,8 @@ A Pod takes one version when it gets its claim and keeps it, so that a changed d
 runs. What new pods are charged is the maximum over the versions kept, because the RuntimeClass is one for all of them.
 """
 
-import base64
 import dataclasses
-import gzip
 import hashlib
-import io
-import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,6 +14,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
+from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
@@ -92,8 +89,8 @@ def build(
         InputError: `ContentTooLarge`: packed, it is larger than one object can be.
     """
     digest = digest_of(uid, package)
-    packed = {CONTENT_KEY: _pack(package.text)}
-    packed |= {name + PACKED: _pack(text) for name, text in package.files.items()}
+    packed = {CONTENT_KEY: pack(package.text.encode())}
+    packed |= {name + PACKED: pack(text.encode()) for name, text in package.files.items()}
     size = sum(map(len, packed.values()))
     if size > _PACKED_BYTES_MAX:
         parts = ", ".join(f"{key.removesuffix(PACKED)} {len(part) // 1024}" for key, part in packed.items())
@@ -126,13 +123,8 @@ def build(
     }
 
 
-def _pack(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
 def _unpack(packed: str) -> str:
-    with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(packed))) as stream:
-        return stream.read(topologies.TOPOLOGY_CHARS_MAX * 4).decode()
+    return unpack(packed, topologies.TOPOLOGY_CHARS_MAX * 4).decode()
 
 
 def owner_reference(definition: str, uid: str) -> dict[str, Any]:
@@ -159,7 +151,7 @@ def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, 
         sequence = int(annotations[ANNOTATION_SEQUENCE])
         files = {k.removesuffix(PACKED): _unpack(v) for k, v in config_map.binary_data.items() if k.endswith(PACKED)}
         text = files.pop(CONTENT_KEY.removesuffix(PACKED))
-    except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
+    except (KeyError, ValueError) as error:
         raise InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}") from None
     topology = topologies.parse(text)
     return Content(

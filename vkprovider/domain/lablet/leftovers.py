@@ -4,10 +4,6 @@ One ConfigMap per lablet in the provider's namespace, named after the Pod's UID.
 devices and deleted a week after the last write.
 """
 
-import base64
-import gzip
-import io
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
+from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.claims.claim import Claim
 
 KEY: Final = "left.json.gz"
@@ -106,16 +103,16 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
     """Build the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
-    packed = _pack(left)
+    packed = pack(msgspec.json.encode(left))
     while len(packed) > PACKED_BYTES_MAX and left.configs:
         label = max(left.configs, key=lambda key: len(left.configs[key]))
         why = f"its configuration of {len(left.configs[label])} characters does not fit into one object"
         rest = {key: text for key, text in left.configs.items() if key != label}
         left = msgspec.structs.replace(left, configs=rest, faults=left.faults | {label: why})
-        packed = _pack(left)
+        packed = pack(msgspec.json.encode(left))
     if len(packed) > PACKED_BYTES_MAX:
         left = msgspec.structs.replace(left, responses=None, faults=left.faults | {"": "the responses do not fit"})
-        packed = _pack(left)
+        packed = pack(msgspec.json.encode(left))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -136,10 +133,6 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
     }
 
 
-def _pack(left: Leftovers) -> str:
-    return base64.b64encode(gzip.compress(msgspec.json.encode(left), mtime=0)).decode()
-
-
 def read(config_map: ConfigMap) -> Leftovers:
     """Decode the leftovers in a ConfigMap.
 
@@ -147,10 +140,8 @@ def read(config_map: ConfigMap) -> Leftovers:
         InputError: `KeptInvalid`: the object is damaged.
     """
     try:
-        packed = base64.b64decode(config_map.binary_data[KEY])
-        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-            return _decoder.decode(stream.read(UNPACKED_BYTES_MAX))
-    except (KeyError, ValueError, OSError, EOFError, zlib.error, msgspec.MsgspecError) as error:
+        return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
+    except (KeyError, ValueError, msgspec.MsgspecError) as error:
         raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
 
 
