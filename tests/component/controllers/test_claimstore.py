@@ -12,6 +12,7 @@ from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
 
 HERE = PortRange(100, 109)
@@ -292,3 +293,26 @@ async def test_an_object_that_was_deleted_is_written_anew(one: Writer, server: C
     one.begin("2", "a")
     await one.flush()
     assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+
+
+async def test_the_index_of_sessions_follows_the_rows(ctx: Context, one: Writer) -> None:
+    def name(uid: str, session: str | None) -> None:
+        claim = one.store.claims[uid]
+        named = Session("lds", "key", "alice", id=session) if session is not None else None
+        one.store.put(msgspec.structs.replace(claim, session=named))
+
+    one.begin("1", "a")
+    one.begin("2", "a")
+    name("1", "")  # asked for, not made yet
+    assert one.store.sessions == {}
+    name("1", "s-1")
+    name("2", "s-2")
+    assert one.store.sessions == {"s-1": "1", "s-2": "2"}
+    name("1", "s-3")
+    assert one.store.sessions == {"s-3": "1", "s-2": "2"}
+    name("2", None)
+    assert one.store.sessions == {"s-3": "1"}
+    await one.flush()
+    assert (await Writer(ctx).load()).store.sessions == {"s-3": "1"}
+    one.store.drop("1")
+    assert one.store.sessions == {}

@@ -61,7 +61,7 @@ class World:
         item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
 
         async def answer(_: web.Request) -> web.Response:
-            return web.json_response({"items": [item]})
+            return web.json_response({"metadata": {}, "items": [item]})
 
         self.server.next(answer, when="GET")
 

@@ -42,7 +42,7 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
 def stored(server: ApiServer, *stores: dict[str, Any]) -> None:
     async def answer(request: web.Request) -> web.Response:
         assert request.query["labelSelector"] == "vkprovider.io/component=claims"
-        return web.json_response({"items": list(stores)})
+        return web.json_response({"metadata": {}, "items": list(stores)})
 
     server.next(answer, when="GET")
 

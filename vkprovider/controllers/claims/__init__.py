@@ -1,1 +1,5 @@
-"""The claims of a worker: `store` writes those of a worker that is ours in batches, `reader` reads everyone's."""
+"""The claims of workers, one ConfigMap per worker.
+
+* `store`: the claims of a worker that this replica owns, in memory and written in batches.
+* `reader`: the claims of all workers, read from the API server.
+"""

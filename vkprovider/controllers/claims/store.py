@@ -1,24 +1,22 @@
-"""The claims of one worker: a dictionary in memory, a ConfigMap behind it, written in batches.
+"""The claims of one worker: a dictionary in memory, backed by a ConfigMap that is written in batches.
 
-`put` takes effect in memory at once; `saved` tells when the API server has it. All lablets that wait for a write share
-it, so a burst of a hundred lablets costs a handful of writes. A change that nobody waits for (a lab's id, a dropped
-row) rides along with the next write, or gets one of its own a few seconds later.
+`put` takes effect in memory at once; the callback `saved` reports when the API server has the row. All lablets that
+wait for a write share it, so a burst of a hundred lablets costs a handful of writes. A lazy change (a lab's id, a
+dropped row) joins the next write, or is written alone a few seconds later.
 
-Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `drop` frees them. Nothing may be built
-on them before `saved` says that the API server has them: until then they give way to what others have saved.
+Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `drop` frees them. Nothing may rely on
+them before the row is saved: until then they give way to ports that another replica has saved.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
-from vkprovider.api.objects import ConfigMap
-from vkprovider.controllers.context import Context, version_of
+from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import claim as claims
 from vkprovider.domain.claims.claim import Claim, Stored
@@ -29,9 +27,7 @@ from vkprovider.kube.client import Guard
 _log: Final = structlog.get_logger(__name__)
 
 LAZY_S: Final = 10.0
-"""How long a change that nobody waits for may wait for company."""
-
-_decoder: Final = msgspec.json.Decoder(ConfigMap)
+"""How long a lazy change may wait for another write to join."""
 
 
 class ClaimStore:
@@ -39,10 +35,11 @@ class ClaimStore:
 
     Attributes:
         claims: By Pod UID; read only, change it with `put` and `drop`.
-        digests: How many of them run which content.
-        ports: Who holds which outside ports: the rows here, saved or not, and what others noted in the ConfigMap.
-        loaded: Whether they have been read; nothing may be imported before.
-        fault: Why they cannot be written, in a way that will not heal by itself; no lablet may begin then.
+        digests: The number of claims per content.
+        sessions: The Pod UID of each LDS session that a claim names, by the session's id.
+        ports: The holder of each outside port: these rows, saved or not, and foreign rows in the ConfigMap.
+        loaded: Whether the claims have been read; nothing may be imported before.
+        fault: Why they cannot be written until someone intervenes; no lablet may begin meanwhile.
     """
 
     def __init__(
@@ -55,16 +52,16 @@ class ClaimStore:
         flush_in: Callable[[float], None],
         saved: Callable[[Collection[str]], None],
     ) -> None:
-        """Describe the store; nothing is read before `load`.
+        """Create an empty store; `load` reads the claims.
 
         Args:
             ctx: The replica.
             worker: The CMLWorker's name.
-            uid: Its UID; the ConfigMap goes away with it.
+            uid: Its UID; it owns the ConfigMap.
             guard: Called right before every write.
-            flush_in: Asks for `flush` to be called after so many seconds.
-            saved: Called with the Pod UIDs whose rows were written and that did not put them lazily, and with those
-                whose unsaved rows had to give way and are gone, or are not what they were.
+            flush_in: Called to have `flush` called after so many seconds.
+            saved: Called with the Pod UIDs of rows that were written and not lazy, and of unsaved rows that were lost
+                or changed because they conflict with saved ones.
         """
         self._ctx = ctx
         self._worker = worker
@@ -72,7 +69,6 @@ class ClaimStore:
         self._guard = guard
         self._flush_in = flush_in
         self._on_saved = saved
-        self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
         self._version: str | None = None
         self._dirty: dict[str, int] = {}
         self._generation = 0
@@ -84,6 +80,7 @@ class ClaimStore:
         self.claims: dict[str, Claim] = {}
         self.ports = PortUsage()
         self.digests: Counter[str] = Counter()
+        self.sessions: dict[str, str] = {}
         self.loaded = False
         self.fault: InputError | None = None
 
@@ -100,11 +97,9 @@ class ClaimStore:
         self.loaded = True
 
     async def _read(self) -> tuple[Stored, str | None]:
-        try:
-            raw = await self._ctx.kube.get(f"{self._path}/{names.claims_name(self._worker)}")
-        except NotFound:
+        config_map = await self._ctx.api.config_maps.get(names.claims_name(self._worker))
+        if config_map is None:
             return Stored({}, self._stored.kept, self._stored.fields), None
-        config_map = _decoder.decode(raw)
         stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
         return stored, config_map.metadata.resource_version
 
@@ -113,17 +108,20 @@ class ClaimStore:
         self.claims = stored.claims
         self.ports = claims.usage_of(stored.claims.values(), stored.kept)
         self.digests = Counter(claim.digest for claim in stored.claims.values())
+        self.sessions = {}
+        for claim in stored.claims.values():
+            self._index_session(None, claim)
 
     def allocate(
         self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str = ""
     ) -> dict[str, int]:
-        """Choose outside ports that nobody holds; they are held when they are `put` as part of a row.
+        """Choose free outside ports; `put` holds them as part of a row.
 
         Args:
             wanted: The slots.
-            *ranges: Where to look, in this order.
+            *ranges: The port ranges to search, in this order.
             per_instance_max: How many ports a lablet may have.
-            pod_uid: The Pod; if it has ports already, even without a row, it keeps them as far as they fit.
+            pod_uid: The Pod; it keeps the ports that it has, even without a row, as far as they fit.
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`.
@@ -143,10 +141,10 @@ class ClaimStore:
                 self.ports.take(owner, ports)
 
     def put(self, claim: Claim, *, lazy: bool = False) -> None:
-        """Write a row, soon, or with the next one if nobody waits for it.
+        """Change a row; it is written soon, or with the next write if `lazy`.
 
         Raises:
-            InputError: `PortConflict`: one of its ports is somebody else's; nothing has changed.
+            InputError: `PortConflict`: another lablet holds one of its ports; nothing has changed.
         """
         old = self.claims.get(claim.pod_uid)
         if old == claim:
@@ -158,10 +156,17 @@ class ClaimStore:
         if not lazy:
             self._awaited.add(claim.pod_uid)
         self.claims[claim.pod_uid] = claim
+        self._index_session(old, claim)
         self._touch(claim.pod_uid, lazy=lazy)
 
+    def _index_session(self, old: Claim | None, new: Claim | None) -> None:
+        if old is not None and old.session is not None and self.sessions.get(old.session.id) == old.pod_uid:
+            del self.sessions[old.session.id]
+        if new is not None and new.session is not None and new.session.id:
+            self.sessions[new.session.id] = new.pod_uid
+
     def _hold(self, old: Claim | None, claim: Claim) -> None:
-        """Hold the ports of a new row, in place of those that its Pod had."""
+        """Hold the ports of a new row instead of those that its Pod had."""
         uid = claim.pod_uid
         kept = self._stored.kept_without(uid)
         before = [(row.owner, [row.held]) for row in self._stored.kept if row not in kept] if self._stored.kept else []
@@ -178,20 +183,21 @@ class ClaimStore:
         self._unsaved.add(uid)
 
     def drop(self, pod_uid: str) -> None:
-        """Drop a row, lazily: a row that stays a little longer holds ports, but never a lab."""
+        """Drop a row, lazily: a row that stays a little longer only holds ports, never a lab."""
         old = self.claims.pop(pod_uid, None)
         if old is not None:
             self.digests[old.digest] -= 1
             self.ports.free(pod_uid, old.held)
             self._unsaved.discard(pod_uid)
+            self._index_session(old, None)
             self._touch(pod_uid, lazy=True)
 
     def now(self, claim: Claim) -> Claim:
-        """Give a row as it is now: it may have been changed while somebody was being asked about it."""
+        """Return the current version of a row, which may have changed during an outside call."""
         return self.claims.get(claim.pod_uid, claim)
 
     def saved(self, pod_uid: str) -> bool:
-        """Tell whether the API server has this row as it is here."""
+        """Return whether the API server has the current version of a row."""
         return pod_uid not in self._dirty
 
     def _touch(self, pod_uid: str, *, lazy: bool) -> None:
@@ -200,14 +206,14 @@ class ClaimStore:
         self._flush_in(LAZY_S if lazy else max(0.0, self._next_write_at - self._ctx.now()))
 
     async def flush(self, *, hurry: bool = False) -> float | None:
-        """Write what has changed; returns after how many seconds to come back, None if all is written.
+        """Write what has changed; return after how many seconds to call again, None if all is written.
 
         Args:
-            hurry: Do not wait for company: there will be none.
+            hurry: Do not wait for other changes: the replica is about to end.
 
         Raises:
             InputError: `ClaimStoreFull`.
-            Fenced: The node is not ours any more.
+            Fenced: This replica no longer owns the Node.
             OutsideError: The write failed; the changes wait for the next flush.
         """
         if not self._dirty or not self.loaded:
@@ -232,7 +238,7 @@ class ClaimStore:
         self._next_write_at = self._ctx.now() + claims.pause_s(len(self.claims))
         try:
             self._version = await self._write(data, binary)
-        except NotFound:  # somebody deleted it: what is known here is written anew
+        except NotFound:  # the ConfigMap was deleted: write it anew from memory
             self._version = None
             return 0.0
         except Conflict:
@@ -262,17 +268,15 @@ class ClaimStore:
         }
         body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
         body |= {"data": data} if data else {"binaryData": binary}
-        if self._version is None:
-            send, path = self._ctx.kube.create, self._path
-        else:
+        handle = self._ctx.api.config_maps.metadata_only
+        if self._version is not None:
             metadata["resourceVersion"] = self._version
-            send, path = self._ctx.kube.replace, f"{self._path}/{name}"
-        answer = await send(path, msgspec.json.encode(body), guard=self._guard, urgent=True, brief=True)
-        return version_of(answer)
+        send = handle.create if self._version is None else handle.replace
+        return (await send(body, guard=self._guard, urgent=True)).metadata.resource_version
 
     async def _merge(self) -> None:
-        """Take over what somebody else wrote, and do not write over it."""
-        _log.warning("claims were written by somebody else", worker=self._worker)
+        """Merge what another client wrote into what is known here."""
+        _log.warning("claims were written by another client", worker=self._worker)
         theirs, version = await self._read()
         dropped = self._dirty.keys() - self.claims.keys()
         merged, lost = merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)

@@ -14,7 +14,6 @@ from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
-from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.memory import Memory
 from vkprovider.kube.queue import KeyedQueue
 
@@ -75,11 +74,13 @@ class LabletIndex:
 
     def session_changed(self, session: str) -> None:
         """Queue the lablet of a session about which the LDS sent an event."""
-        self.wake([uid for uid, claim in self._claims() if claim.session is not None and claim.session.id == session])
+        for worker in self._workers.values():
+            if (uid := worker.claims.sessions.get(session)) is not None:
+                self.wake([uid])
 
     def has_session(self, session: str) -> bool:
         """Return whether a claim of this replica names a session."""
-        return any(claim.session is not None and claim.session.id == session for _, claim in self._claims())
+        return any(session in worker.claims.sessions for worker in self._workers.values())
 
     def worker_changed(self, worker: Worker) -> None:
         """Queue all lablets of a worker: its claims were read, or its capacity, address or claims' fault changed."""
@@ -109,10 +110,6 @@ class LabletIndex:
         """Drop a lablet that has come to its end."""
         self._drop(lablet)
         self._ctx.events.forget(lablet.uid)
-
-    def _claims(self) -> Iterator[tuple[str, Claim]]:
-        for worker in self._workers.values():
-            yield from worker.claims.claims.items()
 
     def _lablet(self, uid: str, worker: str) -> Lablet:
         lablet = self.items.get(uid)

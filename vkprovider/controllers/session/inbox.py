@@ -1,18 +1,21 @@
-"""Session events that any replica received, kept where the owner of the session's node finds them.
+"""Session events, stored by the replica that receives them, read by the replica that owns the session's lablet.
 
 Any replica → `accept` → a ConfigMap per session in the provider's namespace → the informer of every replica → `changed`
-→ the lablet whose claim names the session. A ConfigMap, because only the provider may write there: an annotation of the
-Pod could be forged by whoever edits the Pod. One per session, because replicas that receive events at the same time
-then do not get in each other's way; whoever has taken an event into its claim drops it.
+→ the lablet whose claim names the session; its next turn copies the event into the claim. A ConfigMap, because only the
+provider may write there: anyone who may edit the Pod could forge an annotation. One per session, so that replicas that
+receive events at the same time do not conflict.
 
-Whether a session is *known* decides only what the sender is answered; every event is noted before that.
+A ConfigMap stays as long as a lablet has its session: a claim that is lost and made anew needs the events again. The
+leading replica deletes it (`prune`) a day after the first event, once no lablet has the session.
+
+Whether a session is *known* decides only how the sender is answered; every event is stored before that.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import names
@@ -28,15 +31,12 @@ _TRIES_MAX: Final = 5
 _PRUNE_EVERY_S: Final = 60.0
 
 
-_decoder: Final = msgspec.json.Decoder(ConfigMap)
-
-
 class Inbox:
     """The events of all sessions.
 
     Attributes:
-        rows: What was said, by session id; read only.
-        objects: The informer behind it.
+        rows: The stored events, by session id; read only.
+        objects: The informer of their ConfigMaps.
     """
 
     def __init__(
@@ -48,19 +48,18 @@ class Inbox:
         claimed: Callable[[str], bool],
         retry_s: float = 600.0,
     ) -> None:
-        """Describe the inbox; nothing is read before its informer runs.
+        """Create an empty inbox; nothing is read before its informer runs.
 
         Args:
             ctx: The replica.
-            leads: Whether this replica does what only one should do.
+            leads: Returns whether this replica is the leader, which prunes.
             changed: Called with the id of a session for which a new event is stored.
             claimed: Returns whether a claim of this replica names a session.
-            retry_s: For how long a sender is asked to come again about a session that nobody knows.
+            retry_s: How long a sender is asked to retry an event of an unknown session.
         """
         self._ctx = ctx
         self._leads = leads
         self._retry_s = retry_s
-        self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
         self._seen = Seen()
         self._reported: dict[str, str] = {}
         self._session_of: dict[str, str] = {}
@@ -69,7 +68,7 @@ class Inbox:
         self._claimed = claimed
         self.objects: Informer[ConfigMap] = Informer(
             ctx.kube,
-            self._path,
+            ctx.api.config_maps.path,
             ConfigMap,
             name="session-events",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_SESSION_EVENTS}",
@@ -79,23 +78,23 @@ class Inbox:
     # --------------------------------------------------------------------------------------------- what is known
 
     def of(self, session: str) -> SessionEvents | None:
-        """Tell what was said of a session."""
+        """Return the stored events of a session."""
         return self.rows.get(session)
 
     def known(self, session: str) -> bool:
-        """Tell whether a lablet has the session: as its owner reports it, or as our claims have it."""
+        """Return whether a lablet has the session: as its Pod reports, or as a claim of this replica names it."""
         return session in self._reported or self._claimed(session)
 
     def strays(self, older_s: float = 0.0) -> list[SessionEvents]:
-        """List what was said, longer ago than `older_s`, of sessions that no lablet is known to have.
+        """List the events, first received more than `older_s` ago, of sessions that no lablet is known to have.
 
-        This trusts what Pods report; before anything is done to such a session, look at all claims.
+        This trusts what Pods report; check all claims before doing anything to such a session.
         """
         before = self._ctx.now_unix - older_s
         return [row for row in self.rows.values() if row.first_seen <= before and not self.known(row.session)]
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Keep the sessions that Pods report."""
+        """Index the session that a Pod reports."""
         pod = new or old
         if pod is None:
             return
@@ -103,9 +102,9 @@ class Inbox:
         before = self._session_of.pop(uid, "")
         if before and self._reported.get(before) == uid:
             del self._reported[before]
-        now = new.metadata.annotations.get(names.ANNOTATION_SESSION_ID, "") if new is not None else ""
-        if now:
-            self._session_of[uid], self._reported[now] = now, uid
+        session = new.metadata.annotations.get(names.ANNOTATION_SESSION_ID, "") if new is not None else ""
+        if session:
+            self._session_of[uid], self._reported[session] = session, uid
 
     def _object_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
         config_map = new or old
@@ -118,10 +117,10 @@ class Inbox:
             self.rows[row.session] = row
             self._changed(row.session)
 
-    # --------------------------------------------------------------------------------------------- what is heard
+    # --------------------------------------------------------------------------------------------- what is received
 
     async def accept(self, event: SessionEvent) -> Outcome:
-        """Note an event durably and tell what its sender is answered."""
+        """Store an event durably; return how to answer its sender."""
         session, now_unix = event.session, self._ctx.now_unix
         known, row = self.known(session), self.rows.get(session)
         if event.key in self._seen:
@@ -134,7 +133,7 @@ class Inbox:
         try:
             news, row = await self._write(event, now_unix)
         except OutsideError as error:
-            _log.warning("a session's event cannot be noted", session=session, id=event.id, error=str(error))
+            _log.warning("a session event cannot be stored", session=session, id=event.id, error=str(error))
             return Outcome.FAILED
         self._seen.add(event.key)
         outcome = inbox.answer(known=known, news=news, age_s=now_unix - row.first_seen, retry_s=self._retry_s)
@@ -142,13 +141,15 @@ class Inbox:
         return outcome
 
     async def _write(self, event: SessionEvent, now_unix: int) -> tuple[bool, SessionEvents]:
-        """Fold an event into its row; give whether that changed it, and the row.
+        """Fold an event into its row.
+
+        Returns:
+            Whether that changed the row, and the row.
 
         Raises:
-            OutsideError: The API server was no help.
+            OutsideError: The API server refused it, or did not answer.
         """
-        ctx, name = self._ctx, inbox.object_name(event.session)
-        path = f"{self._path}/{name}"
+        ctx, api, name = self._ctx, self._ctx.api.config_maps, inbox.object_name(event.session)
         found = self.objects.items.get(f"{ctx.namespace}/{name}")
         for _ in range(_TRIES_MAX):
             old = inbox.read(found, ctx.installation) if found is not None else None
@@ -157,51 +158,41 @@ class Inbox:
                 return False, row
             version = found.metadata.resource_version if found is not None else None
             wanted = inbox.body(row, namespace=ctx.namespace, installation=ctx.installation, resource_version=version)
-            raw = msgspec.json.encode(wanted)
             try:
-                await (ctx.kube.create(self._path, raw) if found is None else ctx.kube.replace(path, raw))
-            except (Conflict, NotFound):  # another replica was faster, or its owner has taken it
-                found = await self._read(path)
+                await (api.create(wanted) if found is None else api.replace(wanted))
+            except (Conflict, NotFound):  # another replica has written it, or pruned it
+                found = await api.get(name)
             else:
                 return True, row
-        raise Unavailable(f"ConfigMap {name} is being written by others again and again")
+        raise Unavailable(f"ConfigMap {name} was written by other replicas {_TRIES_MAX} times in a row")
 
-    async def _read(self, path: str) -> ConfigMap | None:
-        try:
-            return _decoder.decode(await self._ctx.kube.get(path))
-        except NotFound:
-            return None
-
-    # --------------------------------------------------------------------------------------------- what is done
+    # --------------------------------------------------------------------------------------------- what is old
 
     async def drop(self, row: SessionEvents) -> None:
-        """Drop a row: the claim has what it says, or the session is gone. A row of which more was said since stays.
+        """Delete a row, unless another event was added to it since.
 
         Raises:
-            OutsideError: The API server was no help.
+            OutsideError: The API server refused, or did not answer.
         """
         name = inbox.object_name(row.session)
         found = self.objects.items.get(f"{self._ctx.namespace}/{name}")
         if found is None or inbox.read(found, self._ctx.installation) != row:
             return
-        try:
-            version = found.metadata.resource_version
-            await self._ctx.kube.delete(f"{self._path}/{name}", resource_version=version)
-        except (NotFound, Conflict):  # what was said since comes with the informer
-            return
+        with contextlib.suppress(Conflict):  # the informer brings what was added since
+            await self._ctx.api.config_maps.delete(name, resource_version=found.metadata.resource_version)
 
     async def run(self) -> None:
-        """Drop rows that nobody has asked for in a long time, for ever."""
+        """Prune periodically, if this replica leads, until cancelled."""
         while True:
             await asyncio.sleep(_PRUNE_EVERY_S)
             if self._leads():
                 await self.prune()
 
     async def prune(self) -> None:
-        """Drop rows that nobody has asked for in a long time."""
+        """Delete the rows of sessions that no lablet has had for a day."""
         for row in list(self.rows.values()):
             if inbox.outdated(row, known=self.known(row.session), now_unix=self._ctx.now_unix):
                 try:
                     await self.drop(row)
                 except OutsideError as error:
-                    _log.warning("a session's events cannot be dropped", session=row.session, error=str(error))
+                    _log.warning("the events of a session cannot be deleted", session=row.session, error=str(error))
