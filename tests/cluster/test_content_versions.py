@@ -49,7 +49,7 @@ class Shelf:
     async def take(self, version: str, hosts: int = 1) -> tuple[str, bool]:
         """Make a version current; gives its digest, and whether that is news."""
         text = topology({f"h{n}": "alpine" for n in range(hosts)})
-        content, news = await self.versions.take(self.resource, self.spec, Package(version, text), "")
+        content, news = await self.versions.adopt(self.resource, self.spec, Package(version, text), "")
         return content.digest, news
 
     async def sorted(self) -> tuple[list[str], list[str]]:
@@ -153,5 +153,5 @@ async def test_content_that_cannot_be_taken_leaves_everything_as_it_is(shelf: Sh
         (topology({"h0": "alpine"}), {"devices.yaml": "- label: h1"}, "PackageInvalid"),
     ):
         with pytest.raises(InputError, match=reason):
-            await shelf.versions.take(shelf.resource, shelf.spec, Package("2.0", text, files), "")
+            await shelf.versions.adopt(shelf.resource, shelf.spec, Package("2.0", text, files), "")
     assert (shelf.on_server(), await shelf.sorted()) == (["1.0"], (["1.0"], []))

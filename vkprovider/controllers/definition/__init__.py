@@ -1,6 +1,6 @@
 """LabletDefinition → content, RuntimeClass.
 
-* `reconciler`: one definition at a time; `refresh`: read its source again.
-* `sources`, `packages`: where content comes from: ConfigMaps, object stores; `ldscontent`: forms passed to the LDS.
-* `versions`: content ConfigMaps, written and pruned; `runtimeclasses`: the RuntimeClass that charges for it.
+* `reconciler`: brings one definition up to date; `refresh`: reads its source again when that is due.
+* `sources`, `packages`: read content from ConfigMaps and object stores; `ldscontent`: passes new content to the LDS.
+* `versions`: content ConfigMaps, written and deleted; `runtimeclasses`: the RuntimeClass that charges for them.
 """

@@ -1,8 +1,9 @@
-"""New content → the Lab Delivery System: every deployment may fetch the form anew.
+"""New content → the Lab Delivery System, whose deployments fetch the form anew.
 
-Nothing waits for it, and what is stored here stays authoritative; a deployment that fails is logged and left to itself.
+Nothing waits for it: the content stored in the cluster stays authoritative. A deployment that fails is only logged.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -14,24 +15,29 @@ from vkprovider.lds.deployments import Deployments
 _log: Final = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class LdsContent:
-    """Tells the deployments of forms whose content changed."""
+    """Notifies LDS deployments of forms whose content changed.
 
-    def __init__(self, deployments: Deployments | None, queue: KeyedQueue[str]) -> None:
-        self._deployments = deployments
-        self._queue = queue
+    Attributes:
+        deployments: None if no LDS is configured; nothing is queued then.
+        queue: Of forms, by qualified name.
+    """
+
+    deployments: Deployments | None
+    queue: KeyedQueue[str]
 
     def changed(self, form: str) -> None:
-        """Have the deployments told of a form; its qualified name."""
-        if self._deployments is not None:
-            self._queue.add(form)
+        """Queue a form, by its qualified name."""
+        if self.deployments is not None:
+            self.queue.add(form)
 
     async def refresh(self, form: str) -> Result:
         """Ask every deployment to fetch one form anew."""
-        if self._deployments is not None:
-            for deployment, told in (await self._deployments.refresh_content(form)).items():
-                if isinstance(told, OutsideError):
-                    _log.warning("lds did not refresh", deployment=deployment, form=form, error=str(told))
+        if self.deployments is not None:
+            for deployment, answer in (await self.deployments.refresh_content(form)).items():
+                if isinstance(answer, OutsideError):
+                    _log.warning("lds did not refresh", deployment=deployment, form=form, error=str(answer))
                 else:
-                    _log.info("lds refreshed", deployment=deployment, form=form, version=told.version)
+                    _log.info("lds refreshed", deployment=deployment, form=form, version=answer.version)
         return Result()

@@ -1,7 +1,7 @@
-"""Content packages on their way: downloaded and unpacked beside the definitions, so that a slow store holds none up.
+"""Downloads of content packages, apart from the reconciler of definitions, so that a slow store delays none of them.
 
-A definition wants a package; the queue gets it; the definition is looked at again and finds it here. What a package is
-worth is decided there. A store that does not answer is asked again after a back-off, a refused package is not.
+A definition asks for a package; the queue downloads and unpacks it; the definition is reconciled again and finds it
+here. A store that does not answer is asked again after a back-off; a refused package is not.
 """
 
 import asyncio
@@ -22,10 +22,12 @@ _log: Final = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A package that a definition asked for; another request, source or generation is another want.
+    """A package that a definition asks for; another request, source or generation makes it another want.
 
     Attributes:
-        version: Of the content, if neither package nor store name one.
+        request: The refresh request, as annotated.
+        source: The fingerprint of the source.
+        version: Of the content, if neither package nor store names one.
     """
 
     uid: str
@@ -38,12 +40,12 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What became of a want so far.
+    """The state of a want.
 
     Attributes:
-        package: None unless it is here.
-        fault: Why it is not.
-        final: Whether asking again is useless.
+        package: None until it was read.
+        fault: Why it could not be read.
+        final: Whether nothing will change without another want.
     """
 
     package: Package | None = None
@@ -52,7 +54,7 @@ class Fetched:
 
 
 class Packages:
-    """The packages that definitions wait for."""
+    """The packages that definitions wait for, by the definition's name."""
 
     def __init__(
         self, store: ContentStore, limits: PackageLimits, queue: KeyedQueue[str], arrived: Callable[[str], None]
@@ -63,7 +65,7 @@ class Packages:
             store: Where packages are.
             limits: How large they may be.
             queue: Of definitions whose package is to be fetched, by name.
-            arrived: Called with the definition's name when there is news of its package.
+            arrived: Called with the definition's name when the state of its want has changed.
         """
         self._store = store
         self._limits = limits
@@ -73,26 +75,26 @@ class Packages:
         self._queue = queue
 
     def locate(self, want: Want) -> str:
-        """Give the full name of a package, for people."""
+        """Return the full name of a package, for messages."""
         return self._store.locate(want.name)
 
     def get(self, definition: str, want: Want) -> Fetched:
-        """Give what is known of a package; it is on its way from now on."""
+        """Return the state of a want; queue it if it is new."""
         if self._wants.get(definition) != want:
             self._wants[definition] = want
             self._found.pop(definition, None)
-            self._queue.forget(definition)  # with the back-off of an earlier want
+            self._queue.forget(definition)  # and the back-off of an earlier want
             self._queue.add(definition)
         return self._found.get(definition, Fetched())
 
     def forget(self, definition: str) -> None:
-        """Wait for it no longer."""
+        """Drop the want of a definition."""
         if self._wants.pop(definition, None) is not None:
             self._found.pop(definition, None)
             self._queue.forget(definition)
 
     async def fetch(self, definition: str) -> Result:
-        """Get one package.
+        """Read one package.
 
         Raises:
             OutsideError: The store did not answer; the queue tries again.

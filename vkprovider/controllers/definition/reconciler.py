@@ -1,22 +1,22 @@
-"""LabletDefinition → content ConfigMaps and RuntimeClass.
+"""LabletDefinition → content ConfigMaps, RuntimeClass and status.
 
-`refreshing` reads what a definition names, `versions` stores it, `runtimeclasses` charges for it.
+`refresh` reads the source of a definition, `versions` stores it, `runtimeclasses` charges for it. Only the leading
+replica writes; the others follow what it has written.
 """
 
 import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
+from vkprovider.api.reasons import known
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition.packages import Packages
-from vkprovider.controllers.definition.refresh import Refreshing, refusal
+from vkprovider.controllers.definition.refresh import Refresher, refusal
 from vkprovider.controllers.definition.runtimeclasses import RuntimeClasses
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.definition import refresh
@@ -28,19 +28,16 @@ from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.kube.queue import Result
 
-_encode: Final = msgspec.json.encode
-_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"
-_LEAVE_AGAIN_S: Final = 2.0
-_SILENT: Final = frozenset({"Deleting", "Refreshing", "NoContent"})
-"""Reasons that are no trouble."""
+_DELETING_S: Final = 2.0
+"""How often a definition that is being deleted is checked for lablets that still run it."""
 
 
 class Definitions:
     """The LabletDefinitions.
 
     Attributes:
-        items: By name, as pods need them.
-        contents: By digest, every version that exists.
+        items: What Pods need of each definition, by its name.
+        contents: Every version that exists, by digest.
     """
 
     def __init__(
@@ -59,13 +56,13 @@ class Definitions:
 
         Args:
             ctx: The replica.
-            resource: The LabletDefinition of a name.
-            runtime_class: The RuntimeClass of a name.
-            stored: The content ConfigMaps.
-            leads: Whether this replica writes; the others only take in what it has written.
-            packages: Content packages on their way.
+            resource: Returns the LabletDefinition of a name, as the informer knows it.
+            runtime_class: Returns the RuntimeClass of a name, as the informer knows it.
+            stored: Returns the content ConfigMaps, as the informer knows them.
+            leads: Returns whether this replica writes.
+            packages: Downloads of content packages.
             form_stored: Called with the form's qualified name when a version of its content was stored.
-            changed: Called when Pods must be decided on again.
+            changed: Called when what Pods need of a definition has changed.
         """
         self._ctx = ctx
         self._leads = leads
@@ -76,10 +73,10 @@ class Definitions:
         self.items: dict[str, Definition] = {}
         self.contents: dict[str, Content] = self._versions.contents
         self._changed = changed
-        self._refreshing = Refreshing(ctx, self._versions, packages, form_stored)
+        self._refresher = Refresher(ctx, self._versions, packages, form_stored)
 
     def need(self, digest: str) -> Resources | None:
-        """Tell what a lablet of a content takes."""
+        """Return the resources that a lablet of a content needs; None if the content is unknown."""
         content = self.contents.get(digest)
         return content.need if content is not None else None
 
@@ -88,7 +85,7 @@ class Definitions:
         resource = self._resource(name)
         self._forget_others(name, resource.metadata.uid if resource is not None else "")
         if resource is None or not self._leads():
-            self._refreshing.forget(name)
+            self._refresher.forget(name)
         if resource is None:
             return Result()
         try:
@@ -100,12 +97,13 @@ class Definitions:
             return Result()
         fault: InputError | None = None
         turn = Turn()
+        deleting = resource.metadata.deletion_timestamp is not None
         try:
-            if resource.metadata.deletion_timestamp is not None:
-                fault = await self._leave(resource)
+            if deleting:
+                fault = await self._finalize(resource)
             else:
-                await self._hold(resource)
-                turn = await self._refreshing.take_in(resource, spec)
+                await self._add_finalizer(resource)
+                turn = await self._refresher.refresh(resource, spec)
         except (InputError, Invalid, Forbidden) as error:
             fault = _fault(error)
             if spec.source.object_store is None:
@@ -114,36 +112,39 @@ class Definitions:
         if fault is None and not kept:
             fault = definitionstatus.refused_by(turn) or definitionstatus.refused(resource)
         try:
-            if kept and resource.metadata.deletion_timestamp is None:
+            if kept and not deleting:
                 await self._runtime_classes.write(resource, spec, kept)
         except (InputError, Invalid, Forbidden) as error:
             fault, kept = fault or _fault(error), []
         await self._publish(resource, kept, fault, turn, spec.environment)
         waits = [await self._versions.drop(dropped)] if dropped else []
         if fault is not None:
-            waits.append(_LEAVE_AGAIN_S if fault.reason == "InUse" else self._ctx.tuning.reconcile_s)
+            waits.append(_DELETING_S if deleting else self._ctx.tuning.reconcile_s)
         return Result(min(waits) if waits else None)
 
     async def _follow(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
-        """Take in what the replica that leads has written."""
+        """Adopt what the leading replica has written."""
         kept, _ = await self._versions.sort(resource, spec)
-        said = definitionstatus.condition(resource, definitionstatus.READY)
-        ready = kept and said.get("status") != "False" and resource.metadata.deletion_timestamp is None
-        fault = None if ready else InputError(said.get("reason", "NoContent"), said.get("message", "no content yet"))
+        ready = definitionstatus.condition(resource, definitionstatus.READY)
+        fault: InputError | None = None
+        if ready.get("status") == "False" or not kept:
+            fault = InputError(ready.get("reason", "NoContent"), ready.get("message", "no content yet"))
+        elif resource.metadata.deletion_timestamp is not None:
+            fault = _deleting()
         self._show(resource, kept, fault, spec.environment)
 
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
-        """Say that a spec is wrong; what was kept of an earlier one stays, and a deletion goes on."""
+        """Report a wrong spec; the versions of an earlier spec stay, and a deletion continues."""
         after_s = None
         if resource.metadata.deletion_timestamp is not None:
-            fault, after_s = await self._leave(resource), _LEAVE_AGAIN_S
+            fault, after_s = await self._finalize(resource), _DELETING_S
         before = self.items.get(resource.metadata.name)
         kept, environment = (before.kept, before.environment) if before is not None else ((), "default")
         await self._publish(resource, list(kept), fault, Turn(), environment)
         return Result(after_s)
 
     def _forget_others(self, name: str, uid: str) -> None:
-        """Forget what is known of an earlier definition of that name: its objects go away with it."""
+        """Forget an earlier definition of that name: Kubernetes deletes its objects."""
         known = self.items.get(name)
         if known is None or known.uid == uid:
             return
@@ -154,15 +155,15 @@ class Definitions:
 
     # --------------------------------------------------------------------------------------------- removal
 
-    async def _hold(self, resource: CustomResource) -> None:
-        """Hold a definition by a finalizer: its content is what its lablets run."""
+    async def _add_finalizer(self, resource: CustomResource) -> None:
+        """Add our finalizer: the content must outlive the lablets that run it."""
         if names.FINALIZER in resource.metadata.finalizers:
             return
         body = {"metadata": {"finalizers": [*resource.metadata.finalizers, names.FINALIZER]}}
-        await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{resource.metadata.name}", _encode(body))
+        await self._ctx.api.definitions.patch(resource.metadata.name, body)
 
-    async def _leave(self, resource: CustomResource) -> InputError:
-        """Let a deleted definition go when no lablet runs it any more; new pods are refused meanwhile."""
+    async def _finalize(self, resource: CustomResource) -> InputError:
+        """Remove our finalizer from a deleted definition once no lablet runs it; return the fault until it is gone."""
         name = resource.metadata.name
         used = sum(claim.definition == name for claim in await reader.of_all(self._ctx))
         abandoned = resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
@@ -174,9 +175,8 @@ class Definitions:
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
         if finalizers != resource.metadata.finalizers:
             with contextlib.suppress(NotFound):
-                body = _encode({"metadata": {"finalizers": finalizers}})
-                await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}", body)
-        return InputError("Deleting", "the definition is being deleted")
+                await self._ctx.api.definitions.patch(name, {"metadata": {"finalizers": finalizers}})
+        return _deleting()
 
     # --------------------------------------------------------------------------------------------- status
 
@@ -196,26 +196,26 @@ class Definitions:
         stale = {key: None for key in status.get("resources", {}) if key not in wanted["resources"]}
         wanted["resources"] = stale | wanted["resources"]
         try:
-            await self._ctx.kube.merge_patch(f"{_DEFINITIONS}/{name}/status", _encode({"status": wanted}))
+            await self._ctx.api.definitions.patch_status(name, {"status": wanted})
         except NotFound:
             return
 
     def _warn(self, resource: CustomResource, conditions: list[dict[str, Any]]) -> None:
-        """Tell of each fault once, by an Event."""
-        told = self._warned.get(resource.metadata.uid, set())
+        """Emit one Warning Event for each new fault."""
+        warned = self._warned.get(resource.metadata.uid, set())
         faults = {(c["reason"], c["message"]): c for c in conditions if c["status"] == "False"}
         self._warned[resource.metadata.uid] = set(faults)
         for (reason, message), item in faults.items():
-            said = definitionstatus.condition(resource, item["type"])
-            if (said.get("reason"), said.get("message")) == (reason, message) or (reason, message) in told:
+            before = definitionstatus.condition(resource, item["type"])
+            if (before.get("reason"), before.get("message")) == (reason, message) or (reason, message) in warned:
                 continue
-            if reason not in _SILENT:
+            if not known(reason).passing:
                 self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", reason, message)
 
     def _show(self, resource: CustomResource, kept: list[Content], fault: InputError | None, environment: str) -> None:
-        """Let pods see a definition."""
+        """Update what Pods need of a definition; one that is being deleted accepts no new Pods."""
         name = resource.metadata.name
-        usable = kept if fault is None or fault.reason not in {"InUse", "Deleting"} else []
+        usable = kept if resource.metadata.deletion_timestamp is None else []
         terms = terms_of(name, resource.spec)
         view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms)
         if self.items.get(name) != view:
@@ -224,7 +224,11 @@ class Definitions:
 
 
 def _fault(error: InputError | Invalid | Forbidden) -> InputError:
-    """Give what the API server will refuse again as a fault of the definition."""
+    """Convert a refusal that will not change by itself into a fault of the definition."""
     if isinstance(error, InputError):
         return error
     return InputError("ApiRefused", f"the API server refused an object of this definition: {error.message}")
+
+
+def _deleting() -> InputError:
+    return InputError("Deleting", "the definition is being deleted")

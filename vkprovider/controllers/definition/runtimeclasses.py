@@ -1,91 +1,82 @@
-"""The RuntimeClass of each LabletDefinition; one that is not ours is never touched."""
+"""The RuntimeClass of each LabletDefinition; a RuntimeClass of another owner is never touched."""
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Final
-
-import msgspec
+from dataclasses import dataclass
+from typing import Any
 
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.errors import Conflict, InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource, RuntimeClass
 from vkprovider.controllers.context import Context
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition.content import Content
 
-_encode: Final = msgspec.json.encode
-_runtime_class: Final = msgspec.json.Decoder(RuntimeClass)
-_RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
-
+@dataclass(frozen=True, slots=True)
 class RuntimeClasses:
-    """The RuntimeClasses of our definitions."""
+    """Writes and deletes the RuntimeClasses of our definitions.
 
-    def __init__(self, ctx: Context, known: Callable[[str], RuntimeClass | None]) -> None:
-        """Take what is known elsewhere.
+    Attributes:
+        ctx: The replica.
+        known: Returns the RuntimeClass of a name, as the informer knows it.
+    """
 
-        Args:
-            ctx: The replica.
-            known: The RuntimeClass of a name.
-        """
-        self._ctx = ctx
-        self._known = known
+    ctx: Context
+    known: Callable[[str], RuntimeClass | None]
 
-    async def write(self, resource: CustomResource, spec: LabletDefinitionSpec, kept: list[Content]) -> None:
-        """Have new pods be charged for whatever they may run.
+    async def write(self, resource: CustomResource, spec: LabletDefinitionSpec, versions: list[Content]) -> None:
+        """Make the RuntimeClass charge new Pods for the largest of the versions that they may run.
 
         Raises:
             InputError: `RuntimeClassConflict`.
-            OutsideError: The API server did not take it.
+            OutsideError: The API server refused it, or did not answer.
         """
-        name = resource.metadata.name
-        wanted = contents.runtime_class(
-            name, resource.metadata.uid, self._ctx.installation, spec, contents.charged(kept)
-        )
-        found = self._known(name)
-        if found is not None and self._is_ours(found, resource) and contents.same_runtime_class(found, wanted):
+        name, api = resource.metadata.name, self.ctx.api.runtime_classes
+        charge = contents.charged(versions)
+        wanted = contents.runtime_class(name, resource.metadata.uid, self.ctx.installation, spec, charge)
+        if self._is_current(self.known(name), resource, wanted):
             return
-        path = f"{_RUNTIME_CLASSES}/{name}"
-        try:
-            found = _runtime_class.decode(await self._ctx.kube.get(path))
-        except NotFound:
+        found = await api.get(name)
+        if found is None:
             try:
-                await self._ctx.kube.create(_RUNTIME_CLASSES, _encode(wanted))
+                await api.create(wanted)
             except Conflict:
                 raise InputError(
-                    "RuntimeClassConflict", f"RuntimeClass {name} was just made by somebody else"
+                    "RuntimeClassConflict", f"RuntimeClass {name} was just created by another client"
                 ) from None
             return
-        if found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self._ctx.installation:
+        if found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self.ctx.installation:
             raise InputError(
                 "RuntimeClassConflict",
                 f"RuntimeClass {name} exists and is not of this definition; rename the LabletDefinition, or delete it",
             )
-        if self._is_ours(found, resource) and contents.same_runtime_class(found, wanted):
-            return
-        await self._ctx.kube.merge_patch(path, _encode(_patch(found, wanted)))
+        if not self._is_current(found, resource, wanted):
+            await api.patch(name, _patch(found, wanted), resource_version=found.metadata.resource_version)
 
     async def remove(self, resource: CustomResource) -> None:
-        """Delete the RuntimeClass of a definition that goes.
+        """Delete the RuntimeClass of a definition that is being deleted.
 
         Raises:
-            OutsideError: It did not work.
+            OutsideError: The API server refused, or did not answer.
         """
-        found = self._known(resource.metadata.name)
-        if found is not None and self._is_ours(found, resource):
-            with contextlib.suppress(NotFound, Conflict):
-                path = f"{_RUNTIME_CLASSES}/{resource.metadata.name}"
-                await self._ctx.kube.delete(path, uid=found.metadata.uid)
+        found = self.known(resource.metadata.name)
+        if found is not None and self._belongs_to(found, resource):
+            with contextlib.suppress(Conflict):  # it was replaced by another one of that name
+                await self.ctx.api.runtime_classes.delete(resource.metadata.name, uid=found.metadata.uid)
 
-    def _is_ours(self, found: RuntimeClass, resource: CustomResource) -> bool:
-        return found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self._ctx.installation and any(
-            o.uid == resource.metadata.uid for o in found.metadata.owner_references
+    def _is_current(self, found: RuntimeClass | None, resource: CustomResource, wanted: dict[str, Any]) -> bool:
+        return found is not None and self._belongs_to(found, resource) and contents.same_runtime_class(found, wanted)
+
+    def _belongs_to(self, found: RuntimeClass, resource: CustomResource) -> bool:
+        return found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self.ctx.installation and any(
+            owner.uid == resource.metadata.uid for owner in found.metadata.owner_references
         )
 
 
 def _patch(found: RuntimeClass, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Make a merge patch that leaves nothing of what was there before."""
+    """Build a merge patch that also deletes the keys that are no longer wanted."""
     overhead: dict[str, str | None] = dict(wanted["overhead"]["podFixed"])
     for key in found.overhead.get("podFixed", {}):
         overhead.setdefault(key, None)
@@ -93,10 +84,8 @@ def _patch(found: RuntimeClass, wanted: dict[str, Any]) -> dict[str, Any]:
     for key in found.scheduling.get("nodeSelector", {}):
         selector.setdefault(key, None)
     return {
-        "metadata": {  # it may have been left by an earlier definition of that name
-            "resourceVersion": found.metadata.resource_version,
-            "ownerReferences": wanted["metadata"]["ownerReferences"],
-        },
+        # An earlier definition of that name may have left it.
+        "metadata": {"ownerReferences": wanted["metadata"]["ownerReferences"]},
         "overhead": {"podFixed": overhead},
         "scheduling": {"nodeSelector": selector, "tolerations": wanted["scheduling"]["tolerations"]},
     }

@@ -1,32 +1,22 @@
-"""The source of a LabletDefinition → its topology: what stands in the spec itself or in a ConfigMap.
+"""The ConfigMap that a LabletDefinition names as its source → the text of its topology.
 
-Content packages come from `packages`.
+An inline topology needs no reading; content packages come from `packages`.
 """
 
-from typing import Final
-
-import msgspec
-
-from vkprovider.api.errors import Forbidden, InputError, NotFound
+from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.models import ConfigMapSource
-from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
-
-_config_map: Final = msgspec.json.Decoder(ConfigMap)
 
 
 async def read_config_map(ctx: Context, where: ConfigMapSource) -> str:
     """Read a topology from a ConfigMap.
 
     Raises:
-        InputError: `SourceNotFound` or `SourceForbidden`, with the command that helps.
+        InputError: `SourceNotFound`; `SourceForbidden`, with the command that grants the right.
         OutsideError: The API server did not answer.
     """
-    path = f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}"
     try:
-        found = _config_map.decode(await ctx.kube.get(path))
-    except NotFound:
-        raise InputError("SourceNotFound", f"ConfigMap {where.namespace}/{where.name} does not exist") from None
+        found = await ctx.api.config_maps.within(where.namespace).get(where.name)
     except Forbidden:
         raise InputError(
             "SourceForbidden",
@@ -34,6 +24,8 @@ async def read_config_map(ctx: Context, where: ConfigMapSource) -> str:
             "create rolebinding vkprovider-topologies --clusterrole=vkprovider-topology-reader "
             f"--serviceaccount={ctx.namespace}:vkprovider",
         ) from None
+    if found is None:
+        raise InputError("SourceNotFound", f"ConfigMap {where.namespace}/{where.name} does not exist")
     if where.key not in found.data:
         keys = ", ".join(sorted(found.data)) or "none"
         raise InputError(

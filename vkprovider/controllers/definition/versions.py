@@ -1,14 +1,12 @@
-"""The stored versions of all definitions: content ConfigMaps, written once, dropped when nobody runs them any more."""
+"""The stored versions of all definitions: content ConfigMaps, written once, deleted when no lablet runs them."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-import msgspec
 import structlog
 
-from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.api.times import iso
@@ -21,12 +19,8 @@ from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import need_of
 
 _log: Final = structlog.get_logger(__name__)
-_encode: Final = msgspec.json.encode
 _DROP_AFTER_S: Final = 60.0
-"""How long a version stays after no new pod may name it: a replica may just be writing a claim on it."""
-
-
-_config_map: Final = msgspec.json.Decoder(ConfigMap)
+"""How long a version stays once no new Pod may name it: a replica may just be writing a claim for it."""
 
 
 class Versions:
@@ -37,59 +31,61 @@ class Versions:
     """
 
     def __init__(self, ctx: Context, stored: Callable[[], list[ConfigMap]]) -> None:
-        """Take what is known elsewhere.
+        """Create an empty collection.
 
         Args:
             ctx: The replica.
-            stored: The content ConfigMaps.
+            stored: Returns the content ConfigMaps, as the informer knows them.
         """
         self._ctx = ctx
         self._stored = stored
-        self._path = f"/api/v1/namespaces/{ctx.namespace}/configmaps"
         self._dropped_at: dict[str, float] = {}
         self.contents: dict[str, Content] = {}
 
     def of(self, definition: str) -> list[Content]:
-        """Give what is known of a definition, without asking anybody."""
+        """Return the known versions of a definition, from memory."""
         return [content for content in self.contents.values() if content.definition == definition]
 
     def forget(self, definition: str) -> None:
-        """Forget a definition that is gone."""
+        """Forget the versions of a definition that was deleted."""
         for content in self.of(definition):
             del self.contents[content.digest]
 
     async def current(self, resource: CustomResource, spec: LabletDefinitionSpec) -> Content | None:
-        """Give the newest version of a definition."""
+        """Return the newest version of a definition."""
         return max(await self._read_all(resource, spec), key=lambda c: c.sequence, default=None)
 
     async def check_current(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
-        """Make sure that the newest version can still be charged for.
+        """Check that the newest version can still be charged for.
 
         Raises:
-            InputError: `ResourcesUnknown`: a setting changed.
+            InputError: `ResourcesUnknown`: a setting changed since it was stored.
         """
         current = await self.current(resource, spec)
         if current is not None:
             need_of(current.topology, spec.resources, self._ctx.node_definitions)
 
-    async def take(
+    async def adopt(
         self, resource: CustomResource, spec: LabletDefinitionSpec, package: Package, request: str
     ) -> tuple[Content, bool]:
-        """Make a package the current version; gives it, and whether that is news.
+        """Make a package the current version.
+
+        Returns:
+            The version, and whether it was not the current one before.
 
         Raises:
-            InputError: It is wrong; what is stored stays.
-            OutsideError: The API server did not take it.
+            InputError: The package is wrong; the stored versions stay as they are.
+            OutsideError: The API server refused the ConfigMap, or did not answer.
         """
         digest = contents.digest_of(resource.metadata.uid, package)
-        mine = {c.digest: c for c in await self._read_all(resource, spec)}
-        newest = max((c.sequence for c in mine.values()), default=0)
-        found = mine.get(digest)
+        known = {c.digest: c for c in await self._read_all(resource, spec)}
+        newest = max((c.sequence for c in known.values()), default=0)
+        found = known.get(digest)
         if found is not None:
             need_of(found.topology, spec.resources, self._ctx.node_definitions)
             if found.sequence == newest:
                 return found, False
-            return await self._move(found, newest + 1), True
+            return await self._raise_sequence(found, newest + 1), True
         topology = await asyncio.to_thread(packages.validate, package)
         need_of(topology, spec.resources, self._ctx.node_definitions)
         body = await asyncio.to_thread(
@@ -102,33 +98,47 @@ class Versions:
             request=request,
             stored_at=iso(self._ctx.now_unix),
         )
-        try:
-            raw = await self._ctx.kube.create(self._path, _encode(body))
-        except Conflict:
-            raw = await self._ctx.kube.get(f"{self._path}/{body['metadata']['name']}")
-        content = await self._read(_config_map.decode(raw), spec)
+        content = await self._read(await self._store(body), spec)
         self.contents[content.digest] = content
         return content, True
 
-    async def _move(self, content: Content, sequence: int) -> Content:
-        """Make an older version the current one; its place is in its annotations, which an immutable object may change.
+    async def _store(self, body: dict[str, Any]) -> ConfigMap:
+        """Create a content ConfigMap; its name is a digest, so an existing one holds the same.
 
         Raises:
-            OutsideError: It did not work.
+            OutsideError: The API server refused it, or did not answer.
         """
-        path = f"{self._path}/{content.config_map}"
-        document = msgspec.json.decode(await self._ctx.kube.get(path))
+        name = body["metadata"]["name"]
+        try:
+            return await self._ctx.api.config_maps.create(body)
+        except Conflict:
+            found = await self._ctx.api.config_maps.get(name)
+        if found is None:
+            raise Unavailable(f"ConfigMap {name} existed, and was deleted before it could be read")
+        return found
+
+    async def _raise_sequence(self, content: Content, sequence: int) -> Content:
+        """Make an older version the current one, by its annotation: data of an immutable ConfigMap cannot change.
+
+        Raises:
+            NotFound: The ConfigMap was deleted.
+            OutsideError: The API server refused, or did not answer.
+        """
+        handle = self._ctx.api.config_maps.unstructured
+        document = await handle.get(content.config_map)
+        if document is None:
+            raise NotFound(f"ConfigMap {content.config_map} was deleted", status=404)
         document["metadata"]["annotations"][contents.ANNOTATION_SEQUENCE] = str(sequence)
-        await self._ctx.kube.replace(path, _encode(document))
-        moved = self.contents[content.digest] = contents.at(content, sequence)
-        return moved
+        await handle.replace(document)
+        raised = self.contents[content.digest] = contents.at(content, sequence)
+        return raised
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
-        """Read a stored version, in a thread: a large topology takes seconds, and Leases must be renewed meanwhile."""
+        """Parse a stored version in a thread: a large topology takes seconds, and Leases must be renewed meanwhile."""
         return await asyncio.to_thread(contents.read, config_map, spec, self._ctx.node_definitions)
 
     async def _read_all(self, resource: CustomResource, spec: LabletDefinitionSpec) -> list[Content]:
-        """Read every stored version of a definition."""
+        """Return every stored version of a definition; parse those that are new."""
         name, found = resource.metadata.name, {}
         known = {content.config_map: content for content in self.of(name)}
         for config_map in self._stored():
@@ -144,7 +154,7 @@ class Versions:
                     _log.warning("content cannot be read", config_map=config_map.metadata.name, error=str(error))
                     continue
             elif (sequence := contents.sequence_of(config_map)) > content.sequence:
-                content = contents.at(content, sequence)  # whoever led before made it current again
+                content = contents.at(content, sequence)  # the former leader made it current again
             found[content.digest] = content
         for content in self.of(name):
             found.setdefault(content.digest, content)
@@ -152,13 +162,13 @@ class Versions:
         return list(found.values())
 
     async def sort(self, resource: CustomResource, spec: LabletDefinitionSpec) -> tuple[list[Content], list[Content]]:
-        """Split the versions into those that new pods may run, newest first, and those to drop."""
+        """Split the versions into those that new Pods may run, newest first, and those to delete."""
         everything = []
         for content in await self._read_all(resource, spec):
             try:
                 need = need_of(content.topology, spec.resources, self._ctx.node_definitions)
             except InputError:
-                continue  # nobody can be charged for it (any more); if it is the current one, its fault says so
+                continue  # its resources are unknown now; if it is the current one, the definition's fault says so
             if need != content.need:
                 content = contents.with_need(content, need)  # noqa: PLW2901 (the overrides changed)
                 self.contents[content.digest] = content
@@ -169,7 +179,7 @@ class Versions:
         return kept, dropped
 
     async def drop(self, dropped: list[Content]) -> float:
-        """Delete versions that no new pod may name and no lablet runs; gives the seconds until the next look."""
+        """Delete versions that no new Pod may name and no lablet runs; return the seconds until the next check."""
         now = self._ctx.now()
         since = {c.digest: self._dropped_at.setdefault(c.digest, now) for c in dropped}
         due = [c for c in dropped if since[c.digest] + _DROP_AFTER_S <= now]
@@ -178,13 +188,12 @@ class Versions:
         try:
             used = {claim.digest for claim in await reader.of_all(self._ctx)}
         except InputError as error:
-            _log.warning("nothing is dropped", error=str(error))
+            _log.warning("no version is deleted", error=str(error))
             return _DROP_AFTER_S
         for content in due:
             if content.digest in used:
                 continue
-            with contextlib.suppress(NotFound):
-                await self._ctx.kube.delete(f"{self._path}/{content.config_map}")
+            await self._ctx.api.config_maps.delete(content.config_map)
             self.contents.pop(content.digest, None)
             self._dropped_at.pop(content.digest, None)
         return _DROP_AFTER_S
