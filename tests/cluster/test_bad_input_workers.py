@@ -117,11 +117,13 @@ def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
         "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url),
         "url-with-path": Bad({"url": f"{good}/api/v0"}, account, "WorkerUrlInvalid", "a path or query", url),
         "url-with-password": Bad(
-            {"url": f"https://admin:{PASSWORD}@cml1"}, account, "WorkerUrlInvalid", "belong into the credentials", url
+            {"url": f"https://admin:{PASSWORD}@cml1"}, account, "WorkerUrlInvalid", "belong in the credentials", url
         ),
         "no-host": Bad({"url": "https://cml.invalid"}, account, "WorkerUnreachable", "cml.invalid:443", url),
         "no-port": Bad({"url": "https://127.0.0.1:1"}, account, "WorkerUnreachable", "Connection refused", url),
-        "no-cml": Bad({"url": api}, account, "WorkerUnreachable", "by something other than CML: check the url", url),
+        "no-cml": Bad(
+            {"url": api}, account, "WorkerUnreachable", "by something other than CML: check the worker's url", url
+        ),
         "too-old": Bad(
             {"url": programs["old"].url}, account, "UnsupportedVersion", "CML '2.6.1+build.11' is not supported", url
         ),
