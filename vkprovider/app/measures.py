@@ -230,6 +230,13 @@ MEASURES: Final = (
         of_queues(lambda queue: queue.oldest_age_s),
     ),
     Measure(
+        "vkprovider_queue_rushes_total",
+        "counter",
+        ("queue",),
+        "Turns that asked for the next one at once and were made to wait, longer each time in a row.",
+        of_queues(lambda queue: queue.rushes_total),
+    ),
+    Measure(
         "vkprovider_queue_wait_seconds",
         "histogram",
         ("queue",),

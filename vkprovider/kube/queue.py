@@ -32,6 +32,11 @@ _log: Final = structlog.get_logger(__name__)
 
 _NEVER_S: Final = float("inf")
 _STALE_MAX: Final = 256
+_RUSH_S: Final = 0.1
+"""A run that asks for the next one sooner than this is a rush."""
+_RUSH_MAX_S: Final = 30.0
+_RUSHES_QUIET_MAX: Final = 4
+"""So many in a row may be real work in small steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class KeyedQueue(Generic[K]):
     Attributes:
         failures_total: Runs that raised.
         runs_total: Completed runs, whatever their outcome.
+        rushes_total: Runs that asked for the next one at once and were made to wait; see `_paced`.
         ended_unix: When the last run ended (Unix seconds); 0 before the first.
         waited_s: Seconds from due to run; `ran_s`: seconds of the runs, by outcome.
         ran_s_of: The same by key, until the key is forgotten; None if it is not measured.
@@ -95,6 +101,7 @@ class KeyedQueue(Generic[K]):
         """
         self.failures_total = 0
         self.runs_total = 0
+        self.rushes_total = 0
         self.ended_unix = 0.0
         self.waited_s = Histogram(BRIEF_S)
         self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
@@ -110,6 +117,7 @@ class KeyedQueue(Generic[K]):
         self._pushes = 0  # breaks ties in the heap, so that keys need no order
         self._running: dict[K, _Run] = {}
         self._failures: dict[K, int] = {}
+        self._rushes: dict[K, int] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = _NEVER_S
@@ -142,6 +150,7 @@ class KeyedQueue(Generic[K]):
         self._ready.pop(key, None)
         self._later.pop(key, None)
         self._failures.pop(key, None)
+        self._rushes.pop(key, None)
         if self.ran_s_of is not None:
             self.ran_s_of.pop(key, None)
         run = self._running.get(key)
@@ -253,7 +262,7 @@ class KeyedQueue(Generic[K]):
         outcome: Outcome = "ok"
         wait_s: float | None = None
         try:
-            wait_s = (await reconcile(key)).after_s
+            wait_s = self._paced(key, run, (await reconcile(key)).after_s)
             self._failures.pop(key, None)
         except Fenced as error:
             outcome = "fenced"
@@ -284,6 +293,24 @@ class KeyedQueue(Generic[K]):
         if self.ran_s_of is not None and not run.forgotten:
             histogram = self.ran_s_of[key] = self.ran_s_of.get(key) or Histogram(COARSE_S)
             histogram.observe(ran_s)
+
+    def _paced(self, key: K, run: _Run, after_s: float | None) -> float | None:
+        """Return how long `key` waits, which is longer each time in a row that it asks for its next run at once.
+
+        A key whose turns change nothing but always ask for another one would keep a worker, and with it the loop, busy
+        for good. `add` is not held back: it says that something changed.
+        """
+        if after_s is None or after_s >= _RUSH_S:
+            self._rushes.pop(key, None)
+            return after_s
+        if run.forgotten:
+            return after_s
+        self.rushes_total += 1
+        count = self._rushes[key] = self._rushes.get(key, 0) + 1
+        wait_s = min(_RUSH_S * 2.0 ** min(count - 1, 16), _RUSH_MAX_S)
+        if count >= _RUSHES_QUIET_MAX and count & (count - 1) == 0:
+            self._log.warning("a key keeps asking for its next turn at once", key=key, times=count, wait_s=wait_s)
+        return wait_s
 
     def _failed(self, key: K, run: _Run, error: BaseException) -> float:
         """Count and log a failure; return the seconds to wait.

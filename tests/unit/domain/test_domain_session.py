@@ -207,6 +207,11 @@ def test_why_the_work_is_collected(row: Claim, notes: dict[str, str], why: str) 
         assert notices[:1] == ([] if why == "SessionEnded" else [("Normal", why)])
 
 
+def test_slot_that_is_over_and_ends_nothing_asks_for_no_turn() -> None:
+    decision = ask(READY, wish(timeslot_end="2027-01-15T07:59:00Z"))
+    assert decision.after_s is None or decision.after_s >= 1
+
+
 def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> None:
     row = of(READY, msgspec.structs.replace(STARTED, slot_end=UNIX - 60))
     assert changed(ask(row, ALICE, delivery=LDS)).closing == "TimeslotEnded"

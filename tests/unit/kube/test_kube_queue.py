@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -385,3 +386,36 @@ def test_every_addition_is_followed_by_a_run_in_time(steps: list[Step]) -> None:
         loop.run_until_complete(scenario())
     finally:
         loop.close()
+
+
+async def test_a_key_that_keeps_asking_for_its_next_run_waits_longer_each_time(logs: list[dict[str, Any]]) -> None:
+    runs: list[tuple[str, float]] = []
+
+    async def reconcile(key: str) -> Result:
+        runs.append((key, round(now_s(), 3)))
+        return Result(0.0) if key == "pill" else DONE
+
+    async with working(reconcile, workers=1) as queue:
+        queue.add("pill")
+        await asyncio.sleep(60)
+        began = [at_s for key, at_s in runs if key == "pill"]
+        pauses = [after - before for before, after in itertools.pairwise(began)]
+        assert pauses == sorted(pauses)
+        assert len(began) < 15
+        queue.add("well")
+        await asyncio.sleep(0.01)
+        assert runs[-1][0] == "well"
+        assert queue.rushes_total == len(began)
+        queue.add("pill")
+        await asyncio.sleep(0.01)
+        assert runs[-1][0] == "pill", "a change is looked at without delay"
+    assert [entry["key"] for entry in logs if "next turn at once" in entry["event"]]
+
+
+async def test_a_longer_wish_ends_a_row_of_short_ones() -> None:
+    recorder = Recorder(0.0, *[Result(0.0)] * 5, Result(1.0), Result(0.0), DONE)
+    async with working(recorder) as queue:
+        queue.add("a")
+        await asyncio.sleep(30)
+    began = [at_s for _, at_s in recorder.began]
+    assert round(began[-1] - began[-2], 3) == 0.1

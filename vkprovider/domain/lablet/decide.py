@@ -43,6 +43,7 @@ def decide(facts: Facts, now: float, limits: Limits) -> Decision:
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is not None and not claim.closing and (over := slot_end(facts, claim)):
         ends.append(over - facts.now_unix)
-    if ends and (decision.after_s is None or decision.after_s > min(ends)):
-        return msgspec.structs.replace(decision, after_s=max(0.0, min(ends)))
+    ahead = [left_s for left_s in ends if left_s > 0]  # `run` saw an end that has passed; if it waits, not for the time
+    if ahead and (decision.after_s is None or decision.after_s > min(ahead)):
+        return msgspec.structs.replace(decision, after_s=min(ahead))
     return decision
