@@ -1,7 +1,8 @@
 """The composition root: settings from the environment, the wiring of a replica, and its HTTP page.
 
 * `main`: the process; `run`: one replica, its controllers and every loop by name; `loops`: run them beside each other.
-* `queues`, `informers`: what is built before the controllers. `settings`, `logs`: the environment and the log format.
+* `queues`, `informers`: what is built before the controllers; `changes`: which change adds which key.
+* `settings`, `logs`: the environment and the log format.
 * `page`: what the replica serves; `measures`, `readings`, `metrics`: its metrics.
 
 Nothing below imports this package; it is the only place that knows all of the others.

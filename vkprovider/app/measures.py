@@ -1,7 +1,7 @@
-"""Every metric: its name, type, labels and meaning, and where its value is read when somebody asks.
+"""Every metric: its name, type, labels and meaning, and the reader of its samples.
 
-The names without `vkprovider_` are those of the lablet controller and stay as they are; `process_*` are what every
-Prometheus client tells of its process.
+The names without `vkprovider_` are those of the lablet controller and stay as they are; `process_*` are those of every
+Prometheus client.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -34,7 +34,7 @@ class Measure(NamedTuple):
     Attributes:
         labels: Their names.
         help: One sentence.
-        read: Gives its samples; None if prometheus_client does by itself.
+        read: Returns its samples; None if prometheus_client collects them by itself.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: the counts of one replica, read when somebody asks; see `measures` for the table."""
+"""Metrics for Prometheus: the counts of one replica, read at every scrape; see `measures` for the table."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def _family(measure: Measure, replica: Replica) -> Metric:
 
 
 def registry_of(replica: Replica) -> CollectorRegistry:
-    """Make a registry of its own for one replica."""
+    """Return a registry for one replica."""
     watch_instances(replica)
     registry = CollectorRegistry()
     registry.register(ReplicaCollector(replica))
@@ -57,8 +57,8 @@ def registry_of(replica: Replica) -> CollectorRegistry:
     return registry
 
 
-class _Taken(Collector):
-    """Metrics that were read a moment ago."""
+class _Collected(Collector):
+    """Metrics that were just collected."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
@@ -68,9 +68,9 @@ class _Taken(Collector):
 
 
 async def exposition(registry: CollectorRegistry) -> bytes:
-    """Read all counts at once and write them down in a thread: of ten thousand lablets, that takes a third of a second.
+    """Read all counts at once, and format them in a thread: of ten thousand lablets that takes a third of a second.
 
-    Leases are renewed meanwhile.
+    The event loop renews Leases meanwhile.
     """
-    taken = _Taken(list(registry.collect()))
-    return await asyncio.to_thread(generate_latest, taken)
+    collected = _Collected(list(registry.collect()))
+    return await asyncio.to_thread(generate_latest, collected)

@@ -1,16 +1,15 @@
-"""The page of a replica: probes and metrics for anybody, events for who knows the secret, the rest as RBAC says.
+"""The HTTP page of a replica: probes and metrics for everyone, events for senders with the secret, the rest by RBAC.
 
-It listens before the API server has answered, so that nobody ends a replica for an outage that is not its own.
+It listens before the API server has answered, so that no liveness probe restarts a replica for an outage elsewhere.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from vkprovider import __version__
 from vkprovider.app.metrics import exposition, registry_of
@@ -28,11 +27,28 @@ _log: Final = structlog.get_logger(__name__)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+_SERVED: Final = (
+    ("GET", "/metrics"),
+    ("GET", "/info"),
+    ("GET", "/admin/stats"),
+    ("POST", "/admin/trigger-reconcile"),
+    ("GET", "/labs/{id}/download"),
+    ("GET", "/labs/{id}/login"),
+    ("POST", "/events"),
+)
+"""What needs a replica; until there is one the answer is 503 `Starting`."""
+
+
 class Page:
-    """Serves what the replica says of itself, and takes what is said to it."""
+    """Serves what the replica reports, and receives requests and events for it.
+
+    Attributes:
+        port: That it listens on; 0 before `start`.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        """Take in how to serve; nothing listens before `start`.
+        """Prepare to serve; nothing listens before `start`.
 
         Raises:
             InputError: `SettingInvalid`: the certificate cannot be used.
@@ -41,11 +57,7 @@ class Page:
         cert, key = settings.http_tls_cert, settings.http_tls_key
         self._tls = ServingCertificate(cert, key) if cert and key else None
         self._replica: Replica | None = None
-        self._registry: CollectorRegistry | None = None
-        self._admin: Admin | None = None
-        self._downloads: Downloads | None = None
-        self._logins: Logins | None = None
-        self._receiver: Receiver | None = None
+        self._handlers: Mapping[str, Handler] = {}
         self._runner: web.AppRunner | None = None
         self.port = 0
 
@@ -58,13 +70,8 @@ class Page:
         app = web.Application()
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/info", self._info)
-        app.router.add_get("/admin/stats", self._stats)
-        app.router.add_post("/admin/trigger-reconcile", self._trigger)
-        app.router.add_get("/labs/{id}/download", self._download)
-        app.router.add_get("/labs/{id}/login", self._login)
-        app.router.add_post("/events", self._events)
+        for method, path in _SERVED:
+            app.router.add_route(method, path, self._served(path))
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         context = self._tls.context if self._tls is not None else None
@@ -74,17 +81,27 @@ class Page:
 
     def serve(self, replica: Replica) -> None:
         """Answer for a replica from now on."""
-        access = Access(replica.ctx.kube)
-        self._registry = registry_of(replica)
-        self._admin = Admin(
+        access, registry = Access(replica.ctx.kube), registry_of(replica)
+        admin = Admin(
             access,
             info=lambda: _info(replica),
             stats=lambda: _stats(replica),
             trigger=lambda: _trigger(replica),
         )
-        self._downloads = Downloads(access, replica.exports, replica.archive)
-        self._logins = Logins(access, replica.exports, replica.login_url)
-        self._receiver = Receiver(replica.inbox.accept, self._settings.events_secrets, counts=replica.session_events)
+
+        async def metrics(_: web.Request) -> web.Response:
+            return web.Response(body=await exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+
+        receiver = Receiver(replica.inbox.accept, self._settings.events_secrets, counts=replica.session_events)
+        self._handlers = {
+            "/metrics": metrics,
+            "/info": admin.info,
+            "/admin/stats": admin.stats,
+            "/admin/trigger-reconcile": admin.trigger,
+            "/labs/{id}/download": Downloads(access, replica.exports, replica.archive).handle,
+            "/labs/{id}/login": Logins(access, replica.exports, replica.login_url).handle,
+            "/events": receiver.handle,
+        }
         self._replica = replica
 
     async def stop(self) -> None:
@@ -92,52 +109,25 @@ class Page:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    # --------------------------------------------------------------------------------------------- probes
+    def _served(self, path: str) -> Handler:
+        """Return the handler that passes a request on to that of the replica."""
+
+        async def handle(request: web.Request) -> web.Response:
+            handler = self._handlers.get(path)
+            if handler is None:
+                raise _too_early()
+            return await handler(request)
+
+        return handle
 
     async def _health(self, _: web.Request) -> web.Response:
-        """Say that the process answers; whatever is wrong outside of it, this is no reason to end it."""
+        """Answer 200 as long as the process does: a fault outside of it is no reason to restart it."""
         body = _health(self._replica) if self._replica is not None else _starting(self._settings)
         return web.json_response(body)
 
     async def _ready(self, _: web.Request) -> web.Response:
         missing = self._replica.unready() if self._replica is not None else ["api-server"]
         return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
-
-    async def _metrics(self, _: web.Request) -> web.Response:
-        if self._registry is None:
-            raise _too_early()
-        return web.Response(body=await exposition(self._registry), headers={"Content-Type": CONTENT_TYPE})
-
-    # --------------------------------------------------------------------------------------------- the rest
-
-    async def _info(self, request: web.Request) -> web.Response:
-        return await self._administered().info(request)
-
-    async def _stats(self, request: web.Request) -> web.Response:
-        return await self._administered().stats(request)
-
-    async def _trigger(self, request: web.Request) -> web.Response:
-        return await self._administered().trigger(request)
-
-    def _administered(self) -> Admin:
-        if self._admin is None:
-            raise _too_early()
-        return self._admin
-
-    async def _download(self, request: web.Request) -> web.Response:
-        if self._downloads is None:
-            raise _too_early()
-        return await self._downloads.handle(request)
-
-    async def _login(self, request: web.Request) -> web.Response:
-        if self._logins is None:
-            raise _too_early()
-        return await self._logins.handle(request)
-
-    async def _events(self, request: web.Request) -> web.Response:
-        if self._receiver is None:
-            raise _too_early()
-        return await self._receiver.handle(request)
 
 
 def _too_early() -> Refused:
@@ -211,7 +201,7 @@ def _stats(replica: Replica) -> dict[str, Any]:
 
 
 def _trigger(replica: Replica) -> Mapping[str, int]:
-    """Have everything looked at now that this replica acts for."""
+    """Queue everything that this replica acts for."""
     workers, queues = replica.fleet.items, replica.queues
     found = {
         "workers": [*workers],

@@ -1,4 +1,4 @@
-"""Where the values of metrics are read: the plain counts of queues, informers, controllers and clients."""
+"""The readers of metrics: each returns samples from the counts of queues, informers, controllers and clients."""
 
 import asyncio
 import time
@@ -14,47 +14,47 @@ from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import KeyedQueue
 
 Sample = tuple[tuple[str, ...], float | Histogram]
-"""Values of the labels, in their order, and what was counted."""
+"""Values of the labels, in their order, and the count."""
 
 
 Reader = Callable[[Replica], Iterable[Sample]]
 
 
 def value(value: float) -> Iterator[Sample]:
-    """Give the one value of a metric without labels."""
+    """Yield the one sample of a metric without labels."""
     yield (), value
 
 
 def by_name(counts: Mapping[str, float | Histogram]) -> Iterator[Sample]:
-    """Give values by the one label."""
+    """Return samples by the one label."""
     return (((name,), count) for name, count in counts.items())
 
 
 def of_queues(read: Callable[[KeyedQueue[str]], float | Histogram]) -> Reader:
-    """Read the same of every queue."""
+    """Return a reader that reads `read` of every measured queue."""
     return lambda replica: (((name,), read(queue)) for name, queue in replica.queues.measured.items())
 
 
 def of_informers(read: Callable[[Informer[Any]], float]) -> Reader:
-    """Read the same of every informer."""
+    """Return a reader that reads `read` of every informer."""
     return lambda replica: (((i.name,), read(i)) for i in replica.informers)
 
 
 def reconciles(replica: Replica) -> Iterator[Sample]:
-    """Read how long turns took, by queue and outcome."""
+    """Yield the durations of runs, by queue and outcome."""
     for name, queue in replica.queues.measured.items():
         for outcome, histogram in queue.ran_s.items():
             yield (name, outcome), histogram
 
 
 def lab_starts(replica: Replica) -> Iterator[Sample]:
-    """Read how long labs took to boot, of the workers that there are."""
+    """Return how long labs took to boot, of the CMLWorkers that exist."""
     starts = replica.ctx.counters.lab_starts_s
     return by_name({worker: starts[worker] for worker in starts if worker in replica.objects.workers.items})
 
 
 def booted(replica: Replica) -> Iterator[Sample]:
-    """Count the booted devices of every lab of ours."""
+    """Count the booted devices of every lab of this replica."""
     for worker in replica.fleet.items.values():
         for claim in worker.claims.claims.values():
             if claim.lab_id:
@@ -63,14 +63,14 @@ def booted(replica: Replica) -> Iterator[Sample]:
 
 
 def lablets(replica: Replica) -> Iterator[Sample]:
-    """Count lablets by state; the others' are known too, and are counted there."""
+    """Count this replica's lablets by state; those of other replicas are known too, and counted there."""
     ours = replica.fleet.items
     states = Tally(lablet.state for lablet in replica.index.items.values() if lablet.worker in ours)
     return by_name({str(state): states[state] for state in State} | {"unreported": states[None]})
 
 
 def ready(replica: Replica) -> Iterator[Sample]:
-    """Tell which CMLWorkers are Ready."""
+    """Yield which CMLWorkers are Ready."""
     for name, resource in replica.objects.workers.items.items():
         conditions = resource.status.get("conditions", [])
         ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
@@ -78,12 +78,12 @@ def ready(replica: Replica) -> Iterator[Sample]:
 
 
 def watch_instances(replica: Replica) -> None:
-    """Have the queue of lablets keep times by lablet from now on."""
+    """Make the queue of lablets record durations by lablet from now on."""
     replica.queues.lablets.ran_s_of = {}
 
 
 def lease_ages(replica: Replica) -> Iterator[Sample]:
-    """Tell how old the last renewals are."""
+    """Yield how long ago Leases were renewed."""
     if (age_s := replica.ownership.membership.lease_age_s) is not None:
         yield ("replica",), age_s
     yield ("node",), replica.ownership.oldest_renewal_s
@@ -95,6 +95,6 @@ def tasks(_: Replica) -> Iterator[Sample]:
 
 
 def silence_s(informer: Informer[Any]) -> float:
-    """Tell for how long an informer has heard nothing; 0 before the first list."""
+    """Return for how long an informer has received nothing; 0 before the first list."""
     heard_s = informer.last_event_monotonic_s
     return time.monotonic() - heard_s if heard_s else 0.0

@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap, CustomResource, Node
+from vkprovider.app.changes import queue_changes
 from vkprovider.app.informers import informers
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
@@ -41,7 +41,6 @@ from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.reconciler import Workers
-from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
@@ -134,35 +133,9 @@ class Replica:
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
-        self._handle_changes()
-
-    def _handle_changes(self) -> None:
-        """Pass every change of an object to the queue or the controller that it concerns."""
-        objects, queues = self.objects, self.queues
-        objects.pods.add_handler(self.index.pod_changed)
+        objects.pods.add_handler(index.pod_changed)
         objects.pods.add_handler(self.inbox.pod_changed)
-        objects.workers.add_handler(self._worker_changed)
-        objects.definitions.add_handler(lambda old, new: queues.definitions.add(_name(old, new)))
-        objects.runtime_classes.add_handler(lambda old, new: queues.definitions.add(_name(old, new)))
-        objects.content.add_handler(self._content_changed)
-        self.nodes.objects.add_handler(self._node_changed)
-
-    def _worker_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
-        if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that a replica wrote
-            self.queues.workers.add(_name(old, new))
-        if old is None or new is None:
-            self.ownership.renew_plan()
-
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        worker = names.worker_of(_name(old, new))
-        if worker is not None:
-            self.queues.workers.add(worker)
-
-    def _content_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
-        """Queue the definition of changed content, unless this replica is the one that writes it."""
-        config_map = new or old
-        if config_map is not None and not self.ownership.leads:
-            self.queues.definitions.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
+        queue_changes(objects, self.nodes.objects, queues, self.ownership)
 
     def _leads(self) -> bool:
         return self.ownership.leads
@@ -267,12 +240,3 @@ class Replica:
                 await self.ownership.membership.leave()  # the others then need not wait for this replica's silence
         except TimeoutError:
             _log.warning("the API server did not answer in time: membership not ended", replica=self.ctx.replica)
-
-
-def _asked(resource: CustomResource) -> tuple[Any, ...]:
-    meta = resource.metadata
-    return meta.generation, meta.deletion_timestamp, meta.annotations, meta.finalizers
-
-
-def _name(old: Any, new: Any) -> str:
-    return str((new or old).metadata.name)
