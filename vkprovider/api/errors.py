@@ -22,6 +22,8 @@ longer than 256 characters.
 
 from typing import Final
 
+from vkprovider.api.messages import Fault
+
 _MESSAGE_CHARS_MAX: Final = 256
 _INPUT_CHARS_MAX: Final = 1000
 """Somebody's input is quoted in it, and an Event takes no more than 1024."""
@@ -50,6 +52,11 @@ class InputError(VkproviderError):
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
+
+    @property
+    def fault(self) -> Fault:
+        """Its reason and message as a value, where nothing is raised."""
+        return Fault(self.reason, self.message)
 
 
 class StepFailed(VkproviderError):  # noqa: N818 (what happened, as in Step)

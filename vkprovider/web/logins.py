@@ -48,7 +48,7 @@ class Logins:
             claim = found.claim
             await self._access.check(user, Resource("login", claim.namespace, claim.pod))
             session = claim.session
-            if session is None or not session.ready or session.archived or self._login_url is None:
+            if session is None or not session.ready_at or session.archived_at or self._login_url is None:
                 raise Refused(409, "NoSession", f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
             url = await self._login_url(session.deployment, session.id)
         except NotFound as error:

@@ -51,7 +51,7 @@ class Follower:
         self.resource = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, CustomResource)
         await self.definitions.reconcile("netlab")
         found = self.definitions.items["netlab"]
-        return [content.version for content in found.kept], found.fault.reason if found.fault else ""
+        return [content.version for content in found.versions], found.fault.reason if found.fault else ""
 
 
 @pytest.fixture

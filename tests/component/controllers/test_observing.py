@@ -37,7 +37,7 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
     claims = ClaimStore(ctx, "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None)
     for uid in "ab":
-        claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started=1))
+        claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}
     labs_ = open_labs(mini.url, Secret().read)
     connection = Connection(parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_))

@@ -21,7 +21,7 @@ from vkprovider.web.answers import Refused
 from vkprovider.web.logins import Logins, LoginUrl
 
 SECRET_URL = "https://lds.example.com/login/s-1?token=0123"
-SESSION = Session("lds-1", "key", "ann", id="s-1", ready=5)
+SESSION = Session("lds-1", "key", "ann", id="s-1", ready_at=5)
 CLAIM = Claim("uid-1", "team-a", "pod-1", "netlab", "def-uid", "1.0.0", "digest", lab_id="lab-1", session=SESSION)
 
 
@@ -82,7 +82,7 @@ async def test_the_lds_is_not_asked_for_who_may_not(server: ApiServer, access: A
     assert lablets.sessions == []
 
 
-@pytest.mark.parametrize("change", [{"ready": 0}, {"archived": 9}, None])
+@pytest.mark.parametrize("change", [{"ready_at": 0}, {"archived_at": 9}, None])
 async def test_without_a_session_there_is_no_login(
     server: ApiServer, access: Access, change: dict[str, Any] | None
 ) -> None:

@@ -17,7 +17,7 @@ from vkprovider.api.reasons import Explanation, Reason, known
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.worker.node import View, down
+from vkprovider.domain.worker.node import View, unhealthy
 
 TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock_reasons.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
@@ -105,10 +105,10 @@ def test_every_condition_of_a_node_is_described() -> None:
         internal_ip="",
         capacity={},
         allocatable={},
-        health=down("WorkerUnreachable", "m"),
+        health=unhealthy("WorkerUnreachable", "m"),
         taint_effect="NoExecute",
         kubelet_version="v1",
     )
     told = view.conditions()
-    assert [key[0] for key in told if not docs.described(key[0])] == []
-    assert [key[2] for key in told if f"`{key[2]}`" not in PAGE] == []
+    assert [c.type for c in told if not docs.described(c.type)] == []
+    assert [c.reason for c in told if f"`{c.reason}`" not in PAGE] == []

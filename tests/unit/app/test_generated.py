@@ -19,7 +19,7 @@ REASON = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 ENUMS = re.compile(r"\b(?:Progress|Trouble|Happened|(?:Worker|Definition|Start|Doctor)Reason)\.([A-Z_]+)\b")
 """A reason used as a member of its enum; that the member exists is for the type checker."""
 PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "doctor", "cli")
-CALLS = {"InputError", "down", "up", "Health", "finish", "_waiting", "_not_ready", "_again"}
+CALLS = {"InputError", "Fault", "unhealthy", "healthy", "Health", "finish", "_waiting", "_not_ready", "_again"}
 """Functions that take a reason among their first arguments."""
 
 NO_REASONS = {"Normal", "Warning", "Pending", "Running", "Succeeded", "Failed", "Pod", "Ready", "True", "False"}
@@ -100,7 +100,7 @@ def test_every_described_reason_is_in_the_code() -> None:
 def test_the_collector_sees_what_it_should() -> None:
     source = """
 raise InputError("AaBb", "text")
-return down(fault.reason, "CcDd")
+return unhealthy(fault.reason, "CcDd")
 events=(("Warning", "EeFf" if x else "GgHh", text),)
 Report(state, waiting=("IiJj", text))
 reason = "KkLl"

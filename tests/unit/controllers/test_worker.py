@@ -12,7 +12,7 @@ from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.worker import Observation, Worker
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Capacity, down
+from vkprovider.domain.worker.node import Capacity, unhealthy
 
 SPEC = {"url": "https://cml.example.com", "credentialsSecretName": "s"}
 
@@ -32,7 +32,7 @@ def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: obj
 
 
 ANSWERS = {"reached": True, "version": "2.9.1"}
-SILENT = down("WorkerUnreachable", "no answer")
+SILENT = unhealthy("WorkerUnreachable", "no answer")
 FULL = InputError("ClaimStoreFull", "too many")
 UNKNOWN = Capacity(Resources(), 0, Resources(), InputError("CapacityUnknown", "spec.capacity lacks cpu"))
 

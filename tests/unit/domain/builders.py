@@ -146,7 +146,7 @@ def many_claims(count: int) -> dict[str, Claim]:
             pod_uid=uid,
             pod=f"netlab-7d9c5b8f6-{''.join(dice.choices('bcdfghjklmnpqrstvwxz2456789', k=5))}",
             lab_id=lab_id,
-            started=1_800_000_000 + dice.randrange(1000),
+            started_at=1_800_000_000 + dice.randrange(1000),
             ready_at=1_800_001_000 + dice.randrange(1000),
             ports={"workstation_serial": 10_000 + i},
         )

@@ -10,7 +10,8 @@ import msgspec
 
 from tests.unit.domain.world import ModelLab, World
 from vkprovider.api import labs, names
-from vkprovider.api.errors import DeadlineExceeded, InputError, Unavailable
+from vkprovider.api.errors import DeadlineExceeded, Unavailable
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
@@ -210,9 +211,9 @@ class LearnerWorld(World):
         delivery = Delivery(
             wanted=True,
             deployment="eu-1",
-            refusal=InputError("NoLDSDeployment", "all are full") if lds.full else None,
-            started=started,
-            ended=ended,
+            refusal=Fault("NoLDSDeployment", "all are full") if lds.full else None,
+            started_at=started,
+            ended_at=ended,
             grader=lds.grader,
             archive_failed=self.memory.archive_failed,
         )
@@ -310,7 +311,7 @@ class LearnerWorld(World):
             if answer == "lost":
                 raise DeadlineExceeded("no answer")
             made.devices = True
-            return steps.Provisioned(msgspec.structs.replace(session, id=made.id, ready=self.wall))
+            return steps.Provisioned(msgspec.structs.replace(session, id=made.id, ready_at=self.wall))
         if session.key in lds.sessions:  # archiving what is unknown is success
             lds.sessions[session.key].archived = True
         if answer == "lost":

@@ -33,10 +33,10 @@ from vkprovider.domain.session.delivery import Session, Verdict
 NOW = 5000.0
 UNIX = 1_800_000_000
 PLACE = Place("w1", pod(), NOW, UNIX)
-ROW = claim(lab_id="lab-1", started=UNIX - 60)
+ROW = claim(lab_id="lab-1", started_at=UNIX - 60)
 BARE = claim()
 ASKED = Session("eu-1", POD_UID, "alice")
-MADE = msgspec.structs.replace(ASKED, id="s-1", login_url="https://lds/login", ready=UNIX)
+MADE = msgspec.structs.replace(ASKED, id="s-1", login_url="https://lds/login", ready_at=UNIX)
 DEVICES = devices(labs.DEFINED, labs.DEFINED)
 LEFT = of_claim(ROW, {"r1": "hostname r1"}, {"r2": "it is off"}, at=UNIX)
 EXTRACT: tuple[Any, ...] = (ROW, DEVICES, "alice", True)
@@ -128,7 +128,7 @@ def test_memory_and_events_after_a_step(
     [
         (steps.Search(BARE), Acted("lab-7"), BARE, {"lab_id": "lab-7"}),
         (steps.Import(BARE), Acted("lab-7", devices=DEVICES), BARE, {"lab_id": "lab-7"}),
-        (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"collected": UNIX}),
+        (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"collected_at": UNIX}),
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {}),
         (steps.Provision(ROW, ASKED, first_request=True), steps.Provisioned(MADE), ROW, {"session": MADE}),
         (steps.Start(ROW), Acted(), ROW, {}),
@@ -147,7 +147,7 @@ def test_claim_after_archiving_and_grading() -> None:
     row = msgspec.structs.replace(ROW, session=MADE)
     archived = after(BLANK, row, steps.ArchiveSession(row, MADE), steps.SessionArchived(), PLACE).claim
     assert archived is not None
-    assert archived.session == msgspec.structs.replace(MADE, archived=UNIX)
+    assert archived.session == msgspec.structs.replace(MADE, archived_at=UNIX)
     verdict = Verdict(passed=False, message="12 of 100")
     graded = after(BLANK, row, steps.Grade(row), steps.Graded(verdict), PLACE)
     assert graded.claim == msgspec.structs.replace(row, verdict=verdict)
@@ -171,7 +171,7 @@ def test_a_new_claim_is_awaited_and_searches_if_the_pod_has_begun() -> None:
 
 @pytest.mark.parametrize(("closing", "lazy"), [("", True), ("SessionEnded", False)])
 def test_an_end_waits_until_its_claim_is_persisted(closing: str, lazy: bool) -> None:  # noqa: FBT001 (a row)
-    row = msgspec.structs.replace(ROW, session=MADE, closing=closing)
+    row = msgspec.structs.replace(ROW, session=MADE, closing_reason=closing)
     assert after(BLANK, row, steps.ArchiveSession(row, MADE), steps.SessionArchived(), PLACE).lazy is lazy
     assert after(BLANK, row, steps.Collect(*EXTRACT), Archived(LEFT, {}), PLACE).lazy is False
 
@@ -328,7 +328,7 @@ def test_a_hold_ends_with_time_or_with_a_change_of_the_deletion() -> None:
         (ROW, False, State.INSTANTIATING, "WorkerError"),
         (ROW, True, State.STOPPING, "CleaningUp"),
         (msgspec.structs.replace(ROW, outcome="Failed"), False, State.STOPPING, "CleaningUp"),
-        (msgspec.structs.replace(ROW, closing="TimeslotEnded"), False, State.COLLECTING, "WorkerError"),
+        (msgspec.structs.replace(ROW, closing_reason="TimeslotEnded"), False, State.COLLECTING, "WorkerError"),
         (None, False, State.INSTANTIATING, "WorkerError"),
     ],
 )
@@ -384,7 +384,7 @@ def test_a_decision_without_a_lab_forgets_what_was_assumed_of_it() -> None:
         ({}, True),
         ({"recoveries": 1}, True),
         ({"outcome": "Failed"}, False),
-        ({"closing": "TimeslotEnded"}, False),
+        ({"closing_reason": "TimeslotEnded"}, False),
         ({"session": ASKED}, False),
         ({"session": MADE}, True),
     ],

@@ -6,21 +6,21 @@ import msgspec
 
 from tests.support.topologies import topology
 from vkprovider.api import names
-from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import CustomResource
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.definition.refresh import Outcome
-from vkprovider.domain.definition.status import Turn
+from vkprovider.domain.definition.refresh import RefreshOutcome
+from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.topology.topology import parse
 
 TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))
 AT = "2026-01-01T00:00:01Z"
 ASKED = refresh.write("jane", "2026-01-01T00:00:00Z", force=False)
-STORED = Outcome("Stored", "ContentStored", "version 1.1 of 2 devices is ready", "1.1", 2)
-REFUSED = Outcome("Refused", "PackageInvalid", "it is no zip")
+STORED = RefreshOutcome("Stored", "ContentStored", "version 1.1 of 2 devices is ready", "1.1", 2)
+REFUSED = RefreshOutcome("Refused", "PackageInvalid", "it is no zip")
 NOW = 1767225600
 
 
@@ -45,7 +45,7 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
 
 def test_versions_devices_ports_and_price() -> None:
     """R000-068, R000-069."""
-    told = definitionstatus.render(definition(), KEPT, None, Turn("mark"), NOW)
+    told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW)
     assert conditions(told) == {"Ready": ("True", "ContentReady", "versions kept: 1.1, 1.0")}
     assert told["version"] == "1.1"
     first, second = told["versions"]
@@ -60,7 +60,7 @@ def test_versions_devices_ports_and_price() -> None:
 
 def test_served_request_and_its_outcome() -> None:
     """R000-076."""
-    told = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", STORED), NOW)
+    told = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
     assert (told["refresh"], told["source"]) == (ASKED, "mark")
     assert told["lastRefresh"] == {
         "request": ASKED,
@@ -75,11 +75,11 @@ def test_served_request_and_its_outcome() -> None:
 
 def test_refused_refresh_leaves_the_definition_ready() -> None:
     """R000-078."""
-    told = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", REFUSED), NOW)
+    told = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", REFUSED), NOW)
     assert conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
     assert conditions(told)["Ready"][0] == "True"
     assert told["lastRefresh"]["result"] == "Refused"
-    later = definitionstatus.render(definition(ASKED, told), KEPT, None, Turn("mark"), NOW + 60)
+    later = definitionstatus.render(definition(ASKED, told), KEPT, None, SourceRead("mark"), NOW + 60)
     assert later["conditions"] == told["conditions"], "it stays until the next refresh"
     found = definitionstatus.refused(definition(ASKED, told))
     assert found is not None
@@ -88,8 +88,8 @@ def test_refused_refresh_leaves_the_definition_ready() -> None:
 
 def test_request_stays_open_while_the_store_does_not_answer() -> None:
     before = {"refresh": "earlier", "source": "mark"}
-    fault = InputError("ContentStoreUnavailable", "it does not answer")
-    told = definitionstatus.render(definition(ASKED, before), KEPT, None, Turn("", fault=fault), NOW)
+    fault = Fault("ContentStoreUnavailable", "it does not answer")
+    told = definitionstatus.render(definition(ASKED, before), KEPT, None, SourceRead("", fault=fault), NOW)
     assert (told["refresh"], told["source"]) == ("earlier", "")
     assert conditions(told)["Refreshed"] == ("False", "ContentStoreUnavailable", "it does not answer")
     assert conditions(told)["Ready"][0] == "True"
@@ -98,31 +98,33 @@ def test_request_stays_open_while_the_store_does_not_answer() -> None:
 
 def test_what_was_not_looked_at_stays_as_it_is() -> None:
     before = {"refresh": "earlier", "source": "mark"}
-    told = definitionstatus.render(definition(ASKED, before), KEPT, InputError("InUse", "1 lablets"), Turn(), NOW)
+    told = definitionstatus.render(definition(ASKED, before), KEPT, Fault("InUse", "1 lablets"), SourceRead(), NOW)
     assert (told["refresh"], told["source"]) == ("earlier", "mark")
 
 
 def test_request_that_was_removed_stays_served() -> None:
     """So that whoever writes it again, with an old manifest, asks for nothing."""
-    told = definitionstatus.render(definition("", {"refresh": ASKED, "source": "mark"}), KEPT, None, Turn("mark"), NOW)
+    told = definitionstatus.render(
+        definition("", {"refresh": ASKED, "source": "mark"}), KEPT, None, SourceRead("mark"), NOW
+    )
     assert told["refresh"] == ASKED
 
 
 def test_definition_without_content_says_why() -> None:
-    told = definitionstatus.render(definition(), (), None, Turn("mark"), NOW)
+    told = definitionstatus.render(definition(), (), None, SourceRead("mark"), NOW)
     assert conditions(told) == {"Ready": ("False", "NoContent", "no content yet")}
-    assert definitionstatus.refused_by(Turn("mark", STORED)) is None
-    fault = definitionstatus.refused_by(Turn("mark", REFUSED))
+    assert definitionstatus.refused_by(SourceRead("mark", STORED)) is None
+    fault = definitionstatus.refused_by(SourceRead("mark", REFUSED))
     assert fault is not None
-    told = definitionstatus.render(definition(), (), fault, Turn("mark", REFUSED), NOW)
+    told = definitionstatus.render(definition(), (), fault, SourceRead("mark", REFUSED), NOW)
     assert conditions(told)["Ready"] == conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
 
 
 def test_times_tell_when_something_changed() -> None:
-    first = definitionstatus.render(definition(ASKED), KEPT, None, Turn("mark", STORED), NOW)
+    first = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
     again = definitionstatus.render(
-        definition(ASKED, {**first, "refresh": ""}), KEPT, None, Turn("mark", STORED), NOW + 9
+        definition(ASKED, {**first, "refresh": ""}), KEPT, None, SourceRead("mark", STORED), NOW + 9
     )
     assert again == first
-    other = definitionstatus.render(definition(ASKED, first), (), InputError("A", "b"), Turn("mark"), NOW + 9)
+    other = definitionstatus.render(definition(ASKED, first), (), Fault("A", "b"), SourceRead("mark"), NOW + 9)
     assert [c["lastTransitionTime"] for c in other["conditions"]] == ["2026-01-01T00:00:09Z", "2026-01-01T00:00:00Z"]

@@ -17,6 +17,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.claims import claim
 from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.session.delivery import Session
 
 texts = st.text(max_size=20)
 counts = st.integers(0, 2**40)
@@ -30,7 +31,7 @@ rows = st.builds(
     version=texts,
     digest=texts,
     lab_id=texts,
-    started=counts,
+    started_at=counts,
     ready_at=counts,
     restarts=counts,
     recoveries=counts,
@@ -43,7 +44,7 @@ rows = st.builds(
     last_at=counts,
     afresh=counts,
     device_restarts=st.dictionaries(texts, counts, max_size=3),
-    last_started=counts,
+    last_started_at=counts,
     last_devices=st.lists(texts, max_size=3).map(tuple),
 )
 
@@ -93,6 +94,26 @@ def refused(found: ConfigMap) -> str:
 def test_rows_come_back_as_they_were_written(found: dict[str, Claim]) -> None:
     """R000-067: claims survive a restart, and so do their ports."""
     assert read(written(found)) == found
+
+
+def test_times_keep_the_keys_of_the_schema() -> None:
+    """The attributes of a claim may be renamed; what is stored is read by other versions."""
+    session = Session("eu-1", "k", "alice", ready_at=1, started_at=2, ended_at=3, archived_at=4)
+    row = builders.claim(started_at=5, last_started_at=6, collected_at=7, stopped_at=8, closing_reason="SessionEnded")
+    [stored] = json.loads(write({"u": msgspec.structs.replace(row, session=session)})[0][claim.DATA_KEY])["lablets"]
+    assert {key: stored[key] for key in ("started", "lastStarted", "collected", "stopped", "closing")} == {
+        "started": 5,
+        "lastStarted": 6,
+        "collected": 7,
+        "stopped": 8,
+        "closing": "SessionEnded",
+    }
+    assert {key: stored["session"][key] for key in ("ready", "started", "ended", "archived")} == {
+        "ready": 1,
+        "started": 2,
+        "ended": 3,
+        "archived": 4,
+    }
 
 
 def test_many_rows_are_packed_and_come_back() -> None:

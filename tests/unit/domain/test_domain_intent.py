@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.domain.builders import pod
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import intent
 from vkprovider.domain.lablet.intent import Definition
@@ -42,7 +43,7 @@ def content(version: str, need: Resources = SMALL, sequence: int = 1) -> Content
     )
 
 
-def definition(*kept: Content, fault: InputError | None = None, environment: str = "default") -> dict[str, Definition]:
+def definition(*kept: Content, fault: Fault | None = None, environment: str = "default") -> dict[str, Definition]:
     return {"netlab": Definition("netlab", "uid", environment, kept, fault)}
 
 
@@ -116,8 +117,8 @@ def test_another_environment() -> None:
     assert "test" in message
 
 
-@pytest.mark.parametrize("fault", [None, InputError("TopologyInvalid", "nodes is empty")])
-def test_a_definition_without_content(fault: InputError | None) -> None:
+@pytest.mark.parametrize("fault", [None, Fault("TopologyInvalid", "nodes is empty")])
+def test_a_definition_without_content(fault: Fault | None) -> None:
     reason, message = refused(definition(fault=fault))
     assert reason == "DefinitionNotReady"
     assert ("TopologyInvalid: nodes is empty" in message) == (fault is not None)
@@ -125,7 +126,7 @@ def test_a_definition_without_content(fault: InputError | None) -> None:
 
 def test_a_fault_does_not_stop_what_is_kept() -> None:
     """R000-078: a broken edit leaves the stored content untouched."""
-    assert resolve(definition(content("1.0"), fault=InputError("TopologyInvalid", "x"))).version == "1.0"
+    assert resolve(definition(content("1.0"), fault=Fault("TopologyInvalid", "x"))).version == "1.0"
 
 
 def test_a_version_that_is_not_kept() -> None:

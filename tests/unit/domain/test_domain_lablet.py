@@ -21,8 +21,8 @@ NOW = 5000.0
 UNIX = 1_800_000_000
 LIMITS = Limits()
 IMPORTED = claim(lab_id="lab-1")
-STARTED = claim(lab_id="lab-1", started=UNIX - 60)
-READY = claim(lab_id="lab-1", started=UNIX - 600, ready_at=UNIX - 500)
+STARTED = claim(lab_id="lab-1", started_at=UNIX - 60)
+READY = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
 
 
 def ask(*states: str, limits: Limits = LIMITS, **known: Any) -> Decision:
@@ -139,7 +139,9 @@ def test_ready_is_remembered_with_its_time() -> None:
 
 
 def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
-    row = claim(lab_id="lab-1", started=UNIX + 900, ready_at=UNIX + 500, last_at=UNIX + 900, restarts=1, recoveries=1)
+    row = claim(
+        lab_id="lab-1", started_at=UNIX + 900, ready_at=UNIX + 500, last_at=UNIX + 900, restarts=1, recoveries=1
+    )
     decision = ask(*BOOTED, claim=row)
     assert decision.kind is Kind.SAVE
     assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE
@@ -150,7 +152,7 @@ def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
     decision = ask(labs.STARTED, claim=IMPORTED)
     assert decision.kind is Kind.SAVE
     assert decision.claim is not None
-    assert decision.claim.started == UNIX
+    assert decision.claim.started_at == UNIX
 
 
 # ------------------------------------------------------------------------------------------ pods that are refused
@@ -194,7 +196,7 @@ def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
     decision = ask(state, labs.BOOTED, starting_since=NOW - 300, **known)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.resetting, row.outcome, row.restarts, row.started) == (Kind.SAVE, True, "", 1, 0)
+    assert (decision.kind, row.resetting, row.outcome, row.restarts, row.started_at) == (Kind.SAVE, True, "", 1, 0)
     assert (row.last_reason, row.last_at) == ("LabStartTimeout", UNIX)
     assert decision.retry_at == NOW
     assert reason_of(decision) == "CrashLoopBackOff"

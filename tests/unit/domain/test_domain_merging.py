@@ -27,7 +27,7 @@ def test_an_unsaved_row_gives_way_to_whoever_has_its_port() -> None:
     assert (set(merged.claims), lost) == ({OTHER, ALIKE}, {UID})
     merged, lost = merge(stored(ours), read(with_rows(Stored(), foreign(3))), UID)
     assert (dict(merged.claims), lost) == ({}, {UID})
-    assert len(merged.kept) == 1
+    assert len(merged.foreign) == 1
 
 
 def test_of_two_unsaved_rows_only_the_one_in_conflict_goes() -> None:
@@ -70,4 +70,4 @@ def test_orphans_give_way_to_the_row_of_their_pod() -> None:
     taken = read(with_rows(read(found), foreign(2)))
     merged, lost = merge(stored(ours), taken, UID)
     assert (dict(merged.claims), lost) == ({}, {UID})
-    assert merged.kept == taken.kept, "its old port stays held"
+    assert merged.foreign == taken.foreign, "its old port stays held"

@@ -48,7 +48,7 @@ def view(**changes: Any) -> View:
         "internal_ip": "10.0.0.9",
         "capacity": capacity,
         "allocatable": allocatable,
-        "health": nodes.up("CML 2.9.1 answers"),
+        "health": nodes.healthy("CML 2.9.1 answers"),
         "taint_effect": "NoExecute",
         "kubelet_version": "v1.36.3-vkprovider",
     }
@@ -270,7 +270,7 @@ def test_a_changed_taint_effect_replaces_the_old_taint() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"health": nodes.down("WorkerUnreachable", "worker w1 does not answer")},
+        {"health": nodes.unhealthy("WorkerUnreachable", "worker w1 does not answer")},
         {"ip": "198.51.100.2"},
         {"ip": ""},
         {"internal_ip": "10.0.0.10"},
@@ -293,10 +293,10 @@ def test_ready_follows_the_worker_with_the_time_of_the_change() -> None:
     """R004-049, C07: the node stays, Ready says why it cannot be used."""
     before = made(view())
     assert ready(before) == ("True", "WorkerReady", iso(UNIX))
-    silent = view(health=nodes.down("WorkerUnreachable", "worker w1 does not answer"))
+    silent = view(health=nodes.unhealthy("WorkerUnreachable", "worker w1 does not answer"))
     off = patched(before, nodes.status_patch(before, silent, UNIX + 60))
     assert ready(off) == ("False", "WorkerUnreachable", iso(UNIX + 60))
-    other = view(health=nodes.down("CredentialsInvalid", "m"))
+    other = view(health=nodes.unhealthy("CredentialsInvalid", "m"))
     still = patched(off, nodes.status_patch(off, other, UNIX + 90))
     assert ready(still) == ("False", "CredentialsInvalid", iso(UNIX + 60))
     assert ready(patched(still, nodes.status_patch(still, view(), UNIX + 95)))[0] == "True"

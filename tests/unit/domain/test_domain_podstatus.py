@@ -24,7 +24,7 @@ CLEANING = Report(State.STOPPING, phase="Running", waiting=("CleaningUp", "m"))
 SUCCEEDED = Report(State.TERMINATED, phase="Succeeded", terminal=("Completed", "ended on request"))
 FAILED = Report(State.FAILED, phase="Failed", terminal=("LabStartTimeout", "too late"))
 SILENT = Report(State.READY, phase="Running", silent="worker w1 does not answer")
-ROW = claim(lab_id="lab-1", started=UNIX - 60, ready_at=UNIX - 30)
+ROW = claim(lab_id="lab-1", started_at=UNIX - 60, ready_at=UNIX - 30)
 FOREIGN = {"type": "example.com/Gate", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": None}
 CONTAINERS = (("lab", "netlab:1.0"), ("r1", "netlab:1.0"), ("r2", "netlab:1.0"))
 DEVICES = {"r1": "r1", "r2": "r2"}
@@ -268,7 +268,7 @@ def test_only_the_device_that_was_started_again_counts_it() -> None:
 
 def test_a_restart_is_told_as_by_a_kubelet() -> None:
     row = msgspec.structs.replace(
-        ROW, restarts=2, last_reason="DeviceStopped", last_message="m", last_at=UNIX - 10, last_started=UNIX - 60
+        ROW, restarts=2, last_reason="DeviceStopped", last_message="m", last_at=UNIX - 10, last_started_at=UNIX - 60
     )
     body = podstatus.patch(lablet(), podstatus.render(lablet(), READY, row, {}, ""), row, UNIX)
     (lab, _, _) = body["status"]["containerStatuses"]

@@ -84,7 +84,7 @@ def test_rows_of_others_are_kept_and_hold_their_ports() -> None:
     static, auto = foreign(10000, note={"by": ["hand"]}), foreign(10001, source="auto", protocol="UDP")
     found = read(with_rows(ours, static, auto))
     assert found.claims == ours.claims
-    usage = claims.usage_of(found.claims.values(), found.kept)
+    usage = claims.usage_of(found.claims.values(), found.foreign)
     assert set(usage.holders) == {(TCP, 1), (TCP, 10000), (UDP, 10001)}
     assert str(usage.holders[TCP, 10000]) == "app/api (p10000)"
     again = document(found)
@@ -102,7 +102,7 @@ def test_unknown_fields_of_the_document_are_kept() -> None:
 
 def test_a_row_may_tell_its_port_by_either_name() -> None:
     rows = [foreign(5), {k: v for k, v in foreign(6, muxPort=6).items() if k != "port"}, foreign(7, muxPort=7)]
-    assert [row.held.port for row in read(with_rows(Stored(), *rows)).kept] == [5, 6, 7]
+    assert [row.held.port for row in read(with_rows(Stored(), *rows)).foreign] == [5, 6, 7]
 
 
 def test_allocation_only_state_is_read_and_becomes_claims() -> None:
@@ -112,13 +112,13 @@ def test_allocation_only_state_is_read_and_becomes_claims() -> None:
     del old["portClaims"]
     found = read(old)
     assert found.claims == ours.claims
-    assert [row.held.port for row in found.kept] == [9]
+    assert [row.held.port for row in found.foreign] == [9]
     assert {row["port"] for row in document(found)["portClaims"]} == {1, 2, 9}
 
 
 def test_allocations_of_an_older_writer_are_kept_beside_claims() -> None:
     found = read(with_rows(stored(claim(UID, {"a": 1})), allocations=[foreign(9, source="auto")]))
-    assert [row.held.port for row in found.kept] == [9]
+    assert [row.held.port for row in found.foreign] == [9]
     assert found.claims[UID].ports == {"a": 1}
 
 
@@ -143,9 +143,9 @@ def test_ports_of_a_row_that_was_lost_stay_held() -> None:
     del found["lablets"][0]
     left = read(found)
     assert list(left.claims) == [OTHER]
-    assert [(row.uid, row.held.port) for row in left.kept] == [(UID[:8], 1)]
-    assert left.kept_without(UID) == ()
-    assert left.kept_without(ALIKE.replace("1", "9")) == left.kept
+    assert [(row.uid, row.held.port) for row in left.foreign] == [(UID[:8], 1)]
+    assert left.foreign_without(UID) == ()
+    assert left.foreign_without(ALIKE.replace("1", "9")) == left.foreign
 
 
 def test_ports_of_a_lablet_do_not_come_from_its_own_row() -> None:

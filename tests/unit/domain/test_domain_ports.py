@@ -15,7 +15,7 @@ few = st.integers(1, 40)
 
 def holding(*numbers: int, protocol: str = TCP) -> PortUsage:
     usage = PortUsage()
-    usage.take("other", [Held(f"{number}", protocol, number) for number in numbers])
+    usage.hold("other", [Held(f"{number}", protocol, number) for number in numbers])
     return usage
 
 
@@ -122,11 +122,11 @@ def test_a_port_has_one_holder() -> None:
     usage = holding(10)
     for wrong in ([Held("a", TCP, 9), Held("b", TCP, 10)], [Held("a", TCP, 9), Held("b", TCP, 9)]):
         with pytest.raises(InputError, match="is held by") as caught:
-            usage.take("us", wrong)
+            usage.hold("us", wrong)
         assert caught.value.reason == "PortConflict"
         assert usage == holding(10)
         assert usage.mask(TCP) == 1 << 10
-    usage.take("us", [Held("a", UDP, 10)])
+    usage.hold("us", [Held("a", UDP, 10)])
     assert usage.holders["UDP", 10] == ("us", "a")
 
 
@@ -158,7 +158,7 @@ def test_what_is_given_is_free_in_the_range_and_complete(
     """R000-054: against a plain account of the free ports."""
     usage = PortUsage()
     for protocol, port in taken:
-        usage.take("other", [Held("x", protocol, port)])
+        usage.hold("other", [Held("x", protocol, port)])
     wanted = [Wanted(str(i), protocol) for i, protocol in enumerate(protocols)]
     inside = {port for r in ranges for port in range(r.start, r.end + 1)}
     free = {p: [n for n in sorted(inside) if (p, n) not in taken] for p in (TCP, UDP)}
@@ -170,7 +170,7 @@ def test_what_is_given_is_free_in_the_range_and_complete(
     found = allocate(wanted, usage, *ranges, per_instance_max=8, keep=keep)
     assert found == allocate(wanted, usage, *ranges, per_instance_max=8, keep=keep)
     assert list(found) == [slot.name for slot in wanted]
-    usage.take("us", ports.held(found, ports.udp_names(wanted)))
+    usage.hold("us", ports.held(found, ports.udp_names(wanted)))
     assert set(found.values()) <= inside
     for p in free if not keep and len(ranges) == 1 else ():
         mine = [port for slot, port in zip(wanted, found.values(), strict=True) if slot.protocol == p]

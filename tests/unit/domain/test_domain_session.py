@@ -10,8 +10,7 @@ import pytest
 
 from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
 from vkprovider.api import labs, names
-from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.delivering import closing_of, worked
@@ -27,15 +26,15 @@ LIMITS = Limits()
 OFF = (labs.STOPPED, labs.STOPPED)
 NEW = (labs.DEFINED, labs.DEFINED)
 
-BOOTING = claim(lab_id="lab-1", started=UNIX - 60)
-READY = claim(lab_id="lab-1", started=UNIX - 600, ready_at=UNIX - 500)
+BOOTING = claim(lab_id="lab-1", started_at=UNIX - 60)
+READY = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
 ASKED = Session("eu-1", POD_UID, "alice")
-MADE = msgspec.structs.replace(ASKED, id="s-1", base_url="https://lds", ready=UNIX - 400)
-STARTED = msgspec.structs.replace(MADE, started=UNIX - 300)
-ENDED = msgspec.structs.replace(STARTED, ended=UNIX - 10)
+MADE = msgspec.structs.replace(ASKED, id="s-1", base_url="https://lds", ready_at=UNIX - 400)
+STARTED = msgspec.structs.replace(MADE, started_at=UNIX - 300)
+ENDED = msgspec.structs.replace(STARTED, ended_at=UNIX - 10)
 LDS = Delivery(wanted=True, deployment="eu-1")
 GRADED = Delivery(wanted=True, deployment="eu-1", grader=True)
-FULL = Delivery(wanted=True, refusal=InputError("NoLDSDeployment", "all are full"))
+FULL = Delivery(wanted=True, refusal=Fault("NoLDSDeployment", "all are full"))
 PASSED, FAILED = Verdict(passed=True, message="91 of 100"), Verdict(passed=False, message="12 of 100")
 
 
@@ -152,11 +151,11 @@ def test_full_lds_is_asked_again_and_told_once_more() -> None:
 @pytest.mark.parametrize(
     ("session", "said", "started", "ended", "events"),
     [
-        (MADE, {"started": UNIX}, UNIX, 0, ["SessionStarted"]),
-        (MADE, {"started": UNIX, "ended": UNIX + 5}, UNIX, UNIX + 5, ["SessionStarted", "SessionEnded"]),
-        (MADE, {"ended": UNIX}, UNIX, UNIX, ["SessionStarted", "SessionEnded"]),  # out of order
-        (STARTED, {"ended": UNIX}, STARTED.started, UNIX, ["SessionEnded"]),
-        (STARTED, {"started": UNIX + 9, "ended": UNIX}, STARTED.started, UNIX, ["SessionEnded"]),  # told twice
+        (MADE, {"started_at": UNIX}, UNIX, 0, ["SessionStarted"]),
+        (MADE, {"started_at": UNIX, "ended_at": UNIX + 5}, UNIX, UNIX + 5, ["SessionStarted", "SessionEnded"]),
+        (MADE, {"ended_at": UNIX}, UNIX, UNIX, ["SessionStarted", "SessionEnded"]),  # out of order
+        (STARTED, {"ended_at": UNIX}, STARTED.started_at, UNIX, ["SessionEnded"]),
+        (STARTED, {"started_at": UNIX + 9, "ended_at": UNIX}, STARTED.started_at, UNIX, ["SessionEnded"]),  # told twice
     ],
 )
 def test_session_is_followed(
@@ -168,14 +167,14 @@ def test_session_is_followed(
     assert decision.kind is Kind.SAVE
     after = changed(decision).session
     assert after is not None
-    assert (after.started, after.ended) == (started, ended)
+    assert (after.started_at, after.ended_at) == (started, ended)
     assert [event.reason for event in decision.events] == events
     again = ask(changed(decision), ALICE, delivery=delivery)
     assert again.claim is None or again.claim.session == after, "the same news twice change nothing"
 
 
 def test_news_are_taken_while_the_worker_is_silent() -> None:
-    delivery = msgspec.structs.replace(LDS, started=UNIX)
+    delivery = msgspec.structs.replace(LDS, started_at=UNIX)
     decision = ask(of(READY, MADE), ALICE, delivery=delivery, silent="w1 does not answer")
     assert decision.kind is Kind.SAVE
     assert told(ask(changed(decision), ALICE, delivery=delivery, silent="w1 does not answer")) == "RUNNING"
@@ -200,7 +199,7 @@ def test_news_are_taken_while_the_worker_is_silent() -> None:
 )
 def test_why_the_work_is_collected(row: Claim, notes: dict[str, str], why: str) -> None:
     decision = ask(row, notes, delivery=LDS if row.session else None)
-    assert (decision.claim.closing if decision.claim else "") == why
+    assert (decision.claim.closing_reason if decision.claim else "") == why
     if why:
         assert (decision.kind, told(decision).split()[0]) == (Kind.SAVE, "COLLECTING" if row.ready_at else "STOPPING")
         notices = [(notice.type, notice.reason) for notice in decision.events]
@@ -214,7 +213,7 @@ def test_slot_that_is_over_and_ends_nothing_asks_for_no_turn() -> None:
 
 def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> None:
     row = of(READY, msgspec.structs.replace(STARTED, slot_end=UNIX - 60))
-    assert changed(ask(row, ALICE, delivery=LDS)).closing == "TimeslotEnded"
+    assert changed(ask(row, ALICE, delivery=LDS)).closing_reason == "TimeslotEnded"
     longer = wish(username="alice", timeslot_end="2027-01-15T08:01:00Z")
     decision = ask(row, longer, delivery=LDS)
     assert decision.claim is None
@@ -226,15 +225,15 @@ def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> N
     [
         ({}, GRADED, {"claim_saved": False}, Kind.NONE, ""),
         ({}, GRADED, {}, Kind.COLLECT, "COLLECTING"),
-        ({"collected": UNIX}, GRADED, {}, Kind.GRADE, "GRADING"),
-        ({"collected": UNIX, "verdict": PASSED}, GRADED, {}, Kind.SAVE, "STOPPING CleaningUp"),
-        ({"collected": UNIX}, LDS, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({"collected_at": UNIX}, GRADED, {}, Kind.GRADE, "GRADING"),
+        ({"collected_at": UNIX, "verdict": PASSED}, GRADED, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({"collected_at": UNIX}, LDS, {}, Kind.SAVE, "STOPPING CleaningUp"),
     ],
 )
 def test_steps_of_the_end(
     fields: dict[str, Any], delivery: Delivery, known: dict[str, Any], step: Kind, says: str
 ) -> None:
-    row = of(READY, ENDED, closing="SessionEnded", **fields)
+    row = of(READY, ENDED, closing_reason="SessionEnded", **fields)
     decision = ask(row, ALICE, delivery=delivery, **known)
     assert decision.kind is step
     assert (told(decision) if decision.report else "") == says
@@ -251,20 +250,22 @@ def test_steps_of_the_end(
 )
 def test_verdict_is_how_the_lablet_ends(row: Claim, phase: str, reason: str, message: str) -> None:
     """R000-017, R000-018: a Job of a lablet fares as its learner did."""
-    row = msgspec.structs.replace(row, closing="SessionEnded", collected=UNIX)
+    row = msgspec.structs.replace(row, closing_reason="SessionEnded", collected_at=UNIX)
     end = changed(ask(row, ALICE, delivery=LDS))
     assert (end.outcome, end.outcome_reason, end.outcome_message) == (phase, reason, message)
 
 
 def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so() -> None:
-    row = of(READY, ENDED, closing="SessionEnded", collected=UNIX, outcome="Succeeded", outcome_reason="Passed")
+    row = of(
+        READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX, outcome="Succeeded", outcome_reason="Passed"
+    )
     assert ask(row, ALICE, delivery=LDS).kind is Kind.ARCHIVE
     tried = msgspec.structs.replace(LDS, archive_failed=True)
     assert ask(row, ALICE, delivery=tried).kind is Kind.STOP, "the lab goes all the same"
     decision = ask(row, ALICE, (), delivery=tried, presence=Presence.ABSENT)
     assert decision.kind is Kind.ARCHIVE
     assert report_of(decision).terminal is None, "the end waits for the session"
-    archived = msgspec.structs.replace(row, session=msgspec.structs.replace(ENDED, archived=UNIX))
+    archived = msgspec.structs.replace(row, session=msgspec.structs.replace(ENDED, archived_at=UNIX))
     assert [ask(archived, ALICE, states, delivery=LDS).kind for states in (BOOTED, OFF, NEW)] == [
         Kind.STOP,
         Kind.WIPE,
@@ -276,15 +277,15 @@ def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so(
 
 def test_closing_needs_an_answer_of_the_worker_first() -> None:
     """Whether the devices can be read is not known while it is silent."""
-    row = of(READY, ENDED, closing="SessionEnded")
+    row = of(READY, ENDED, closing_reason="SessionEnded")
     assert ask(row, ALICE, delivery=LDS, silent="w1 does not answer").kind is Kind.NONE
     unknown = ask(row, ALICE, (), delivery=LDS, presence=Presence.UNKNOWN)
     assert (unknown.kind, unknown.observe) == (Kind.NONE, True)
 
 
 def test_stopped_lablet_whose_time_ends_is_collected_as_it_is() -> None:
-    row = changed(ask(of(READY, STARTED, stopped=UNIX - 60), OVER, OFF, delivery=LDS))
-    assert (row.closing, row.stopped) == ("TimeslotEnded", 0)
+    row = changed(ask(of(READY, STARTED, stopped_at=UNIX - 60), OVER, OFF, delivery=LDS))
+    assert (row.closing_reason, row.stopped_at) == ("TimeslotEnded", 0)
 
 
 # ------------------------------------------------------------------------------------------ back to the pool
@@ -294,18 +295,24 @@ LENT = {**OVER, **wish(lent_by="warm")}
 
 def test_lent_lablet_goes_back_step_by_step() -> None:
     row = changed(ask(of(READY, STARTED), LENT, delivery=LDS))
-    assert (row.closing, row.lent_by) == ("TimeslotEnded", "warm")
-    row = msgspec.structs.replace(row, collected=UNIX)
+    assert (row.closing_reason, row.lent_by) == ("TimeslotEnded", "warm")
+    row = msgspec.structs.replace(row, collected_at=UNIX)
     archive = ask(row, LENT, delivery=LDS)
     assert (archive.kind, told(archive)) == (Kind.ARCHIVE, "INSTANTIATING ReturningToPool")
-    archived = msgspec.structs.replace(STARTED, archived=UNIX)
+    archived = msgspec.structs.replace(STARTED, archived_at=UNIX)
     row = msgspec.structs.replace(row, session=archived)
     clear = ask(row, LENT, delivery=LDS)
     assert clear.kind is Kind.CLEAR_LEARNER
     cleared = wish(lent_by="warm")
     back = ask(row, cleared, delivery=LDS)
     warm = changed(back)
-    assert (back.kind, warm.session, warm.closing, warm.collected, warm.ready_at) == (Kind.SAVE, None, "", 0, 0)
+    assert (back.kind, warm.session, warm.closing_reason, warm.collected_at, warm.ready_at) == (
+        Kind.SAVE,
+        None,
+        "",
+        0,
+        0,
+    )
     assert (warm.resetting, warm.lent_by, warm.lent_back, warm.sessions) == (True, "", "warm", 1)
     assert [event.reason for event in back.events] == ["BackToPool"]
     assert [ask(warm, cleared, states, delivery=LDS).kind for states in (BOOTED, OFF)] == [Kind.STOP, Kind.WIPE]
@@ -332,12 +339,15 @@ def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> 
     ("row", "says"),
     [
         (of(READY, STARTED), "RUNNING"),
-        (of(READY, STARTED, stopped=UNIX - 60), "STOPPED"),
-        (of(READY, ENDED, closing="SessionEnded"), "COLLECTING"),
-        (of(READY, ENDED, closing="SessionEnded", collected=UNIX), "GRADING"),
-        (of(READY, ENDED, closing="SessionEnded", collected=UNIX, verdict=PASSED), "STOPPING"),
-        (of(READY, ENDED, closing="SessionEnded", collected=UNIX, verdict=PASSED, lent_by="warm"), "INSTANTIATING"),
-        (of(BOOTING, closing="Collecting"), "STOPPING CleaningUp"),
+        (of(READY, STARTED, stopped_at=UNIX - 60), "STOPPED"),
+        (of(READY, ENDED, closing_reason="SessionEnded"), "COLLECTING"),
+        (of(READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX), "GRADING"),
+        (of(READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX, verdict=PASSED), "STOPPING"),
+        (
+            of(READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX, verdict=PASSED, lent_by="warm"),
+            "INSTANTIATING",
+        ),
+        (of(BOOTING, closing_reason="Collecting"), "STOPPING CleaningUp"),
     ],
 )
 def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) -> None:
@@ -347,7 +357,7 @@ def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) 
 
 
 def test_verdict_on_a_lent_lablet_is_told_and_ends_nothing() -> None:
-    row = of(READY, closing="Collecting", collected=UNIX, lent_by="warm", verdict=FAILED)
+    row = of(READY, closing_reason="Collecting", collected_at=UNIX, lent_by="warm", verdict=FAILED)
     decision = ask(row, {}, delivery=GRADED)
     assert changed(decision).outcome == ""
     assert "12 of 100" in decision.events[0].message
@@ -355,7 +365,7 @@ def test_verdict_on_a_lent_lablet_is_told_and_ends_nothing() -> None:
 
 def test_pool_that_is_named_too_late_gets_nothing() -> None:
     """What the Pod says when its time ends is taken over once: an edit while it is collected changes nothing."""
-    row = of(READY, closing="Collecting", collected=UNIX)
+    row = of(READY, closing_reason="Collecting", collected_at=UNIX)
     assert changed(ask(row, wish(lent_by="warm"))).outcome == "Succeeded"
 
 
@@ -366,13 +376,13 @@ def test_pool_that_is_named_too_late_gets_nothing() -> None:
     ("fields", "notes", "states", "known", "step", "says"),
     [
         ({}, STOP, BOOTED, {}, Kind.SAVE, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {"extracted": False}, Kind.EXTRACT, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {}, Kind.STOP, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, Kind.NONE, "STOPPED LabStopped"),
-        ({"stopped": UNIX}, STOP, OFF, {}, Kind.NONE, "STOPPED LabStopped"),
-        ({"stopped": UNIX - 86400}, STOP, OFF, {}, Kind.SAVE, "STOPPING CleaningUp"),
-        ({"stopped": UNIX}, {}, OFF, {}, Kind.START, "INSTANTIATING StartingNodes"),
-        ({"stopped": UNIX}, {}, BOOTED, {}, Kind.START, "INSTANTIATING StartingNodes"),  # before it was stopped
+        ({"stopped_at": UNIX}, STOP, BOOTED, {"extracted": False}, Kind.EXTRACT, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, BOOTED, {}, Kind.STOP, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, Kind.NONE, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, OFF, {}, Kind.NONE, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX - 86400}, STOP, OFF, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({"stopped_at": UNIX}, {}, OFF, {}, Kind.START, "INSTANTIATING StartingNodes"),
+        ({"stopped_at": UNIX}, {}, BOOTED, {}, Kind.START, "INSTANTIATING StartingNodes"),  # before it was stopped
     ],
 )
 def test_lab_is_stopped_on_request_and_started_again(
@@ -385,9 +395,9 @@ def test_lab_is_stopped_on_request_and_started_again(
 
 
 def test_stopped_for_too_long_is_the_end() -> None:
-    end = changed(ask(msgspec.structs.replace(READY, stopped=UNIX - 86400), STOP, OFF))
+    end = changed(ask(msgspec.structs.replace(READY, stopped_at=UNIX - 86400), STOP, OFF))
     assert (end.outcome, end.outcome_reason) == ("Failed", "StoppedTooLong")
-    left = ask(msgspec.structs.replace(READY, stopped=UNIX - 86000), STOP, OFF).after_s
+    left = ask(msgspec.structs.replace(READY, stopped_at=UNIX - 86000), STOP, OFF).after_s
     assert left == 400, "somebody wakes when it is"
 
 
@@ -395,13 +405,13 @@ def test_stop_before_the_first_boot_waits_for_it() -> None:
     assert ask(BOOTING, STOP, NEW).kind is Kind.START
     booted = ask(BOOTING, STOP)
     assert changed(booted).ready_at
-    assert changed(ask(changed(booted), STOP)).stopped == UNIX
+    assert changed(ask(changed(booted), STOP)).stopped_at == UNIX
 
 
 def test_stop_does_not_count_as_a_failure() -> None:
     row = changed(ask(msgspec.structs.replace(READY, recoveries=2), STOP))
     again = changed(ask(row, {}, OFF))
-    assert (again.recoveries, again.restarts, again.stopped) == (0, 0, 0)
+    assert (again.recoveries, again.restarts, again.stopped_at) == (0, 0, 0)
 
 
 # ------------------------------------------------------------------------------------------ reset
@@ -431,13 +441,13 @@ def test_reset_is_the_way_out_of_needs_attention_and_of_a_stop() -> None:
     lost = of(READY, STARTED, recoveries=LIMITS.recoveries_max)
     assert told(ask(lost, ALICE, OFF, delivery=LDS)) == "INSTANTIATING NeedsAttention"
     assert changed(ask(lost, ALICE | RESET, OFF, delivery=LDS)).recoveries == 0
-    stopped = msgspec.structs.replace(READY, stopped=UNIX)
-    assert changed(ask(stopped, RESET, OFF)).stopped == 0
+    stopped = msgspec.structs.replace(READY, stopped_at=UNIX)
+    assert changed(ask(stopped, RESET, OFF)).stopped_at == 0
 
 
 def test_reset_does_not_hold_up_the_end() -> None:
     row = changed(ask(of(READY, ENDED, resetting=True), ALICE | RESET, delivery=LDS))
-    assert (row.closing, row.resetting) == ("SessionEnded", False)
+    assert (row.closing_reason, row.resetting) == ("SessionEnded", False)
 
 
 # ------------------------------------------------------------------------------------------ work

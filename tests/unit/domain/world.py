@@ -504,7 +504,7 @@ class World:
         if claim is None or self.claim_saved:
             return False
         session = claim.session
-        awaited = claim.outcome or claim.closing or (session is not None and not session.ready)
+        awaited = claim.outcome or claim.closing_reason or (session is not None and not session.ready_at)
         return self.uid not in self.store or bool(awaited)
 
     def _check_wakes(self, decision: Decision) -> None:

@@ -99,14 +99,14 @@ class ClaimStore:
     async def _read(self) -> tuple[Stored, str | None]:
         config_map = await self._ctx.api.config_maps.get(names.claims_name(self._worker))
         if config_map is None:
-            return Stored({}, self._stored.kept, self._stored.fields), None
+            return Stored({}, self._stored.foreign, self._stored.fields), None
         stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
         return stored, config_map.metadata.resource_version
 
     def _know(self, stored: Stored) -> None:
         self._stored = stored
         self.claims = stored.claims
-        self.ports = claims.usage_of(stored.claims.values(), stored.kept)
+        self.ports = claims.usage_of(stored.claims.values(), stored.foreign)
         self.digests = Counter(claim.digest for claim in stored.claims.values())
         self.sessions = {}
         for claim in stored.claims.values():
@@ -128,7 +128,7 @@ class ClaimStore:
         """
         row = self.claims.get(pod_uid)
         mine = [(pod_uid, row.held)] if row is not None else []
-        mine += [(kept.owner, [kept.held]) for kept in self._stored.kept if kept.uid and kept.is_of(pod_uid)]
+        mine += [(kept.owner, [kept.held]) for kept in self._stored.foreign if kept.uid and kept.is_of(pod_uid)]
         for owner, ports in mine:
             self.ports.free(owner, ports)
         try:
@@ -138,7 +138,7 @@ class ClaimStore:
             raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
         finally:
             for owner, ports in mine:
-                self.ports.take(owner, ports)
+                self.ports.hold(owner, ports)
 
     def put(self, claim: Claim, *, lazy: bool = False) -> None:
         """Change a row; it is written soon, or with the next write if `lazy`.
@@ -168,16 +168,18 @@ class ClaimStore:
     def _hold(self, old: Claim | None, claim: Claim) -> None:
         """Hold the ports of a new row instead of those that its Pod had."""
         uid = claim.pod_uid
-        kept = self._stored.kept_without(uid)
-        before = [(row.owner, [row.held]) for row in self._stored.kept if row not in kept] if self._stored.kept else []
+        kept = self._stored.foreign_without(uid)
+        before = (
+            [(row.owner, [row.held]) for row in self._stored.foreign if row not in kept] if self._stored.foreign else []
+        )
         before += [(uid, old.held)] if old is not None else []
         for owner, ports in before:
             self.ports.free(owner, ports)
         try:
-            self.ports.take(uid, claim.held)
+            self.ports.hold(uid, claim.held)
         except InputError:
             for owner, ports in before:
-                self.ports.take(owner, ports)
+                self.ports.hold(owner, ports)
             raise
         self._stored = Stored(self.claims, kept, self._stored.fields)
         self._unsaved.add(uid)

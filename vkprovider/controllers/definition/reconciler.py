@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
+from vkprovider.api.messages import Fault
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
-from vkprovider.api.reasons import known
+from vkprovider.api.reasons import DefinitionReason, known
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition.packages import Packages
@@ -22,7 +23,7 @@ from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.definition.status import Turn
+from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import Resources
@@ -91,12 +92,12 @@ class Definitions:
         try:
             spec = parse_definition_spec(resource.spec)
         except InputError as error:
-            return await self._refuse(resource, error) if self._leads() else Result()
+            return await self._refuse(resource, error.fault) if self._leads() else Result()
         if not self._leads():
             await self._follow(resource, spec)
             return Result()
-        fault: InputError | None = None
-        turn = Turn()
+        fault: Fault | None = None
+        turn = SourceRead()
         deleting = resource.metadata.deletion_timestamp is not None
         try:
             if deleting:
@@ -107,7 +108,7 @@ class Definitions:
         except (InputError, Invalid, Forbidden) as error:
             fault = _fault(error)
             if spec.source.object_store is None:
-                turn = Turn(refresh.fingerprint(spec), refusal(fault) if refresh.waiting(resource).raw else None)
+                turn = SourceRead(refresh.fingerprint(spec), refusal(fault) if refresh.waiting(resource).raw else None)
         kept, dropped = await self._versions.sort(resource, spec)
         if fault is None and not kept:
             fault = definitionstatus.refused_by(turn) or definitionstatus.refused(resource)
@@ -126,21 +127,21 @@ class Definitions:
         """Adopt what the leading replica has written."""
         kept, _ = await self._versions.sort(resource, spec)
         ready = definitionstatus.condition(resource, definitionstatus.READY)
-        fault: InputError | None = None
+        fault: Fault | None = None
         if ready.get("status") == "False" or not kept:
-            fault = InputError(ready.get("reason", "NoContent"), ready.get("message", "no content yet"))
+            fault = Fault(ready.get("reason", DefinitionReason.NO_CONTENT), ready.get("message", "no content yet"))
         elif resource.metadata.deletion_timestamp is not None:
             fault = _deleting()
         self._show(resource, kept, fault, spec.environment)
 
-    async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
+    async def _refuse(self, resource: CustomResource, fault: Fault) -> Result:
         """Report a wrong spec; the versions of an earlier spec stay, and a deletion continues."""
         after_s = None
         if resource.metadata.deletion_timestamp is not None:
             fault, after_s = await self._finalize(resource), _DELETING_S
         before = self.items.get(resource.metadata.name)
-        kept, environment = (before.kept, before.environment) if before is not None else ((), "default")
-        await self._publish(resource, list(kept), fault, Turn(), environment)
+        kept, environment = (before.versions, before.environment) if before is not None else ((), "default")
+        await self._publish(resource, list(kept), fault, SourceRead(), environment)
         return Result(after_s)
 
     def _forget_others(self, name: str, uid: str) -> None:
@@ -162,14 +163,15 @@ class Definitions:
         body = {"metadata": {"finalizers": [*resource.metadata.finalizers, names.FINALIZER]}}
         await self._ctx.api.definitions.patch(resource.metadata.name, body)
 
-    async def _finalize(self, resource: CustomResource) -> InputError:
+    async def _finalize(self, resource: CustomResource) -> Fault:
         """Remove our finalizer from a deleted definition once no lablet runs it; return the fault until it is gone."""
         name = resource.metadata.name
         used = sum(claim.definition == name for claim in await reader.of_all(self._ctx))
         abandoned = resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
         if used and not abandoned:
-            return InputError(
-                "InUse", f"{used} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true"
+            return Fault(
+                DefinitionReason.IN_USE,
+                f"{used} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true",
             )
         await self._runtime_classes.remove(resource)
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
@@ -181,12 +183,9 @@ class Definitions:
     # --------------------------------------------------------------------------------------------- status
 
     async def _publish(
-        self, resource: CustomResource, kept: list[Content], fault: InputError | None, turn: Turn, environment: str
+        self, resource: CustomResource, kept: list[Content], fault: Fault | None, turn: SourceRead, environment: str
     ) -> None:
         name = resource.metadata.name
-        before = self.items.get(name)
-        if before is not None and before.fault is not None and str(before.fault) == str(fault):
-            fault = before.fault
         self._show(resource, kept, fault, environment)
         wanted = definitionstatus.render(resource, kept, fault, turn, self._ctx.now_unix)
         self._warn(resource, wanted["conditions"])
@@ -212,7 +211,7 @@ class Definitions:
             if not known(reason).passing:
                 self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", reason, message)
 
-    def _show(self, resource: CustomResource, kept: list[Content], fault: InputError | None, environment: str) -> None:
+    def _show(self, resource: CustomResource, kept: list[Content], fault: Fault | None, environment: str) -> None:
         """Update what Pods need of a definition; one that is being deleted accepts no new Pods."""
         name = resource.metadata.name
         usable = kept if resource.metadata.deletion_timestamp is None else []
@@ -223,12 +222,12 @@ class Definitions:
             self._changed()
 
 
-def _fault(error: InputError | Invalid | Forbidden) -> InputError:
+def _fault(error: InputError | Invalid | Forbidden) -> Fault:
     """Convert a refusal that will not change by itself into a fault of the definition."""
     if isinstance(error, InputError):
-        return error
-    return InputError("ApiRefused", f"the API server refused an object of this definition: {error.message}")
+        return error.fault
+    return Fault(DefinitionReason.API_REFUSED, f"the API server refused an object of this definition: {error.message}")
 
 
-def _deleting() -> InputError:
-    return InputError("Deleting", "the definition is being deleted")
+def _deleting() -> Fault:
+    return Fault(DefinitionReason.DELETING, "the definition is being deleted")

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition import sources
@@ -20,8 +22,8 @@ from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
-from vkprovider.domain.definition.refresh import Outcome
-from vkprovider.domain.definition.status import Turn
+from vkprovider.domain.definition.refresh import RefreshOutcome
+from vkprovider.domain.definition.status import SourceRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,14 @@ class Refresher:
     versions: Versions
     packages: Packages
     form_stored: Callable[[str], None]
-    _answered: dict[str, tuple[Want, Outcome]] = field(default_factory=dict)
+    _answered: dict[str, tuple[Want, RefreshOutcome]] = field(default_factory=dict)
 
     def forget(self, name: str) -> None:
         """Forget a definition that was deleted, or that another replica reads for."""
         self._answered.pop(name, None)
         self.packages.forget(name)
 
-    async def refresh(self, resource: CustomResource, spec: LabletDefinitionSpec) -> Turn:
+    async def refresh(self, resource: CustomResource, spec: LabletDefinitionSpec) -> SourceRead:
         """Read the source if that is due, and store new content as a new version.
 
         Raises:
@@ -54,7 +56,7 @@ class Refresher:
             OutsideError: The API server refused an object, or did not answer.
         """
         fingerprint = refresh.fingerprint(spec)
-        served = Turn(fingerprint)
+        served = SourceRead(fingerprint)
         source, due = spec.source, refresh.is_due(resource, spec)
         if source.object_store is not None:
             if due:
@@ -74,9 +76,11 @@ class Refresher:
             news = True  # stored a moment ago, or before a crash: the known status does not show it yet
         outcome = self._stored(resource, content) if news else self._unchanged(resource, content)
         heals = definitionstatus.refused(resource) is not None
-        return Turn(fingerprint, outcome) if heals or request.raw else served
+        return SourceRead(fingerprint, outcome) if heals or request.raw else served
 
-    async def _refresh_package(self, resource: CustomResource, spec: LabletDefinitionSpec, fingerprint: str) -> Turn:
+    async def _refresh_package(
+        self, resource: CustomResource, spec: LabletDefinitionSpec, fingerprint: str
+    ) -> SourceRead:
         """Store a content package once it was read; each request is answered once.
 
         Raises:
@@ -95,7 +99,7 @@ class Refresher:
         )
         answered = self._answered.get(name)
         if answered is not None and answered[0] == want:  # the known status does not show it yet
-            return Turn(fingerprint, answered[1])
+            return SourceRead(fingerprint, answered[1])
         found = self.packages.get(name, want)
         if found.package is not None:
             try:
@@ -105,13 +109,13 @@ class Refresher:
         elif found.fault is not None and found.final:
             outcome = refusal(found.fault)
         else:
-            waiting = InputError("Refreshing", f"{self.packages.locate(want)} is being read")
-            return Turn("", fault=found.fault or waiting)
+            waiting = Fault(DefinitionReason.REFRESHING, f"{self.packages.locate(want)} is being read")
+            return SourceRead("", fault=found.fault.fault if found.fault is not None else waiting)
         self._answered[name] = (want, outcome)
         self.packages.forget(name)
-        return Turn(fingerprint, outcome)
+        return SourceRead(fingerprint, outcome)
 
-    async def _store(self, resource: CustomResource, spec: LabletDefinitionSpec, package: Package) -> Outcome:
+    async def _store(self, resource: CustomResource, spec: LabletDefinitionSpec, package: Package) -> RefreshOutcome:
         """Store a package; a refresh without force stores nothing under the version that is current.
 
         Raises:
@@ -128,7 +132,7 @@ class Refresher:
         content, news = await self.versions.adopt(resource, spec, package, request.raw)
         return self._stored(resource, content) if news else self._unchanged(resource, content)
 
-    def _stored(self, resource: CustomResource, content: Content) -> Outcome:
+    def _stored(self, resource: CustomResource, content: Content) -> RefreshOutcome:
         """Report a new version, by an Event and to the LDS."""
         devices = len(content.topology.devices)
         note = f"version {content.version} of {devices} devices is ready{_by(resource)}"
@@ -136,9 +140,9 @@ class Refresher:
         form = resource.spec.get("formQualifiedName")
         if form:
             self.form_stored(form)
-        return Outcome("Stored", "ContentStored", note, content.version, devices)
+        return RefreshOutcome("Stored", "ContentStored", note, content.version, devices)
 
-    def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> Outcome:
+    def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> RefreshOutcome:
         """Report that the content is the current version already."""
         devices = len(content.topology.devices)
         note = f"version {content.version} is the current one already{_by(resource)}"
@@ -146,12 +150,12 @@ class Refresher:
             note += "; its files differ, and were not taken: raise the package's version, or refresh with --force"
         if refresh.waiting(resource).raw:
             self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "VersionUnchanged", note)
-        return Outcome("Unchanged", "VersionUnchanged", note, content.version, devices)
+        return RefreshOutcome("Unchanged", "VersionUnchanged", note, content.version, devices)
 
 
-def refusal(fault: InputError) -> Outcome:
+def refusal(fault: Fault | InputError) -> RefreshOutcome:
     """Build the outcome of a refresh whose content was refused."""
-    return Outcome("Refused", fault.reason, fault.message)
+    return RefreshOutcome("Refused", fault.reason, fault.message)
 
 
 def _by(resource: CustomResource) -> str:

@@ -130,7 +130,7 @@ class Versions:
             raise NotFound(f"ConfigMap {content.config_map} was deleted", status=404)
         document["metadata"]["annotations"][contents.ANNOTATION_SEQUENCE] = str(sequence)
         await handle.replace(document)
-        raised = self.contents[content.digest] = contents.at(content, sequence)
+        raised = self.contents[content.digest] = contents.with_sequence(content, sequence)
         return raised
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
@@ -154,7 +154,7 @@ class Versions:
                     _log.warning("content cannot be read", config_map=config_map.metadata.name, error=str(error))
                     continue
             elif (sequence := contents.sequence_of(config_map)) > content.sequence:
-                content = contents.at(content, sequence)  # the former leader made it current again
+                content = contents.with_sequence(content, sequence)  # the former leader made it current again
             found[content.digest] = content
         for content in self.of(name):
             found.setdefault(content.digest, content)

@@ -72,7 +72,7 @@ class PortCheck:
             return self._conclude(lablet, worker, _OPEN)
         if self.ctx.now() < self._until.get(uid, 0.0):
             return Result(_AGAIN_S)
-        text = mappings.shut(ports, range_of(worker.spec, self.ctx.tuning.port_range))
+        text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.ctx.tuning.port_range))
         return self._conclude(lablet, worker, ("False", "PortsNotOpened", text))
 
     def _conclude(self, lablet: Lablet, worker: Worker, result: tuple[str, str, str]) -> Result:

@@ -14,6 +14,8 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
@@ -90,15 +92,15 @@ class Sessions:
             try:
                 choice = self._deployments.choose(self._load(), affinity=terms.affinity)
             except InputError as refusal:
-                return Delivery(wanted=True, refusal=refusal, grader=grades)
+                return Delivery(wanted=True, refusal=refusal.fault, grader=grades)
             except OutsideError as error:
-                return Delivery(wanted=True, refusal=InputError("LDSUnavailable", error.message), grader=grades)
+                return Delivery(wanted=True, refusal=Fault(Trouble.LDS_UNAVAILABLE, error.message), grader=grades)
             return Delivery(wanted=True, deployment=choice.deployment.id, warning=choice.warning, grader=grades)
         said = self._inbox.of(session.id) if session.id else None
         return Delivery(
             wanted=True,
-            started=said.started if said is not None else 0,
-            ended=said.ended if said is not None else 0,
+            started_at=said.started if said is not None else 0,
+            ended_at=said.ended if said is not None else 0,
             grader=grades,
             archive_failed=archive_failed,
         )
@@ -123,7 +125,7 @@ class Sessions:
             claim.session
             for worker in self._workers.values()
             for claim in worker.claims.claims.values()
-            if claim.session is not None and not claim.session.archived
+            if claim.session is not None and not claim.session.archived_at
         ]
 
     # --------------------------------------------------------------------------------------------- steps
@@ -143,7 +145,7 @@ class Sessions:
             session = await self._create(client, worker, claim, session, terms)
         devices = await self._devices(worker, claim, content, terms)
         await client.set_devices(session.id, devices)
-        return msgspec.structs.replace(session, ready=self._ctx.now_unix)
+        return msgspec.structs.replace(session, ready_at=self._ctx.now_unix)
 
     async def _create(
         self, client: LabDelivery, worker: Worker, claim: Claim, session: Session, terms: Terms
@@ -257,7 +259,7 @@ class Sessions:
             about = {"id": session.id, "username": session.username, "form_qualified_name": form}
         return await self._grader.grade(
             Grading(
-                grading_id=f"{claim.pod_uid}.{max(1, claim.sessions)}.{claim.collected}",
+                grading_id=f"{claim.pod_uid}.{max(1, claim.sessions)}.{claim.collected_at}",
                 lablet={
                     "uid": claim.pod_uid,
                     "name": claim.pod,

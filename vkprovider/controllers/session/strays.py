@@ -139,6 +139,6 @@ def _named(claims: list[Claim]) -> set[str]:
     """Give the ids and client keys of all sessions that rows name."""
     named = set()
     for claim in claims:
-        if claim.session is not None and not claim.session.archived:
+        if claim.session is not None and not claim.session.archived_at:
             named |= {claim.session.id, claim.session.key}
     return named - {""}

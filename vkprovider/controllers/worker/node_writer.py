@@ -13,7 +13,7 @@ from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker import node as nodes
-from vkprovider.domain.worker.node import Capacity, Health, View, down
+from vkprovider.domain.worker.node import Capacity, Health, View, unhealthy
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
@@ -113,7 +113,7 @@ class NodeWriter:
 
     async def refuse(self, resource: CustomResource, fault: InputError, *, owner: int | None) -> None:
         """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
-        health = down(fault.reason, fault.message)
+        health = unhealthy(fault.reason, fault.message)
         known = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
         await self._status.write(resource, health, known)
         self._status.warn(resource, fault.reason, fault.message)
@@ -264,4 +264,4 @@ class NodeWriter:
 
 def _in_use(worker: Worker) -> Health:
     count = max(len(worker.claims.claims), worker.running)
-    return down("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
+    return unhealthy("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")

@@ -13,7 +13,7 @@ from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Stats, address_of, down, is_ip
+from vkprovider.domain.worker.node import Stats, address_of, is_ip, unhealthy
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
@@ -77,7 +77,7 @@ class Observer:
     def refuse(self, worker: Worker, fault: InputError) -> bool:
         """Note that a worker's CMLWorker was made unusable; return whether that is news."""
         before = worker.seen.silent_because
-        worker.seen.fault = down(fault.reason, fault.message)
+        worker.seen.fault = unhealthy(fault.reason, fault.message)
         worker.seen.silent_because = f"worker {worker.name}: {fault.reason}: {fault.message}"
         return worker.seen.silent_because != before
 
@@ -101,7 +101,7 @@ class Observer:
                 return
         else:
             reason = "WorkerError"
-        seen.fault = down(reason, error.message)
+        seen.fault = unhealthy(reason, error.message)
         seen.silent_because = f"worker {worker.name}: {error.message}"
         seen.reached = False
 
@@ -124,7 +124,7 @@ class Observer:
         """Return what a worker has and what foreign labs use of it, from CML's figures of this moment."""
         ours = Resources()
         for claim in worker.claims.claims.values():
-            if claim.started and (need := self._need(claim.digest)) is not None:
+            if claim.started_at and (need := self._need(claim.digest)) is not None:
                 ours = ours.plus(need)
         used = Resources(
             (usage.cpus_allocated or 0) * 1000, usage.memory_allocated_bytes or 0, usage.licences_started or 0

@@ -250,7 +250,7 @@ class Workers:
         except (InputError, OutsideError, Fenced):
             await connection.close()
             raise
-        connection.labs.recall({claim.lab_id: claim.started > 0 for claim in claims.claims.values() if claim.lab_id})
+        connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
         worker = Worker(name, resource.spec, connection, claims, guard)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)

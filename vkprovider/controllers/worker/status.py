@@ -4,9 +4,10 @@ import contextlib
 from typing import Any, Final
 
 from vkprovider.api.errors import NotFound
+from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.context import Context, ref_of
-from vkprovider.domain.conditions import become, conditions_of
+from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health
 from vkprovider.kube.client import Guard
 
@@ -50,9 +51,9 @@ class WorkerStatusWriter:
         before = conditions_of(status)
         is_ready = "True" if health.ready else "False"
         now = self._ctx.now_unix
-        conditions = [become(before, "Ready", is_ready, health.reason, health.message, now_unix=now)]
+        conditions = [condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)]
         if ports_open is not None:
-            conditions.append(become(before, "PortsOpen", *ports_open, now_unix=now))
+            conditions.append(condition(before, Condition("PortsOpen", *ports_open), now_unix=now))
         elif said := before.get("PortsOpen"):
             conditions.append(said)
         wanted = {

@@ -11,7 +11,7 @@ from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.worker.node import Capacity, Health, Stats, address_of, check_version, down, up
+from vkprovider.domain.worker.node import Capacity, Health, Stats, address_of, check_version, healthy, unhealthy
 from vkprovider.kube.client import Guard
 
 _TURNS_MAX: Final = 12
@@ -117,8 +117,8 @@ class Worker:
         if self.seen.fault is not None:
             return self.seen.fault
         if not self.seen.reached:
-            return down("Starting", "the worker has not been asked yet")
+            return unhealthy("Starting", "the worker has not been asked yet")
         unfit = self.claims.fault or check_version(self.seen.version)
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
-        return down(unfit.reason, unfit.message) if unfit else up(f"CML {self.seen.version} answers")
+        return unhealthy(unfit.reason, unfit.message) if unfit else healthy(f"CML {self.seen.version} answers")

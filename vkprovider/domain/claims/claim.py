@@ -23,7 +23,7 @@ from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.claims import rows as portrows
 from vkprovider.domain.claims.ports import UDP, Held, PortUsage, held
-from vkprovider.domain.claims.rows import Kept, PortOwner
+from vkprovider.domain.claims.rows import ForeignRow, PortOwner
 from vkprovider.domain.session.delivery import Session, Verdict
 
 SCHEMA_VERSION: Final = 1
@@ -44,7 +44,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         lab_id: The lab, once it is known; only a claim without one is looked for by mark and title.
-        started: When the lab was started (Unix seconds), 0 before.
+        started_at: When the lab was started (Unix seconds), 0 before.
         ready_at: When it last converged (Unix seconds), 0 if never: somebody may have worked in it since.
         restarts: How often the lab, or a part of it, was started again.
         afresh: How many of these starts were of the whole lab, wiped or imported again.
@@ -53,16 +53,16 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         resetting: The lab is being stopped and wiped, to be started afresh.
         outcome: The terminal phase that is written when the lab is gone: `Succeeded` or `Failed`.
         last_reason, last_message, last_at: Why and when it last stopped being ready.
-        last_started: Since when it had been running (Unix seconds).
+        last_started_at: Since when it had been running (Unix seconds).
         last_devices: Labels of the devices that stopped; empty if all of them did.
         ports: The outside port of each slot; never anybody else's on this worker while the row is there.
         udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
         session: The learner's session, from right before it is made until it is archived and the lablet warm again.
         sessions: How many there have been.
-        closing: Why the learner's work is being collected; "" while the learner's time is not over.
-        collected: When that was done (Unix seconds).
+        closing_reason: Why the learner's work is being collected; "" while the learner's time is not over.
+        collected_at: When that was done (Unix seconds).
         verdict: What the grader said of it.
-        stopped: Since when the lab is stopped on request (Unix seconds).
+        stopped_at: Since when the lab is stopped on request (Unix seconds).
         reset: The last reset that was asked for and done.
         lent_by: The pool that gets the lablet back when the learner's time is over.
         lent_back: The pool whose label the Pod gets again once it is ready.
@@ -76,7 +76,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     version: str
     digest: str
     lab_id: str = ""
-    started: int = 0
+    started_at: int = msgspec.field(name="started", default=0)
     ready_at: int = 0
     restarts: int = 0
     recoveries: int = 0
@@ -89,16 +89,16 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     last_at: int = 0
     afresh: int = 0
     device_restarts: dict[str, int] = {}
-    last_started: int = 0
+    last_started_at: int = msgspec.field(name="lastStarted", default=0)
     last_devices: tuple[str, ...] = ()
     ports: dict[str, int] = {}
     udp: tuple[str, ...] = ()
     session: Session | None = None
     sessions: int = 0
-    closing: str = ""
-    collected: int = 0
+    closing_reason: str = msgspec.field(name="closing", default="")
+    collected_at: int = msgspec.field(name="collected", default=0)
     verdict: Verdict | None = None
-    stopped: int = 0
+    stopped_at: int = msgspec.field(name="stopped", default=0)
     reset: str = ""
     lent_by: str = ""
     lent_back: str = ""
@@ -131,17 +131,17 @@ class Stored(msgspec.Struct, frozen=True):
 
     Attributes:
         claims: The rows, by Pod UID.
-        kept: Rows of ports that are not ours; they hold their ports.
+        foreign: Rows of ports that are not ours; they hold their ports.
         fields: Fields of the document that this program does not know.
     """
 
     claims: dict[str, Claim] = {}
-    kept: tuple[Kept, ...] = ()
+    foreign: tuple[ForeignRow, ...] = ()
     fields: dict[str, msgspec.Raw] = {}
 
-    def kept_without(self, pod_uid: str) -> tuple[Kept, ...]:
+    def foreign_without(self, pod_uid: str) -> tuple[ForeignRow, ...]:
         """Drop the rows of ports of a Pod whose own row was lost, now that it has one again."""
-        return tuple(row for row in self.kept if not row.is_of(pod_uid)) if self.kept else ()
+        return tuple(row for row in self.foreign if not row.is_of(pod_uid)) if self.foreign else ()
 
 
 class _Worker(msgspec.Struct, frozen=True):
@@ -217,7 +217,7 @@ def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, 
     """
     claims = stored.claims.values()
     with_ports = [(PortOwner(c.namespace, c.pod, c.pod_uid), c.ports, c.udp) for c in claims if c.ports]
-    claimed, allocated = portrows.write(with_ports, stored.kept)
+    claimed, allocated = portrows.write(with_ports, stored.foreign)
     raw = _encoder.encode(
         {
             "schemaVersion": SCHEMA_VERSION,
@@ -239,7 +239,7 @@ def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, 
     )
 
 
-def usage_of(claims: Iterable[Claim], kept: Iterable[Kept] = ()) -> PortUsage:
+def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUsage:
     """Tell who holds which ports.
 
     Raises:
@@ -247,10 +247,10 @@ def usage_of(claims: Iterable[Claim], kept: Iterable[Kept] = ()) -> PortUsage:
     """
     usage = PortUsage()
     for row in kept:
-        usage.take(row.owner, [row.held])
+        usage.hold(row.owner, [row.held])
     for claim in claims:
         if claim.ports:
-            usage.take(claim.pod_uid, claim.held)
+            usage.hold(claim.pod_uid, claim.held)
     return usage
 
 

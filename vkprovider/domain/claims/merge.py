@@ -40,7 +40,7 @@ def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iter
         else:
             found[uid] = other
             lost.add(uid)
-    kept = tuple(row for row in theirs.kept if not (row.uid and any(row.is_of(uid) for uid in found)))
+    kept = tuple(row for row in theirs.foreign if not (row.uid and any(row.is_of(uid) for uid in found)))
     try:
         usage = usage_of(found.values(), kept)
     except InputError as error:
@@ -53,11 +53,11 @@ def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iter
         for row in mine:
             usage.free(row.owner, [row.held])
         try:
-            usage.take(claim.pod_uid, claim.held)
+            usage.hold(claim.pod_uid, claim.held)
         except InputError:
             lost.add(claim.pod_uid)
             for row in mine:
-                usage.take(row.owner, [row.held])
+                usage.hold(row.owner, [row.held])
             continue
         found[claim.pod_uid] = claim
         kept = tuple(row for row in kept if row not in mine)

@@ -72,7 +72,7 @@ class Holder(NamedTuple):
 
 
 class PortUsage:
-    """The ports that are held at one place; kept up to date with `take` and `free`."""
+    """The ports that are held at one place; kept up to date with `hold` and `free`."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -102,7 +102,7 @@ class PortUsage:
         """Count the ports of ranges that nobody holds."""
         return (_mask(ranges) & ~self.mask(protocol)).bit_count()
 
-    def take(self, owner: str, ports: Iterable[Held]) -> None:
+    def hold(self, owner: str, ports: Iterable[Held]) -> None:
         """Note that somebody holds ports; all of them or, if one is somebody's, none.
 
         Raises:

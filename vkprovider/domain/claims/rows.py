@@ -69,7 +69,7 @@ class _Found(msgspec.Struct, frozen=True, rename="camel"):
         return f"{self.namespace}/{self.service} ({self.port_name})"
 
 
-class Kept(NamedTuple):
+class ForeignRow(NamedTuple):
     """A row that is not ours.
 
     Attributes:
@@ -97,7 +97,7 @@ _decode: Final = msgspec.json.Decoder(_Found).decode
 
 def read(
     claimed: Iterable[msgspec.Raw], allocated: Iterable[msgspec.Raw], owners: Collection[PortOwner]
-) -> tuple[dict[str, list[Held]], list[Kept]]:
+) -> tuple[dict[str, list[Held]], list[ForeignRow]]:
     """Tell the ports of each owner, by its UID, and the rows that are nobody's of them.
 
     Args:
@@ -119,7 +119,7 @@ def read(
         rows[row.key] = row, raw
     old = _only_allocated(allocated, {key: row for key, (row, _) in rows.items()})
     ports: dict[str, list[Held]] = {}
-    kept: list[Kept] = []
+    kept: list[ForeignRow] = []
     for row, raw in (*rows.values(), *old.values()):
         held = Held(row.port_name, row.protocol, row.number)
         pods = by_name.get((row.namespace, row.service), [])
@@ -132,7 +132,9 @@ def read(
                     raise ValueError(f"{row} has two ports")
                 mine.append(held)
             case _:
-                kept.append(Kept(raw.copy(), f"{row.namespace}/{row.service}", row.pod_uid, held, row.source == AUTO))
+                kept.append(
+                    ForeignRow(raw.copy(), f"{row.namespace}/{row.service}", row.pod_uid, held, row.source == AUTO)
+                )
     return ports, kept
 
 
@@ -154,7 +156,7 @@ def _only_allocated(
 
 
 def write(
-    owners: Sequence[tuple[PortOwner, Mapping[str, int], Collection[str]]], kept: Collection[Kept]
+    owners: Sequence[tuple[PortOwner, Mapping[str, int], Collection[str]]], kept: Collection[ForeignRow]
 ) -> tuple[list[msgspec.Raw], list[msgspec.Raw]]:
     """Make the rows of `portClaims` and of `allocations`, to be encoded as they are.
 

@@ -179,7 +179,7 @@ def with_need(content: Content, need: Resources) -> Content:
     return dataclasses.replace(content, need=need)
 
 
-def at(content: Content, sequence: int) -> Content:
+def with_sequence(content: Content, sequence: int) -> Content:
     """Give a content another place among the versions."""
     return dataclasses.replace(content, sequence=sequence)
 

@@ -1,7 +1,7 @@
-"""Refreshing: when a source is read again, who asked for it, and what became of it.
+"""Refreshing: when a source is read again, who requested it, and the result.
 
-Content reaches the cluster only when an admin says so: by changing version or source of a definition, or by the
-annotation that `kubectl lablet refresh` sets. Each such request is answered once.
+Content reaches the cluster only at an admin's request: a changed version or source of a definition, or the annotation
+that `kubectl lablet refresh` sets. Each request is answered once.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 
 CONDITION: Final = "Refreshed"
-"""Type of the condition that tells how the last refresh went."""
+"""Type of the condition with the result of the last refresh."""
 ANSWER: Final[Mapping[str, str]] = {"Stored": "ContentStored", "Unchanged": "VersionUnchanged"}
 """Result of a refresh: its reason."""
 
@@ -27,9 +27,9 @@ class Request:
     """A refresh request.
 
     Attributes:
-        raw: The annotation as it stands there; empty if nobody asked.
-        by: Who asked; the admission policy lets nobody write another's name. Empty if it cannot be read.
-        force: Take the content even if its version is that of the current one.
+        raw: The annotation, unparsed; empty if there is no request.
+        by: The requesting user; the admission policy ensures that it is the writer's own name. Empty if unreadable.
+        force: Store the content even if its version is the current one.
     """
 
     raw: str = ""
@@ -38,12 +38,12 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of reading a source.
+class RefreshOutcome:
+    """The result of reading a source.
 
     Attributes:
-        version: Of the content that was read; empty if it was not understood.
-        devices: How many it has.
+        version: Of the content; empty if it could not be parsed.
+        devices: How many the content has.
     """
 
     result: Result
@@ -54,13 +54,13 @@ class Outcome:
 
 
 def write(by: str, at: str, *, force: bool) -> str:
-    """Write a request as the admission policy expects it: the caller's name last, nothing left to chance."""
+    """Format a request exactly as the admission policy expects it: the caller's name last."""
     document = {"requestedAt": at, "force": force, "requestedBy": by}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def read(raw: str) -> Request:
-    """Read a request; any text that is none asks for a refresh too, in nobody's name."""
+    """Parse a request; any other text requests a refresh too, without a user."""
     try:
         document = json.loads(raw)
         by, force = document["requestedBy"], document.get("force", False)
@@ -70,26 +70,26 @@ def read(raw: str) -> Request:
 
 
 def asked(resource: CustomResource) -> Request:
-    """Read the request that stands on a definition."""
+    """Return the request in a definition's annotation."""
     return read(resource.metadata.annotations.get(names.ANNOTATION_REFRESH, ""))
 
 
 def waiting(resource: CustomResource) -> Request:
-    """Read the request that was not answered yet; an empty one if there is none. To remove a request asks nothing."""
+    """Return the unanswered request; an empty one if there is none. Removing the annotation is not a request."""
     request = asked(resource)
     return Request() if resource.status.get("refresh", "") == request.raw else request
 
 
 def fingerprint(spec: LabletDefinitionSpec) -> str:
-    """Name what a spec says of its content, so that a change of anything else reads nothing."""
+    """Hash the content fields of a spec, so that a change of any other field does not read the source."""
     wanted = [spec.version, spec.source.model_dump(mode="json"), spec.package_key]
     return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
 
 
 def is_due(resource: CustomResource, spec: LabletDefinitionSpec) -> bool:
-    """Tell whether a definition's source should be read (again)."""
+    """Return whether a definition's source has to be read (again)."""
     status: Mapping[str, Any] = resource.status
     if waiting(resource).raw or status.get("source", "") != fingerprint(spec):
         return True
     refused = status.get("lastRefresh", {}).get("result") == "Refused"
-    return refused and status.get("observedGeneration") != resource.metadata.generation  # that may be the remedy
+    return refused and status.get("observedGeneration") != resource.metadata.generation  # the change may be the remedy

@@ -158,19 +158,19 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, plac
 def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place: Place) -> After:
     """Record a step of the session, of the archive or of the grader; an end waits for its claim."""
     notices: tuple[Notice, ...] = ()
-    lazy = not (claim.closing or claim.outcome)
+    lazy = not (claim.closing_reason or claim.outcome)
     match outcome:
         case Archived():
             memory, notices = _replace(memory, extracted=True), _archived(step, outcome)
             if isinstance(step, Collect):
-                claim, lazy = _replace(claim, collected=place.now_unix), False
+                claim, lazy = _replace(claim, collected_at=place.now_unix), False
         case Provisioned(session=session):
             claim = _replace(claim, session=session)
             where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
             notices = (Notice("Normal", "SessionReady", f"{session.username} can log in at {where}"),)
         case SessionArchived(problem=problem) if isinstance(step, ArchiveSession):
             memory = _replace(memory, archive_failed=False)
-            claim = _replace(claim, session=_replace(step.session, archived=place.now_unix))
+            claim = _replace(claim, session=_replace(step.session, archived_at=place.now_unix))
             if problem:
                 notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
             elif step.session.id:
@@ -242,6 +242,6 @@ def fault_report(facts: Facts, fault: Fault) -> Report | None:
     text = f"{fault.message}; trying again"
     ending = pod.metadata.deletion_timestamp is not None or (claim is not None and claim.outcome)
     state = State.STOPPING if ending else State.INSTANTIATING
-    if claim is not None and claim.closing and not ending:
+    if claim is not None and claim.closing_reason and not ending:
         state = closing_state(facts, claim)
     return Report(state, phase_of(facts), ("CleaningUp", text) if ending else (fault.reason, text), facts.devices)

@@ -41,7 +41,7 @@ def decide(facts: Facts, now: float, limits: Limits) -> Decision:
         return finish(facts, "Failed", "DeadlineExceeded", text)
     decision = run(facts, pod, now, limits)
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
-    if claim is not None and not claim.closing and (over := slot_end(facts, claim)):
+    if claim is not None and not claim.closing_reason and (over := slot_end(facts, claim)):
         ends.append(over - facts.now_unix)
     ahead = [left_s for left_s in ends if left_s > 0]  # `run` saw an end that has passed; if it waits, not for the time
     if ahead and (decision.after_s is None or decision.after_s > min(ahead)):

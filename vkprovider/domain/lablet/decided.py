@@ -67,7 +67,7 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
 
 def _is_awaited(claim: Claim) -> bool:
     """Return whether the next step waits for the claim: at an end, or before a session is made."""
-    return bool(claim.outcome or claim.closing) or (claim.session is not None and not claim.session.ready)
+    return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
 
 
 def _notice_pod(memory: Memory, facts: Facts, claim: Claim | None, worker: str, notices: list[Notice]) -> Memory:

@@ -37,7 +37,7 @@ _LOOK_AGAIN_S: Final = 5.0
 def state_of(claim: Claim) -> State:
     """Return the state of a lablet whose devices run."""
     session = claim.session
-    return State.RUNNING if session is not None and session.started and not session.ended else State.READY
+    return State.RUNNING if session is not None and session.started_at and not session.ended_at else State.READY
 
 
 def worked(facts: Facts, claim: Claim) -> bool:
@@ -46,7 +46,7 @@ def worked(facts: Facts, claim: Claim) -> bool:
     A session that was requested and has no id may have been made, and started, before a crash lost its id.
     """
     if facts.delivery.wanted:
-        return claim.session is not None and (claim.session.started > 0 or not claim.session.id)
+        return claim.session is not None and (claim.session.started_at > 0 or not claim.session.id)
     return claim.ready_at > 0
 
 
@@ -72,7 +72,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
         )
         changed = msgspec.structs.replace(claim, session=session, sessions=number)
         return Decision(SAVE, _provisioning(facts, claim, session), changed)
-    if session.ready:
+    if session.ready_at:
         return None
     report = _provisioning(facts, claim, session)
     first_request = facts.memory.unasked == session.key
@@ -91,15 +91,17 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
     session, delivery = claim.session, facts.delivery
     if session is None:
         return None
-    started = session.started or delivery.started or delivery.ended  # the end came first: it had begun
-    ended = session.ended or delivery.ended
-    if (started, ended) == (session.started, session.ended):
+    started = session.started_at or delivery.started_at or delivery.ended_at  # the end came first: it had begun
+    ended = session.ended_at or delivery.ended_at
+    if (started, ended) == (session.started_at, session.ended_at):
         return None
-    changed = msgspec.structs.replace(claim, session=msgspec.structs.replace(session, started=started, ended=ended))
+    changed = msgspec.structs.replace(
+        claim, session=msgspec.structs.replace(session, started_at=started, ended_at=ended)
+    )
     events = []
-    if not session.started:
+    if not session.started_at:
         events.append(Notice("Normal", "SessionStarted", f"{session.username} has logged in"))
-    if ended and not session.ended:
+    if ended and not session.ended_at:
         events.append(Notice("Normal", "SessionEnded", f"the session of {session.username} has ended"))
     return Decision(SAVE, None, changed, events=tuple(events))
 
@@ -114,7 +116,7 @@ def slot_end(facts: Facts, claim: Claim) -> int:
 def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
     """Return why the learner's work is to be collected now, as reason and message; None if it is not."""
     session, inputs = claim.session, facts.inputs
-    if session is not None and session.ended:
+    if session is not None and session.ended_at:
         return "SessionEnded", f"the session of {session.username} has ended"
     end = slot_end(facts, claim)
     if end and facts.now_unix >= end and (session is not None or inputs.username):
@@ -126,19 +128,19 @@ def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
 
 def wrap_up(facts: Facts, pod: Pod, claim: Claim) -> Decision | None:
     """Collect, grade, and end or go back to the pool; None while the learner's time is not over."""
-    if not claim.closing:
+    if not claim.closing_reason:
         why = closing_of(facts, claim)
         if why is None:
             return None
         changed = msgspec.structs.replace(
-            claim, closing=why[0], stopped=0, resetting=False, lent_by=facts.inputs.lent_by
+            claim, closing_reason=why[0], stopped_at=0, resetting=False, lent_by=facts.inputs.lent_by
         )
-        announced = claim.session is not None and claim.session.ended  # when its event came
+        announced = claim.session is not None and claim.session.ended_at  # when its event came
         events = () if announced else (Notice("Normal", *why),)
         return Decision(SAVE, _during(facts, State.COLLECTING), changed, events=events)
     if not facts.claim_saved:
         return Decision(WAIT)
-    if not claim.collected:
+    if not claim.collected_at:
         return Decision(extraction(facts, claim, Collect), _during(facts, State.COLLECTING))
     if facts.delivery.grader and claim.verdict is None:
         return Decision(Grade(claim), _during(facts, State.GRADING))
@@ -149,7 +151,7 @@ def wrap_up(facts: Facts, pod: Pod, claim: Claim) -> Decision | None:
 
 def closing_state(facts: Facts, claim: Claim) -> State:
     """Return the state of a lablet whose learner's time is over."""
-    if not claim.collected:
+    if not claim.collected_at:
         return State.COLLECTING
     if facts.delivery.grader and claim.verdict is None:
         return State.GRADING
@@ -173,32 +175,32 @@ def _outcome(claim: Claim) -> tuple[str, str, str]:
             ("Succeeded", "Passed", claim.verdict.message) if passed else ("Failed", "NotPassed", claim.verdict.message)
         )
     if not claim.ready_at:
-        return "Failed", claim.closing, "the lablet was never ready"
-    return "Succeeded", "Completed", f"collected, no grader is configured ({claim.closing})"
+        return "Failed", claim.closing_reason, "the lablet was never ready"
+    return "Succeeded", "Completed", f"collected, no grader is configured ({claim.closing_reason})"
 
 
 def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
     """Make a lent lablet warm again: archive its session, clear its learner, wipe it."""
     session = claim.session
     report = back_to_pool(facts, claim)
-    if session is not None and not session.archived:
+    if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
         return Decision(ClearLearner(pod), report)
-    said = claim.verdict.message if claim.verdict is not None else claim.closing
+    said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
     changed = msgspec.structs.replace(
         claim,
         session=None,
-        closing="",
-        collected=0,
+        closing_reason="",
+        collected_at=0,
         verdict=None,
         lent_by="",
         lent_back=claim.lent_by,
         resetting=bool(claim.lab_id),
-        started=0,
+        started_at=0,
         ready_at=0,
         recoveries=0,
-        stopped=0,
+        stopped_at=0,
     )
     note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
     events = (Notice("Normal", "BackToPool", note),)
@@ -217,16 +219,16 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
     What runs in the lab is lost as when a machine is switched off; its disks are kept.
     """
     wanted = facts.inputs.desired is State.STOPPED
-    if not claim.stopped:
+    if not claim.stopped_at:
         if not wanted or not claim.ready_at:
             return None
-        changed = msgspec.structs.replace(claim, stopped=facts.now_unix, recoveries=0)
+        changed = msgspec.structs.replace(claim, stopped_at=facts.now_unix, recoveries=0)
         return Decision(SAVE, _paused(facts), changed, events=(Notice("Normal", "Stopping", "stopped on request"),))
     if not wanted:
-        changed = msgspec.structs.replace(claim, stopped=0, started=facts.now_unix)
+        changed = msgspec.structs.replace(claim, stopped_at=0, started_at=facts.now_unix)
         report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.devices)
         return Decision(Start(claim), report, changed, retry_at=0.0, anew=True)
-    left = claim.stopped + limits.stopped_max_s - facts.now_unix
+    left = claim.stopped_at + limits.stopped_max_s - facts.now_unix
     if left <= 0:
         text = f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         return finish(facts, "Failed", "StoppedTooLong", text)

@@ -99,7 +99,7 @@ def end(facts: Facts, now: float, limits: Limits) -> Decision:
 def _live_session(claim: Claim) -> Session | None:
     """Return the session that exists, or may exist, and is not archived; None if there is none."""
     session = claim.session
-    return session if session is not None and not session.archived else None
+    return session if session is not None and not session.archived_at else None
 
 
 def stop(facts: Facts, claim: Claim, report: Report | None, now: float) -> Decision:

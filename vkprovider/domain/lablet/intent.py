@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
@@ -25,7 +26,7 @@ class Definition:
     """What Pods need of a LabletDefinition.
 
     Attributes:
-        kept: The versions that a new pod may run, newest first.
+        versions: The versions that a new pod may run, newest first.
         fault: Why it is not ready, if it is not.
         terms: How its lablets are delivered.
     """
@@ -33,8 +34,8 @@ class Definition:
     name: str
     uid: str
     environment: str
-    kept: tuple[Content, ...] = ()
-    fault: InputError | None = None
+    versions: tuple[Content, ...] = ()
+    fault: Fault | None = None
     terms: Terms = NO_TERMS
 
 
@@ -103,17 +104,17 @@ def _version(pod: Pod, definition: Definition) -> str:
 
 
 def _choose(pod: Pod, definition: Definition, version: str) -> Content:
-    if not definition.kept:
+    if not definition.versions:
         fault = definition.fault
         why = f"{fault.reason}: {fault.message}" if fault else "its content is not read yet"
         raise InputError("DefinitionNotReady", f"LabletDefinition {definition.name} is not ready: {why}")
     charged = Resources.from_quantities(pod.spec.overhead)
     if not version:
-        for content in definition.kept:
+        for content in definition.versions:
             if charged.covers(content.need):
                 return content
-        raise _too_little(pod, charged, definition.kept[0])
-    for content in definition.kept:
+        raise _too_little(pod, charged, definition.versions[0])
+    for content in definition.versions:
         if content.version == version:
             if charged.covers(content.need):
                 return content
@@ -121,7 +122,7 @@ def _choose(pod: Pod, definition: Definition, version: str) -> Content:
     raise InputError(
         "UnknownVersion",
         f"definition {definition.name} has no version {version!r}; it keeps "
-        f"{', '.join(content.version for content in definition.kept)}",
+        f"{', '.join(content.version for content in definition.versions)}",
     )
 
 

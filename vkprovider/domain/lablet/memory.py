@@ -104,8 +104,8 @@ def refreshed(
     changes: dict[str, Any] = {}
     if silent and memory.hold_until:
         changes["hold_until"] = 0.0
-    if claim is not None and claim.lab_id and claim.started > claim.ready_at and not memory.starting_since:
-        changes["starting_since"] = now - max(0, int(wall) - claim.started)
+    if claim is not None and claim.lab_id and claim.started_at > claim.ready_at and not memory.starting_since:
+        changes["starting_since"] = now - max(0, int(wall) - claim.started_at)
     if pod is not None and pod.spec.active_deadline_seconds is not None:
         deadline_of = (pod.spec.active_deadline_seconds, pod.status.start_time)  # it may be lowered later
         if deadline_of != memory.deadline_of:

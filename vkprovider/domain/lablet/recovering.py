@@ -56,11 +56,11 @@ def recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
         recoveries=claim.recoveries + 1,
         restarts=claim.restarts + 1,
         device_restarts=claim.device_restarts | {d: claim.device_restarts.get(d, 0) + 1 for d in stopped},
-        started=facts.now_unix,
+        started_at=facts.now_unix,
         last_reason="DeviceStopped",
         last_message=what,
         last_at=facts.now_unix,
-        last_started=claim.ready_at or claim.started,
+        last_started_at=claim.ready_at or claim.started_at,
         last_devices=stopped,
     )
     report = not_ready(claim, "Recovering", f"{what}; starting again", devices)
@@ -94,12 +94,12 @@ def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, t
         restarts=claim.restarts + 1,
         afresh=claim.afresh + 1,
         recoveries=0,
-        started=0,
+        started_at=0,
         ready_at=0,
         last_reason=reason,
         last_message=text,
         last_at=facts.now_unix,
-        last_started=claim.ready_at or claim.started or facts.now_unix,
+        last_started_at=claim.ready_at or claim.started_at or facts.now_unix,
         last_devices=(),
     )
     report = Report(
@@ -121,13 +121,13 @@ def reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
         restarts=claim.restarts + 1,
         afresh=claim.afresh + 1,
         recoveries=0,
-        stopped=0,
-        started=0,
+        stopped_at=0,
+        started_at=0,
         ready_at=0,
         last_reason="Reset",
         last_message=text,
         last_at=facts.now_unix,
-        last_started=claim.ready_at or claim.started or facts.now_unix,
+        last_started_at=claim.ready_at or claim.started_at or facts.now_unix,
         last_devices=(),
     )
     report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("Resetting", text), devices=facts.devices)

@@ -57,7 +57,7 @@ def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
             event = Notice("Warning", refusal.reason, refusal.message)
             return Decision(WAIT, report, events=() if known(refusal.reason).passing else (event,))
         return Decision(MakeClaim(pod), _waiting("AllocatingPorts", "the worker's claims are being written"))
-    if not facts.claim_saved and not claim.lab_id and not claim.closing:
+    if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(WAIT, report, after_s=_SAVED_S)
@@ -83,7 +83,7 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> D
         report = _waiting("ImportingLab", f"lab {claim.title} is being imported")
         return Decision(Import(claim) if facts.memory.searched else Search(claim), report)
     if facts.presence is Presence.ABSENT:
-        lost = msgspec.structs.replace(claim, lab_id="", started=0, resetting=False)
+        lost = msgspec.structs.replace(claim, lab_id="", started_at=0, resetting=False)
         return again(facts, lost, now, limits, "LabLost", "the lab was deleted on the worker by another client")
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
         return reset_on_request(facts, claim, limits)
@@ -96,12 +96,12 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> D
 
 def _silent(facts: Facts, claim: Claim, message: str) -> Report:
     if phase_of(facts) != "Running":
-        state = State.STOPPING if claim.closing else State.INSTANTIATING
-        return _waiting("CleaningUp" if claim.closing else "WorkerUnreachable", message, state=state)
+        state = State.STOPPING if claim.closing_reason else State.INSTANTIATING
+        return _waiting("CleaningUp" if claim.closing_reason else "WorkerUnreachable", message, state=state)
     state = state_of(claim) if claim.ready_at else State.INSTANTIATING
-    if claim.closing:
+    if claim.closing_reason:
         state = closing_state(facts, claim)
-    elif claim.stopped:
+    elif claim.stopped_at:
         state = State.STOPPED
     return Report(state, phase="Running", silent=message)
 
@@ -111,12 +111,12 @@ def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -
     states = {device.state for device in devices}
     if not devices:
         text = f"lab {claim.title} has no devices any more: they were removed on the worker; delete the pod"
-        return Decision(WAIT, not_ready(claim, "LabEmpty", text, devices), observe=not claim.started)
+        return Decision(WAIT, not_ready(claim, "LabEmpty", text, devices), observe=not claim.started_at)
     if states == {labs.BOOTED}:
         return provision(facts, claim) or _ready(facts, pod, claim, now, limits)
     afresh = claim.afresh or claim.lent_back
     if not claim.ready_at and not afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
-        claim = msgspec.structs.replace(claim, ready_at=claim.started or facts.now_unix)
+        claim = msgspec.structs.replace(claim, ready_at=claim.started_at or facts.now_unix)
     if unknown := states - labs.KNOWN:
         text = f"CML reports {', '.join(sorted(unknown))} for {labels(devices, unknown)}; waiting for a state we know"
         return Decision(WAIT, not_ready(claim, "UnknownState", text, devices), observe=True)
@@ -143,11 +143,11 @@ def _start(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
         pause = facts.memory.start_sent_at + _START_AGAIN_S - now
         if pause > 0:
             return Decision(WAIT, report, after_s=max(0.0, min(left, pause)) or pause, observe=True)
-    return Decision(Start(claim), report, claim if claim.started else _started(facts, claim), retry_at=0.0)
+    return Decision(Start(claim), report, claim if claim.started_at else _started(facts, claim), retry_at=0.0)
 
 
 def _started(facts: Facts, claim: Claim) -> Claim:
-    return msgspec.structs.replace(claim, started=facts.now_unix)
+    return msgspec.structs.replace(claim, started_at=facts.now_unix)
 
 
 def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
@@ -177,7 +177,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
             "StartingNodes",
             f"{booted} of {len(devices)} devices booted, waiting for {labels(devices, labs.BOOTING)}",
         )
-    if not claim.started:  # lost in a crash; without it this start would never time out
+    if not claim.started_at:  # lost in a crash; without it this start would never time out
         return Decision(SAVE, not_ready(claim, reason, text, devices), _started(facts, claim), observe=True)
     return Decision(WAIT, not_ready(claim, reason, text, devices), after_s=left, observe=True)
 

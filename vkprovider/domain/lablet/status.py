@@ -150,9 +150,9 @@ def _usual_conditions(
 
 def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
     session = claim.session
-    ready = session is not None and session.ready > 0 and not session.archived
-    started = session is not None and session.started > 0
-    ended = ("SessionEnded", "") if session is not None and session.ended else ("", "")
+    ready = session is not None and session.ready_at > 0 and not session.archived_at
+    started = session is not None and session.started_at > 0
+    ended = ("SessionEnded", "") if session is not None and session.ended_at else ("", "")
     return (
         (names.CONDITION_SESSION_READY, "True" if ready else "False", *ended),
         (names.CONDITION_SESSION_STARTED, "True" if started else "False", "", ""),
@@ -254,7 +254,7 @@ def _container_patch(
     elif kind == "terminated":
         failed = claim is None or claim.outcome != "Succeeded"
         state = {"exitCode": int(failed and reason != "Completed"), "reason": reason, "message": message}
-        began = (claim.ready_at or claim.started) if claim is not None else 0
+        began = (claim.ready_at or claim.started_at) if claim is not None else 0
         state |= {"startedAt": iso(began) if began else now, "finishedAt": now}
     else:
         state = {"reason": reason, "message": message}
@@ -275,7 +275,7 @@ def _container_patch(
                 "exitCode": 1,
                 "reason": claim.last_reason,
                 "message": claim.last_message,
-                "startedAt": iso(claim.last_started),
+                "startedAt": iso(claim.last_started_at),
                 "finishedAt": iso(claim.last_at),
             }
         }

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 
 
 class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -19,10 +19,10 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         id: Once it was created.
         base_url: Of the deployment, as it was then.
         login_url: Where the learner logs in, without the query, which is a secret.
-        ready: When its devices were set (Unix seconds), as the next ones; 0 before.
-        started: When the learner logged in.
-        ended: When it ended.
-        archived: When it was archived.
+        ready_at: When its devices were set (Unix seconds), as the next ones; 0 before.
+        started_at: When the learner logged in.
+        ended_at: When it ended.
+        archived_at: When it was archived.
     """
 
     deployment: str
@@ -33,10 +33,10 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     id: str = ""
     base_url: str = ""
     login_url: str = ""
-    ready: int = 0
-    started: int = 0
-    ended: int = 0
-    archived: int = 0
+    ready_at: int = msgspec.field(name="ready", default=0)
+    started_at: int = msgspec.field(name="started", default=0)
+    ended_at: int = msgspec.field(name="ended", default=0)
+    archived_at: int = msgspec.field(name="archived", default=0)
 
 
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -86,7 +86,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
         deployment: Where the next session would be created.
         warning: Why that is not the deployment which the definition prefers.
         refusal: Why it can be created nowhere.
-        started, ended: When the LDS said that the session started and ended (Unix seconds), 0 if it did not.
+        started_at, ended_at: When the LDS said that the session started and ended (Unix seconds), 0 if it did not.
         grader: Somebody grades what was collected.
         archive_failed: Archiving was tried and failed; it is tried again when the lab is gone.
     """
@@ -94,9 +94,9 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     wanted: bool = False
     deployment: str = ""
     warning: str = ""
-    refusal: InputError | None = None
-    started: int = 0
-    ended: int = 0
+    refusal: Fault | None = None
+    started_at: int = 0
+    ended_at: int = 0
     grader: bool = False
     archive_failed: bool = False
 

@@ -66,7 +66,7 @@ def consoles_of(template: PortTemplate, ports: Mapping[str, int]) -> list[int]:
     return [ports[slot.name] for slot in template.slots if slot.kind in _LOGGED_INTO and slot.name in ports]
 
 
-def shut(ports: Iterable[int], range_: PortRange) -> str:
+def describe_closed_ports(ports: Iterable[int], range_: PortRange) -> str:
     """Say what to do if none of a lablet's ports opens."""
     numbers = sorted(ports)
     which = f"port {numbers[0]} does not open" if len(numbers) == 1 else f"none of {len(numbers)} console ports opens"

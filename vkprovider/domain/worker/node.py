@@ -1,6 +1,6 @@
-"""A CMLWorker as a Node: what it should say, and the patches that make it so.
+"""The Node of a CMLWorker: what it should report, and the patches that bring it there.
 
-Only what is ours is compared and written: labels, taints and conditions of others are kept.
+Only our own fields are compared and written: labels, taints and conditions of other writers are kept.
 """
 
 import ipaddress
@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 from vkprovider.api import names, quantities
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
-from vkprovider.api.times import iso
+from vkprovider.api.reasons import WorkerReason
+from vkprovider.domain.conditions import node_condition
 from vkprovider.domain.topology.resources import Resources
 
 LABS_DEFAULT: Final = 200
@@ -23,11 +25,11 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What CML's system API says, where `stats: On`.
+    """What CML's system API reports, where `stats: On`.
 
     Attributes:
-        cpus, memory_bytes, lab_nodes: What the worker has.
-        foreign: What labs of others use of it.
+        cpus, memory_bytes, lab_nodes: The worker's total.
+        foreign: What foreign labs use of it.
     """
 
     cpus: int | None = None
@@ -45,19 +47,19 @@ class Health:
     message: str
 
 
-def up(message: str) -> Health:
-    """Say that the worker can be used."""
-    return Health(ready=True, reason="WorkerReady", message=message)
+def healthy(message: str) -> Health:
+    """Return that the worker can be used."""
+    return Health(ready=True, reason=WorkerReason.WORKER_READY, message=message)
 
 
-def down(reason: str, message: str) -> Health:
-    """Say why the worker cannot be used."""
+def unhealthy(reason: str, message: str) -> Health:
+    """Return why the worker cannot be used."""
     return Health(ready=False, reason=reason, message=message)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a Node should say.
+    """What a Node should report.
 
     Attributes:
         ip: The worker's address, resolved; "" while it is unknown.
@@ -102,7 +104,7 @@ class View:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Our annotations; the first one says that the Node is ours."""
+        """Our annotations; the first one marks the Node as ours."""
         found = {names.ANNOTATION_INSTALLATION: self.installation}
         if self.version:
             found[names.ANNOTATION_CML_BUILD] = self.version
@@ -112,7 +114,7 @@ class View:
 
     @property
     def taints(self) -> list[Taint]:
-        """Our taints: they keep ordinary pods away, and lablets of other environments."""
+        """Our taints: they repel ordinary Pods, and lablets of other environments."""
         return [
             Taint(key=names.TAINT_VIRTUAL_NODE, value="true", effect=self.taint_effect),
             Taint(key=names.TAINT_ENV, value=self.spec.environment, effect=self.taint_effect),
@@ -144,21 +146,23 @@ class View:
             "architecture": "",
         }
 
-    def conditions(self) -> list[tuple[str, str, str, str]]:
-        """Our conditions: type, status, reason, message."""
-        calm = [(p, "False", f"No{p}", "CML admits labs by itself") for p in _PRESSURES]
-        network = ("NetworkUnavailable", "False", "RouteCreated", "lablets use the worker's own network")
+    def conditions(self) -> list[Condition]:
+        """Return our conditions."""
         health = self.health
-        return [("Ready", "True" if health.ready else "False", health.reason, health.message), *calm, network]
+        return [
+            Condition("Ready", "True" if health.ready else "False", health.reason, health.message),
+            *(Condition(p, "False", f"No{p}", "CML admits labs by itself") for p in _PRESSURES),
+            Condition("NetworkUnavailable", "False", "RouteCreated", "lablets use the worker's own network"),
+        ]
 
 
 def address_of(spec: CMLWorkerSpec) -> str:
-    """Tell what learners reach: `spec.address`, or the host of the url."""
+    """Return the address that learners use: `spec.address`, or the host of `spec.url`."""
     return spec.address or urlsplit(spec.url).hostname or ""
 
 
 def is_ip(address: str) -> bool:
-    """Tell whether an address is one already, or a name to be resolved."""
+    """Return whether an address is an IP address, not a name to be resolved."""
     try:
         ipaddress.ip_address(address)
     except ValueError:
@@ -169,10 +173,10 @@ def is_ip(address: str) -> bool:
 def capacity_of(
     spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int]
 ) -> tuple[Resources, int, Resources]:
-    """Compute what a worker holds, how many labs, and what foreign labs take off.
+    """Compute a worker's resources, its maximum of labs, and what foreign labs use.
 
     Raises:
-        InputError: `CapacityUnknown`: neither the CMLWorker nor CML says how much there is.
+        InputError: `CapacityUnknown`: neither the CMLWorker nor CML reports how much there is.
     """
     capacity = spec.capacity
     cpus = quantities.parse_millicores(capacity.cpu) if capacity.cpu is not None else None
@@ -186,8 +190,8 @@ def capacity_of(
         foreign = stats.foreign
     missing = [name for name, value in (("cpu", cpus), ("memory", memory), ("labNodes", lab_nodes)) if value is None]
     if cpus is None or memory is None or lab_nodes is None:
-        how = "and CML does not tell it; set it" if spec.stats == "On" else "set it, or set spec.stats: On to ask CML"
-        raise InputError("CapacityUnknown", f"spec.capacity lacks {', '.join(missing)}; {how}")
+        how = "and CML does not report it; set it" if spec.stats == "On" else "set it, or set spec.stats: On to ask CML"
+        raise InputError(WorkerReason.CAPACITY_UNKNOWN, f"spec.capacity lacks {', '.join(missing)}; {how}")
     ports = spec.port_range.size if spec.port_range is not None else default_range[1] - default_range[0] + 1
     labs = capacity.labs if capacity.labs is not None else LABS_DEFAULT
     return Resources(cpus, memory, lab_nodes, max(0, ports)), labs, foreign
@@ -228,10 +232,10 @@ def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int,
 
 
 def last_known(node: Node | None) -> tuple[Resources, int, Resources] | None:
-    """Read back what a Node says, in the form of `capacity_of`: for a worker that cannot be asked just now.
+    """Read back the capacity of a Node, in the form of `capacity_of`: for a worker that does not answer now.
 
     Returns:
-        None if it says nothing of use.
+        None if the Node has no usable capacity.
     """
     if node is None:
         return None
@@ -245,27 +249,29 @@ def last_known(node: Node | None) -> tuple[Resources, int, Resources] | None:
 
 
 def amounts(total: Resources, labs: int, foreign: Resources) -> tuple[dict[str, str], dict[str, str]]:
-    """Write capacity and allocatable as a Node does."""
+    """Format capacity and allocatable as a Node has them."""
     left = total.minus(foreign)
     pods = {"pods": quantities.format_count(labs)}
     return total.quantities() | pods, left.quantities() | pods
 
 
-def check_version(version: str) -> InputError | None:
-    """Tell why a CML version cannot be used, if it cannot."""
+def check_version(version: str) -> Fault | None:
+    """Return why a CML version cannot be used; None if it can."""
     release = names.cml_release(version)
     if release is None or not OLDEST <= release[:2] <= NEWEST:
-        return InputError("UnsupportedVersion", f"CML {version!r} is not supported; supported are 2.8, 2.9 and 2.10")
+        return Fault(
+            WorkerReason.UNSUPPORTED_VERSION, f"CML {version!r} is not supported; supported are 2.8, 2.9 and 2.10"
+        )
     return None
 
 
 def ours(node: Node, installation: str) -> bool:
-    """Tell whether a Node was made by this installation; any other is never touched."""
+    """Return whether a Node was made by this installation; any other is never touched."""
     return node.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == installation
 
 
 def create(view: View, now_unix: int) -> dict[str, Any]:
-    """Make the Node; status is accepted at creation."""
+    """Build the Node; the API server accepts its status at creation."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -280,23 +286,16 @@ def create(view: View, now_unix: int) -> dict[str, Any]:
 
 
 def metadata_patch(node: Node, view: View) -> dict[str, Any] | None:
-    """Make the merge patch that repairs labels, annotations and taints; None if nothing is wrong.
+    """Build the merge patch that repairs labels, annotations and taints; None if nothing differs.
 
-    Which labels came from `spec.nodeLabels` stands in an annotation, so that whoever acts for the node next removes
-    those that are no longer wanted.
+    An annotation lists the labels that came from `spec.nodeLabels`, so that the next owner of the Node removes those
+    that are no longer wanted.
     """
-    found = node.metadata.annotations
-    given = [key for key in found.get(names.ANNOTATION_NODE_LABELS, "").split(",") if key]
-    labels: dict[str, str | None] = {k: v for k, v in view.labels.items() if node.metadata.labels.get(k) != v}
-    labels |= {k: None for k in given if k not in view.labels and k in node.metadata.labels}
-    annotations: dict[str, str | None] = {k: v for k, v in view.annotations.items() if found.get(k) != v}
-    if given and names.ANNOTATION_NODE_LABELS not in view.annotations:
-        annotations[names.ANNOTATION_NODE_LABELS] = None
-    keys = {t.key for t in view.taints}
-    foreign = [t for t in node.spec.taints if t.key not in keys]
-    taints = None
-    if [t for t in node.spec.taints if t.key in keys] != view.taints:
-        taints = [_taint(t) for t in [*view.taints, *foreign]]
+    labels, annotations, taints = (
+        _label_changes(node, view),
+        _annotation_changes(node, view),
+        _taint_changes(node, view),
+    )
     if not labels and not annotations and taints is None:
         return None
     patch: dict[str, Any] = {
@@ -309,14 +308,42 @@ def metadata_patch(node: Node, view: View) -> dict[str, Any] | None:
     return {**patch, "spec": {"taints": taints}} if taints is not None else patch
 
 
-def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None:
-    """Make the merge patch of `nodes/status`; None if it says everything already.
+def _labels_of_spec(node: Node) -> list[str]:
+    """List the labels of a Node that came from `spec.nodeLabels`."""
+    listed = node.metadata.annotations.get(names.ANNOTATION_NODE_LABELS, "")
+    return [key for key in listed.split(",") if key]
 
-    Conditions of others are carried over, with the resourceVersion as precondition.
+
+def _label_changes(node: Node, view: View) -> dict[str, str | None]:
+    wanted, found = view.labels, node.metadata.labels
+    changed: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
+    return changed | {key: None for key in _labels_of_spec(node) if key not in wanted and key in found}
+
+
+def _annotation_changes(node: Node, view: View) -> dict[str, str | None]:
+    wanted, found = view.annotations, node.metadata.annotations
+    changed: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
+    if _labels_of_spec(node) and names.ANNOTATION_NODE_LABELS not in wanted:
+        changed[names.ANNOTATION_NODE_LABELS] = None
+    return changed
+
+
+def _taint_changes(node: Node, view: View) -> list[dict[str, str]] | None:
+    """Return all taints, other writers' included, if ours differ; None if they do not."""
+    keys = {taint.key for taint in view.taints}
+    if [taint for taint in node.spec.taints if taint.key in keys] == view.taints:
+        return None
+    return [_taint(taint) for taint in (*view.taints, *(t for t in node.spec.taints if t.key not in keys))]
+
+
+def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None:
+    """Build the merge patch of `nodes/status`; None if nothing differs.
+
+    Conditions of other writers are carried over, with the resourceVersion as precondition.
     """
-    conditions = {c.type: (c.type, c.status, c.reason, c.message) for c in node.status.conditions}
+    conditions = {c.type: Condition(c.type, c.status, c.reason, c.message) for c in node.status.conditions}
     same = (
-        all(conditions.get(wanted[0]) == wanted for wanted in view.conditions())
+        all(conditions.get(wanted.type) == wanted for wanted in view.conditions())
         and [{"type": a.type, "address": a.address} for a in node.status.addresses] == view.addresses
         and view.capacity.items() <= node.status.capacity.items()
         and view.allocatable.items() <= node.status.allocatable.items()
@@ -331,24 +358,8 @@ def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None
 
 
 def _status(view: View, node: Node | None, now_unix: int) -> dict[str, Any]:
-    now = iso(now_unix)
-    before = {c.type: c for c in node.status.conditions} if node is not None else {}
-    conditions: list[dict[str, Any]] = []
-    for type_, status, reason, message in view.conditions():
-        old = before.pop(type_, None)
-        changed = now if old is None or old.status != status else old.last_transition_time or now
-        conditions.append(
-            {
-                "type": type_,
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": changed,
-            }
-        )
-    conditions += [
-        {
+    before = {
+        c.type: {
             "type": c.type,
             "status": c.status,
             "reason": c.reason,
@@ -356,8 +367,12 @@ def _status(view: View, node: Node | None, now_unix: int) -> dict[str, Any]:
             "lastTransitionTime": c.last_transition_time,
             "lastHeartbeatTime": c.last_heartbeat_time,
         }
-        for c in before.values()
-    ]
+        for c in (node.status.conditions if node is not None else ())
+    }
+    wanted = view.conditions()
+    ours = {condition.type for condition in wanted}
+    conditions = [node_condition(before, condition, now_unix=now_unix) for condition in wanted]
+    conditions += [condition for type_, condition in before.items() if type_ not in ours]
     return {
         "capacity": view.capacity,
         "allocatable": view.allocatable,
