@@ -3,6 +3,7 @@
 They are requests by users who may edit the Pod, and affect that one lablet and nothing else.
 """
 
+import re
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +15,9 @@ from vkprovider.domain.lablet.lifecycle import State
 
 _DESIRABLE: Final = (State.READY, State.RUNNING, State.STOPPED, State.COLLECTING, State.TERMINATED)
 _USERNAME_CHARS_MAX: Final = 256
+_TOKEN: Final = re.compile(r"[\x20-\x7e]{1,64}")
+"""Any text whose change is a request, such as a time."""
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class Inputs(msgspec.Struct, frozen=True, gc=False):
@@ -69,9 +73,9 @@ def inputs_of(meta: Metadata) -> Inputs:
         slot_start=start,
         slot_end=end,
         desired=_desired(notes, faults),
-        reset=notes.get(names.ANNOTATION_RESET, ""),
+        reset=_copied(notes, names.ANNOTATION_RESET, _TOKEN, faults),
         pool=pool,
-        lent_by=notes.get(names.ANNOTATION_LENT_BY, ""),
+        lent_by=_copied(notes, names.ANNOTATION_LENT_BY, _LABEL_VALUE, faults),
         faults=tuple(faults),
     )
 
@@ -84,6 +88,15 @@ def _username(notes: dict[str, str], faults: list[str]) -> str:
         )
         return ""
     return username
+
+
+def _copied(notes: dict[str, str], name: str, pattern: re.Pattern[str], faults: list[str]) -> str:
+    """Return an annotation that goes into the claim, whose ConfigMap all lablets of the worker share."""
+    text = notes.get(name, "")
+    if text and not pattern.fullmatch(text):
+        faults.append(f"{name} {text[:40]!r} does not match {pattern.pattern}")
+        return ""
+    return text
 
 
 def _time(notes: dict[str, str], name: str, faults: list[str]) -> int:
