@@ -17,20 +17,14 @@ from vkprovider.cli.lablet_acts import collect, reset, start, stop
 from vkprovider.cli.lablet_assign import assign
 from vkprovider.cli.lablet_configs import configs
 from vkprovider.cli.lablet_login import login
-from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, why
+from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, pods_in, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
 from vkprovider.domain.lablet.intent import tag_of
 from vkprovider.kube.client import KubeClient
 
-_PAGE: Final = 500
 _HEADINGS: Final = ("NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER")
 _WIDE: Final = (*_HEADINGS, "ADDRESS", "REASON")
-
-
-class _Page(msgspec.Struct, frozen=True):
-    items: list[LabletPod] = []
-    metadata: dict[str, object] = {}
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -64,8 +58,6 @@ _AGES: Final = (
     (float("inf"), _YEAR, "y", 0, ""),
 )
 """Up to that many seconds: whole units, and the rest in smaller ones. As `duration.HumanDuration` of k8s.io."""
-
-_decoder: Final = msgspec.json.Decoder(_Page)
 
 
 def row_of(pod: LabletPod) -> Row:
@@ -168,15 +160,7 @@ async def _pods(
     kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
     try:
         where = "" if everywhere else namespace or kube.namespace
-        path = f"/api/v1/namespaces/{where}/pods" if where else "/api/v1/pods"
-        query = {"limit": str(_PAGE), **({"labelSelector": selector} if selector else {})}
-        found: list[LabletPod] = []
-        while True:
-            page = _decoder.decode(await kube.get(path, query))
-            found += page.items
-            if not (go_on := page.metadata.get("continue")):
-                return where, found
-            query["continue"] = str(go_on)
+        return where, await pods_in(kube, where).list(labels=selector)
     finally:
         await kube.close()
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -11,18 +11,17 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.lablet_pods import PODS, LabletPod, Place, change, place_options, pod_name, read
+from vkprovider.cli.lablet_pods import LabletPod, Place, change, place_options, pod_name, pods_in, read
 from vkprovider.cli.lablet_times import moment, rfc3339
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource, kind
 
-_DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/{}/deployments/{}"
 _HASH: Final = "pod-template-hash"
 _COST: Final = "1000"
 """A ReplicaSet that scales down deletes Pods with a lower cost first; the default is 0."""
 _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
-_PAGE: Final = 500
 
 
 class _Requirement(msgspec.Struct, frozen=True):
@@ -45,13 +44,7 @@ class _Deployment(msgspec.Struct, frozen=True):
     spec: _DeploymentSpec
 
 
-class _Page(msgspec.Struct, frozen=True):
-    items: list[LabletPod] = []
-    metadata: dict[str, Any] = {}
-
-
-_deployment: Final = msgspec.json.Decoder(_Deployment)
-_pages: Final = msgspec.json.Decoder(_Page)
+_DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", _Deployment)
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -172,13 +165,12 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
 
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
-    try:
-        deployment = _deployment.decode(await kube.get(_DEPLOYMENTS.format(namespace, name)))
-    except NotFound:
+    deployment = await Resource(kube, _DEPLOYMENTS, namespace).get(name)
+    if deployment is None:
         raise click.ClickException(f"deployment/{name} is not there in namespace {namespace}") from None
     selector = deployment.spec.selector
     for _ in range(_ATTEMPTS):
-        pods = [pod for pod in await _pods(kube, namespace, selector_text(selector)) if _is_replica(pod)]
+        pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector_text(selector)) if _is_replica(pod)]
         free = [pod for pod in pods if not hindrance(pod)]
         if not free:
             raise click.ClickException(_none_free(name, pods))
@@ -220,17 +212,6 @@ def _warn_of_owner(what: str) -> None:
         f"Warning: {what}: a rollout can end this lablet while its learner works; a scale-down takes others first",
         err=True,
     )
-
-
-async def _pods(kube: KubeClient, namespace: str, selector: str) -> list[LabletPod]:
-    found: list[LabletPod] = []
-    query = {"labelSelector": selector, "limit": str(_PAGE)}
-    while True:
-        page = _pages.decode(await kube.get(PODS.format(namespace), query))
-        found += page.items
-        if not (go_on := page.metadata.get("continue")):
-            return found
-        query["continue"] = str(go_on)
 
 
 def _keys(selector: _Selector) -> set[str]:

@@ -4,40 +4,27 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import NotFound
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.cli.lablet_pods import PODS, UID, Place, place_options, pod_name
+from vkprovider.api.objects import ConfigMap
+from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, pods_in
 from vkprovider.cli.lablet_times import rfc3339
 from vkprovider.domain.lablet import leftovers
 from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource
 
-_CONFIG_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
-_PAGE: Final = "50"
+_PAGE_SIZE: Final = 50
+"""Archives per page of a list: each may hold a megabyte."""
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
 """A Pod's UID, and the time at which an earlier learner of that Pod left it."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FILE_CHARS_MAX: Final = 100
-
-
-class _Head(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
-class _Heads(msgspec.Struct, frozen=True):
-    items: list[_Head] = []
-    metadata: dict[str, Any] = {}
-
-
-_config_map: Final = msgspec.json.Decoder(ConfigMap)
-_head: Final = msgspec.json.Decoder(_Head)
-_heads: Final = msgspec.json.Decoder(_Heads)
 
 
 @click.command(epilog="Example: kubectl lablet configs mylab-0 -o ./work")
@@ -61,7 +48,7 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
     name = what if _KEPT.fullmatch(what) else pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
-        return await _find(kube, namespace, name, _CONFIG_MAPS.format(provider_namespace))
+        return await _find(kube, namespace, name, Api(kube, provider_namespace).config_maps)
 
     left = place.run(work)
     chosen = _of_device(left, device)
@@ -124,7 +111,7 @@ def _write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Leftovers:
+async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[ConfigMap]) -> Leftovers:
     """Find what was left, by UID or by name.
 
     Raises:
@@ -133,13 +120,13 @@ async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Lefto
         OutsideError: The API server refused or did not answer.
     """
     uid = name if _KEPT.fullmatch(name) else await _uid_of(kube, namespace, name)
-    if uid and (left := await _kept(kube, path, uid)) is not None:
+    if uid and (left := await _kept(archive, uid)) is not None:
         return left
     if uid == name:
         raise click.ClickException(
             f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept"
         )
-    found = await _predecessors(kube, path, f"{namespace}/{name}")
+    found = await _predecessors(archive, f"{namespace}/{name}")
     if not found:
         hint = "it is kept when its devices are stopped, or collected" if uid else "it is dropped after a week"
         raise click.ClickException(f"nothing is kept of pod {namespace}/{name}; {hint}")
@@ -151,35 +138,27 @@ async def _find(kube: KubeClient, namespace: str, name: str, path: str) -> Lefto
             f"{len(found)} pods of that name have left something; this is the newest; others: {others}", err=True
         )
     for other in found:
-        if (left := await _kept(kube, path, other.removeprefix(leftovers.name_of("")))) is not None:
+        if (left := await _kept(archive, other.removeprefix(leftovers.name_of("")))) is not None:
             return left
     raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped")
 
 
 async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
-    try:
-        return _head.decode(await kube.get(f"{PODS.format(namespace)}/{name}")).metadata.uid
-    except NotFound:
-        return ""
+    pod = await pods_in(kube, namespace).metadata_only.get(name)
+    return pod.metadata.uid if pod is not None else ""
 
 
-async def _kept(kube: KubeClient, path: str, uid: str) -> Leftovers | None:
-    try:
-        return leftovers.read(_config_map.decode(await kube.get(f"{path}/{leftovers.name_of(uid)}")))
-    except NotFound:
-        return None
+async def _kept(archive: Resource[ConfigMap], uid: str) -> Leftovers | None:
+    found = await archive.get(leftovers.name_of(uid))
+    return leftovers.read(found) if found is not None else None
 
 
-async def _predecessors(kube: KubeClient, path: str, pod: str) -> Mapping[str, int]:
+async def _predecessors(archive: Resource[ConfigMap], pod: str) -> Mapping[str, int]:
     """Find what Pods of a name have left: names of ConfigMaps with the times of writing, the newest first."""
     found: dict[str, int] = {}
-    query = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}", "limit": _PAGE}
-    while True:
-        page = _heads.decode(await kube.get(path, query))
-        for item in page.items:
+    labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+    async for page in archive.metadata_only.pages(labels=labels, page_size=_PAGE_SIZE):
+        for item in page:
             if item.metadata.annotations.get(leftovers.ANNOTATION_POD) == pod:
-                at = leftovers.written_at(ConfigMap(item.metadata))
-                found[item.metadata.name] = at or 0
-        if not (go_on := page.metadata.get("continue")):
-            return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))
-        query["continue"] = str(go_on)
+                found[item.metadata.name] = leftovers.written_at(ConfigMap(item.metadata)) or 0
+    return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))

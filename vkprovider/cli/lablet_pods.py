@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
 from vkprovider.cli.cluster import cluster_options
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import ChangeHow, Resource, kind
 
 NONE: Final = "<none>"
-PODS: Final = "/api/v1/namespaces/{}/pods"
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LOOK_EVERY_S: Final = 0.5
 
@@ -62,7 +62,7 @@ class LabletPod(msgspec.Struct, frozen=True):
         return next(lab, max((status.restart_count for status in self.status.container_statuses), default=0))
 
 
-_pod: Final = msgspec.json.Decoder(LabletPod)
+_PODS: Final = kind("/api/v1", "pods", LabletPod)
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -123,14 +123,21 @@ def pod_name(text: str) -> str:
     return name
 
 
+def pods_in(kube: KubeClient, namespace: str) -> Resource[LabletPod]:
+    """Return the Pods of a namespace; of all namespaces if it is empty."""
+    return Resource(kube, _PODS, namespace)
+
+
 async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
     """Read a lablet's Pod.
 
     Raises:
-        ClickException: The Pod is not a lablet.
-        OutsideError: It does not exist, or cannot be read.
+        ClickException: The Pod does not exist, or is not a lablet.
+        OutsideError: It cannot be read.
     """
-    pod = _pod.decode(await kube.get(f"{PODS.format(namespace)}/{name}"))
+    pod = await pods_in(kube, namespace).get(name)
+    if pod is None:
+        raise click.ClickException(f'pods "{name}" not found')
     if not pod.is_lablet:
         raise click.ClickException(f"pod/{name} in namespace {namespace} is not a lablet; see: kubectl lablet list")
     return pod
@@ -157,13 +164,12 @@ async def change(
         Conflict: Another Pod has the name now, or the Pod was written.
         OutsideError: The API server refused or did not answer.
     """
-    metadata: dict[str, Any] = {"uid": pod.metadata.uid, "annotations": dict(annotations)}
-    if labels:
-        metadata["labels"] = dict(labels)
+    meta = pod.metadata
+    held: ChangeHow = {"uid": meta.uid}
     if unchanged:
-        metadata["resourceVersion"] = pod.metadata.resource_version
-    path = f"{PODS.format(pod.metadata.namespace)}/{pod.metadata.name}"
-    return _pod.decode(await kube.merge_patch(path, msgspec.json.encode({"metadata": metadata})))
+        held["resource_version"] = meta.resource_version
+    body = {"metadata": {"annotations": annotations, **({"labels": labels} if labels else {})}}
+    return await pods_in(kube, meta.namespace).patch(meta.name, body, **held)
 
 
 async def wait_for(
@@ -175,13 +181,10 @@ async def wait_for(
         ClickException: It took too long.
         OutsideError: The Pod cannot be read.
     """
-    path = f"{PODS.format(pod.metadata.namespace)}/{pod.metadata.name}"
+    pods = pods_in(kube, pod.metadata.namespace)
     deadline = time.monotonic() + timeout_s
     while True:
-        try:
-            now: LabletPod | None = _pod.decode(await kube.get(path))
-        except NotFound:
-            now = None
+        now = await pods.get(pod.metadata.name)
         if now is not None and now.metadata.uid != pod.metadata.uid:
             now = None
         if done(now):
@@ -200,9 +203,9 @@ async def wait_for(
 def why(pod: LabletPod) -> tuple[str, str]:
     """Return reason and message of why a lablet is not Ready."""
     for container in pod.status.container_statuses:
-        for kind in ("waiting", "terminated"):
-            if kind in container.state:
-                return container.state[kind].get("reason", ""), container.state[kind].get("message", "")
+        for state in ("waiting", "terminated"):
+            if state in container.state:
+                return container.state[state].get("reason", ""), container.state[state].get("message", "")
     for condition in pod.status.conditions:
         if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
             return condition.reason, condition.message

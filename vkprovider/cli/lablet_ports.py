@@ -7,14 +7,14 @@ import click
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import Forbidden, NotFound
+from vkprovider.api.errors import Forbidden
 from vkprovider.cli.lablet_pods import NONE, LabletPod, Place, aligned, place_options, pod_name, read
 from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource, kind
 
 _HEADINGS: Final = ("DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER")
 _WIDE: Final = (*_HEADINGS, "NAME", "IN TOPOLOGY", "INSIDE")
-_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions/"
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class _Definition(msgspec.Struct, frozen=True):
 
 
 _infos: Final = msgspec.json.Decoder(dict[str, PortInfo])
-_definition: Final = msgspec.json.Decoder(_Definition)
+_DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", _Definition)
 
 
 @click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
@@ -78,10 +78,10 @@ def ports(pod: str, *, output: str | None, place: Place) -> None:
 async def _containers(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
     """Read from the definition which container stands for which device; empty without the right to read it."""
     try:
-        definition = _definition.decode(await kube.get(_DEFINITIONS + pod.spec.runtime_class_name))
-    except (NotFound, Forbidden):
+        definition = await Resource(kube, _DEFINITIONS).get(pod.spec.runtime_class_name)
+    except Forbidden:
         return {}
-    return {device.label: device.container for device in definition.status.devices}
+    return {device.label: device.container for device in definition.status.devices} if definition else {}
 
 
 def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:

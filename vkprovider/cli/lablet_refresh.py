@@ -12,13 +12,12 @@ from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.api.objects import CustomResource
 from vkprovider.cli.cluster import cluster_options
 from vkprovider.domain.definition import refresh
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 
-_DEFINITIONS: Final = f"/apis/{names.API_VERSION}/labletdefinitions"
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _LOOK_EVERY_S: Final = 0.3
 _encode: Final = msgspec.json.encode
-_resource: Final = msgspec.json.Decoder(CustomResource)
 
 
 class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,19 +87,20 @@ async def _refresh(
         caller: dict[str, Any] = msgspec.json.decode(await kube.create(_REVIEWS, _encode(review)))
         at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         raw = refresh.write(caller["status"]["userInfo"]["username"], at, force=force)
-        patch = {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}}
+        definitions = Api(kube, kube.namespace).definitions
         try:
-            await kube.merge_patch(f"{_DEFINITIONS}/{name}", _encode(patch))
+            found = await definitions.patch(name, {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}})
         except NotFound:
             raise Unanswered(f"LabletDefinition {name!r} does not exist; kubectl get ldef lists them") from None
         if not timeout_s:
             return None
-        found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
         try:
             async with asyncio.timeout(timeout_s):
                 while (answer := answer_of(found, raw)) is None:
                     await asyncio.sleep(_LOOK_EVERY_S)
-                    found = _resource.decode(await kube.get(f"{_DEFINITIONS}/{name}"))
+                    if (known := await definitions.get(name)) is None:
+                        raise Unanswered(f"LabletDefinition {name!r} was deleted in the meantime")
+                    found = known
         except TimeoutError:
             said = _condition(found)
             why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
