@@ -32,13 +32,17 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the control plane before the first test: it takes minutes once, which no test's timeout allows for."""
     config = session.config
-    if config.option.collectonly or not any(item.get_closest_marker("cluster") for item in session.items):
+    if config.option.collectonly or not any(_needs_control_plane(item) for item in session.items):
         return
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         ensure_programs(lambda line: reporter.write_line(line) if reporter else None)
     except SandboxError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+def _needs_control_plane(item: pytest.Item) -> bool:
+    return item.get_closest_marker("cluster") is not None or "apiserver" in getattr(item, "fixturenames", ())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

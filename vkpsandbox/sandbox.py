@@ -47,6 +47,7 @@ class Sandbox:
         replicas: int = 1,
         backend: programs.Backend = "cml",
         audit: bool = False,
+        controllers: bool = True,
         provider: bool = True,
         lds: bool = False,
         lds_args: Sequence[str] = (),
@@ -68,6 +69,8 @@ class Sandbox:
             replicas: How many provider replicas.
             backend: `cml`: a simulator per worker; `null`: the provider answers itself.
             audit: Whether the API server writes an audit log.
+            controllers: Whether kube-scheduler and kube-controller-manager run; without them no Pod is placed, no
+                namespace has a ServiceAccount, and no owned object is collected.
             provider: Whether the provider runs.
             lds: Whether there is a simulated Lab Delivery System; the provider uses it then, and its events go to all
                 replicas in turn.
@@ -101,9 +104,8 @@ class Sandbox:
             record.save(layout)
             sandbox = cls(layout, record)
             try:
-                sandbox._start_cluster(
-                    kubeconfig, Tuning(component_args, component_env), tied=tied, on_progress=on_progress
-                )
+                tuning = Tuning(component_args, component_env)
+                sandbox._start_cluster(kubeconfig, tuning, controllers=controllers, tied=tied, on_progress=on_progress)
                 steps = (layout, sandbox._kubectl, sandbox._record)
                 if workers or provider:
                     start.create_workers(*steps, worker_args or [()], worker_spec)
@@ -286,7 +288,9 @@ class Sandbox:
         """Send the supervisor a request about a process."""
         return msgspec.convert(request(self.layout, op, **arguments)["process"], ProcessStatus)
 
-    def _start_cluster(self, kubeconfig: Path | None, tuning: Tuning, *, tied: bool, on_progress: Progress) -> None:
+    def _start_cluster(
+        self, kubeconfig: Path | None, tuning: Tuning, *, controllers: bool, tied: bool, on_progress: Progress
+    ) -> None:
         """Start a control plane, or copy the kubeconfig of the user's own."""
         if kubeconfig:
             context = start.plan_foreign(self.layout, self._kubectl, kubeconfig)
@@ -298,7 +302,7 @@ class Sandbox:
         started = time.monotonic()
         ports = start.plan_control_plane(self.layout, self.programs, self._record, tuning)
         self._start_supervisor(tied=tied)
-        start.finish_control_plane(self.layout, self.programs, ports, self._kubectl, tuning)
+        start.finish_control_plane(self.layout, self.programs, ports, self._kubectl, tuning, controllers=controllers)
         on_progress(f"control plane ready at {ports.server} after {time.monotonic() - started:.1f} s")
 
     def _start_supervisor(self, *, tied: bool) -> None:

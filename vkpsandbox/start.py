@@ -73,10 +73,18 @@ def await_supervisor(layout: Layout, supervisor: subprocess.Popen[bytes]) -> Non
 
 
 def finish_control_plane(
-    layout: Layout, binaries: Path, ports: components.Ports, kubectl: Kubectl, tuning: components.Tuning
+    layout: Layout,
+    binaries: Path,
+    ports: components.Ports,
+    kubectl: Kubectl,
+    tuning: components.Tuning,
+    *,
+    controllers: bool,
 ) -> None:
-    """Wait for the API server, start scheduler and controller-manager, and wait until they work."""
+    """Wait for the API server; then, if wanted, start scheduler and controller-manager and wait until they work."""
     waiting.await_api(layout, ports.api)
+    if not controllers:
+        return
     add_process(layout, tuning.applied_to(components.controller_manager(layout, binaries, ports)))
     add_process(layout, tuning.applied_to(components.scheduler(layout, binaries, ports)))
     waiting.await_controllers(layout, kubectl)

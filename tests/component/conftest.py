@@ -1,12 +1,20 @@
-"""A stand-in for an API server, and our client for it."""
+"""A real API server for all, and a stand-in for one that misbehaves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.component.kube.apiserver import ApiServer, kubeconfig_of
+from tests.support import apiserver as real
 from vkprovider.kube.client import KubeClient
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
+    """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per run."""
+    with real.running(tmp_path_factory.mktemp("apiserver")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,0 +1,214 @@
+"""A real API server without controllers: etcd and kube-apiserver of the sandbox, once per run of pytest.
+
+Nothing places Pods, collects owned objects or removes namespaces: a test sets `spec.nodeName` itself, and `wipe`
+deletes what a test and the code under test made.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+
+from vkprovider.shipped import find_manifests
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane import content
+from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
+from vkpsandbox.controlplane.kubectl import Kubectl
+
+T = TypeVar("T")
+
+SYSTEM: Final = content.NAMESPACE
+GROUP: Final = "/apis/vkprovider.io/v1alpha1"
+NODES: Final = "/api/v1/nodes"
+NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+MEMBERS: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
+CONFIG_MAPS: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
+SECRETS: Final = f"/api/v1/namespaces/{SYSTEM}/secrets"
+RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+_OURS: Final = "?labelSelector=" + quote("vkprovider.io/component", safe="")
+_PATIENCE_S: Final = 30.0
+"""How long a condition may take. No test is about speed, and the machine may be busy."""
+
+
+class Refused(Exception):  # noqa: N818 (reads well in `pytest.raises`)
+    """The API server refused a request of the test."""
+
+    def __init__(self, status: int, answer: dict[str, Any]) -> None:
+        super().__init__(f"{status} {answer.get('reason')}: {answer.get('message')}")
+        self.status = status
+
+
+class ApiServer:
+    """The processes, and how to reach them."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self.url = sandbox.process("kube-apiserver").url
+        self.kubeconfig = sandbox.kubeconfig
+        self._token = ""
+
+    @property
+    def pki(self) -> Path:
+        """Keys and certificates of the control plane."""
+        return self._sandbox.layout.pki
+
+    def admin_tls(self) -> ssl.SSLContext:
+        """Return the TLS settings of a client that may do everything."""
+        context = self.client_tls()
+        context.load_cert_chain(str(self.pki / "admin.crt"), str(self.pki / "admin.key"))
+        return context
+
+    def client_tls(self) -> ssl.SSLContext:
+        """Return the TLS settings of a client without a certificate."""
+        return ssl.create_default_context(cafile=str(self.pki / "server-ca.crt"))
+
+    def write_provider_kubeconfig(self, path: Path, server: str = "") -> str:
+        """Write a kubeconfig with a token of the provider's ServiceAccount; return its path.
+
+        Args:
+            path: The file.
+            server: URL to dial instead of the API server's own.
+        """
+        if not self._token:
+            account = (content.SERVICE_ACCOUNT, f"--namespace={SYSTEM}", "--duration=24h")
+            self._token = self._sandbox.kubectl("create", "token", *account).stdout.strip()
+        cluster = {"server": server} if server else read_cluster(self.kubeconfig)
+        write_kubeconfig(path, name="provider", cluster=cluster, user={"token": self._token})
+        return str(path)
+
+
+@contextmanager
+def running(directory: Path) -> Iterator[ApiServer]:
+    """Start etcd and kube-apiserver, apply CRDs, RBAC and policies; end both with the block or with this process."""
+    with Sandbox.up("component", directory=directory, workers=0, provider=False, controllers=False, tied=True) as made:
+        kubectl = Kubectl(made.programs / "kubectl", made.layout)
+        manifests = find_manifests()
+        content.apply_manifests(kubectl, manifests)
+        kubectl("apply", "--server-side", "-k", str(manifests / "policies"))
+        yield ApiServer(made)
+
+
+class Admin:
+    """The API server as an administrator uses it: JSON in, JSON out."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._url = server.url
+        self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=server.admin_tls()))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+
+    async def request(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+    ) -> dict[str, Any]:
+        """Send one request and return the decoded answer.
+
+        Raises:
+            Refused: By the API server.
+        """
+        payload = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": content_type} if payload is not None else {}
+        async with self._http.request(method, self._url + path, data=payload, headers=headers) as response:
+            text = await response.text()
+        answer: dict[str, Any] = json.loads(text) if text.startswith("{") else {"message": text}
+        if response.status >= 400:
+            raise Refused(response.status, answer)
+        return answer
+
+    async def get(self, path: str) -> dict[str, Any] | None:
+        """Return an object, None if there is none."""
+        try:
+            return await self.request("GET", path)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def items(self, path: str) -> list[dict[str, Any]]:
+        """List a collection."""
+        found: list[dict[str, Any]] = (await self.request("GET", path))["items"]
+        return found
+
+    async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create an object in a collection."""
+        return await self.request("POST", path, body)
+
+    async def replace(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Replace an object."""
+        return await self.request("PUT", path, body)
+
+    async def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Merge-patch an object."""
+        return await self.request("PATCH", path, body, "application/merge-patch+json")
+
+    async def delete(self, path: str, *, grace_s: int | None = None) -> None:
+        """Delete an object or a collection; what does not exist is no error."""
+        options = None if grace_s is None else {"gracePeriodSeconds": grace_s}
+        try:
+            await self.request("DELETE", path, options)
+        except Refused as error:
+            if error.status != 404:
+                raise
+
+    async def until(self, path: str, good: Callable[[dict[str, Any]], object], what: str = "") -> dict[str, Any]:
+        """Wait until an object exists and satisfies a condition; return it."""
+        last: dict[str, Any] | None = None
+
+        async def look() -> dict[str, Any] | None:
+            nonlocal last
+            last = await self.get(path)
+            return last if last is not None and good(last) else None
+
+        try:
+            found = await until(look)
+        except TimeoutError:
+            raise AssertionError(f"{path}: {what or 'not as expected'}; last seen {json.dumps(last)}") from None
+        assert found is not None
+        return found
+
+    async def until_gone(self, path: str) -> None:
+        """Wait until an object does not exist."""
+
+        async def look() -> bool:
+            return await self.get(path) is None
+
+        try:
+            await until(look)
+        except TimeoutError:
+            raise AssertionError(f"{path} is still there: {json.dumps(await self.get(path))}") from None
+
+    async def wipe(self, *namespaces: str) -> None:
+        """Delete what a test and the provider made, finalizers or not."""
+        for kind in ("cmlworkers", "labletdefinitions"):
+            for item in await self.items(f"{GROUP}/{kind}"):
+                if item["metadata"].get("finalizers"):
+                    await self.patch(f"{GROUP}/{kind}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
+            await self.delete(f"{GROUP}/{kind}")
+        for namespace in namespaces:
+            await self.delete(f"/api/v1/namespaces/{namespace}/pods", grace_s=0)
+        for node in await self.items(NODES):
+            await self.delete(f"{NODES}/{node['metadata']['name']}")
+        for collection in (NODE_LEASES, MEMBERS, CONFIG_MAPS, SECRETS, RUNTIME_CLASSES):
+            await self.delete(collection)
+
+
+async def until(look: Callable[[], Awaitable[T]], within_s: float = _PATIENCE_S, every_s: float = 0.02) -> T:
+    """Return the first truthy answer of an asynchronous predicate.
+
+    Raises:
+        TimeoutError: If there is none in time.
+    """
+    async with asyncio.timeout(within_s):
+        while True:
+            if found := await look():
+                return found
+            await asyncio.sleep(every_s)

@@ -1,0 +1,214 @@
+"""An HTTP proxy before a real API server, in the test's own loop: it keeps a log and makes requests fail on demand.
+
+It is plain HTTP to the client and TLS to the API server; the client's token passes through.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+_HOP: Final = frozenset({"host", "connection", "transfer-encoding", "content-length", "keep-alive"})
+
+
+@dataclass
+class Asked:
+    """One request, and how it was answered.
+
+    Attributes:
+        status: 0 while there is no answer, and if there was none.
+        answered_s: When the whole answer was there, on the monotonic clock; 0 as above.
+    """
+
+    method: str
+    path: str
+    query: str
+    body: bytes
+    began_s: float
+    status: int = 0
+    answered_s: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """`METHOD /path?query`, which the patterns of faults are searched in."""
+        return f"{self.method} {self.path}" + (f"?{self.query}" if self.query else "")
+
+    @property
+    def json(self) -> Any:
+        """The body."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Fault:
+    """What happens to matching requests; the first fault that matches a request meets it.
+
+    Attributes:
+        pattern: Regular expression, searched in `METHOD /path?query`.
+        count: How many requests it still meets; None is no limit.
+        delay_s: How long a request waits before anything else happens to it.
+        status: What it is answered with instead of being passed on.
+        drop: Its connection breaks before it is passed on.
+        lose: It is passed on, and its connection breaks instead of an answer.
+        answer: The body of a successful answer, instead of being passed on: a stale list, for one.
+        first: Called with the request before anything else happens to it.
+        met: How many requests it has met.
+    """
+
+    pattern: str
+    count: int | None = 1
+    delay_s: float = 0.0
+    status: int = 0
+    drop: bool = False
+    lose: bool = False
+    answer: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    first: Callable[[Asked], Any] | None = None
+    met: int = 0
+
+    def meets(self, asked: Asked) -> bool:
+        """Return whether it meets a request, and count it."""
+        if self.count == 0 or not re.search(self.pattern, asked.line):
+            return False
+        if self.count is not None:
+            self.count -= 1
+        self.met += 1
+        return True
+
+
+class FaultyApi:
+    """The proxy.
+
+    Attributes:
+        asked: All requests, in the order in which they came.
+    """
+
+    def __init__(self, url: str, tls: ssl.SSLContext) -> None:
+        self._target = url
+        self._tls = tls
+        self._faults: list[Fault] = []
+        self._watches: set[tuple[str, web.Request]] = set()
+        self.asked: list[Asked] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._tls)
+        timeout = aiohttp.ClientTimeout(total=None)
+        self._http = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        app = web.Application(client_max_size=1 << 24)
+        app.router.add_route("*", "/{tail:.*}", self._serve)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.heal()
+        self.end_watches()
+        await self._runner.cleanup()
+        await self._http.close()
+
+    # -------------------------------------------------------------------------------------- what a test does
+
+    def fault(self, pattern: str, **how: Any) -> Fault:
+        """Put a fault in force; see `Fault` for the arguments."""
+        fault = Fault(pattern, **how)
+        self._faults.append(fault)
+        return fault
+
+    def cut(self) -> Fault:
+        """Break every connection, and every new one until `heal`."""
+        fault = Fault("", count=None, drop=True)
+        self._faults.insert(0, fault)
+        self.end_watches()
+        return fault
+
+    def heal(self) -> None:
+        """End all faults."""
+        self._faults.clear()
+
+    def end_watches(self, pattern: str = "") -> int:
+        """Break the connections of watches; return how many there were."""
+        hit = [request for line, request in self._watches if re.search(pattern, line)]
+        for request in hit:
+            if request.transport is not None:
+                request.transport.abort()
+        return len(hit)
+
+    def matching(self, pattern: str) -> list[Asked]:
+        """Return the requests that match, in order."""
+        return [asked for asked in self.asked if re.search(pattern, asked.line)]
+
+    # -------------------------------------------------------------------------------------- what it does
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        asked = Asked(request.method, request.path, request.query_string, body, time.monotonic())
+        self.asked.append(asked)
+        fault = next((fault for fault in self._faults if fault.meets(asked)), None)
+        if fault is not None:
+            if fault.first is not None and (wait := fault.first(asked)) is not None:
+                await wait
+            await asyncio.sleep(fault.delay_s)
+            if fault.drop:
+                return self._break(request)
+            if fault.status:
+                asked.status, asked.answered_s = fault.status, time.monotonic()
+                return web.Response(status=fault.status, body=_status(fault.status), headers=fault.headers)
+            if fault.answer:
+                asked.status, asked.answered_s = 200, time.monotonic()
+                return web.Response(body=fault.answer, content_type="application/json")
+        try:
+            return await self._pass_on(request, asked, lose=fault is not None and fault.lose)
+        except (aiohttp.ClientError, ConnectionError):
+            return self._break(request)
+
+    def _break(self, request: web.Request) -> web.Response:
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=502)
+
+    async def _pass_on(self, request: web.Request, asked: Asked, *, lose: bool) -> web.StreamResponse:
+        url = URL(self._target + request.raw_path, encoded=True)
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
+        async with self._http.request(request.method, url, data=asked.body or None, headers=headers) as got:
+            answer_headers = {name: value for name, value in got.headers.items() if name.lower() not in _HOP}
+            if "watch=" in request.query_string and got.status == 200:
+                return await self._stream(request, asked, got, answer_headers)
+            text = await got.read()
+            if lose:
+                return self._break(request)
+            asked.status, asked.answered_s = got.status, time.monotonic()
+            return web.Response(status=got.status, body=text, headers=answer_headers)
+
+    async def _stream(
+        self, request: web.Request, asked: Asked, got: aiohttp.ClientResponse, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        asked.status = got.status
+        key = (asked.line, request)
+        self._watches.add(key)
+        try:
+            with contextlib.suppress(ConnectionError, aiohttp.ClientError):
+                async for data in got.content.iter_any():
+                    await response.write(data)
+                await response.write_eof()
+        finally:
+            self._watches.discard(key)
+        return response
+
+
+def _status(code: int) -> bytes:
+    reason = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
+    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": "as the test wants"}).encode()
