@@ -13,7 +13,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fix generate figures faults bench wheel image clean
+.PHONY: help install demo test coverage check fix generate figures faults bench wheel image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,10 @@ test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what 
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(MAKE) --no-print-directory check
 	@$(PYTEST) tests/unit tests/component tests/cluster -n $(JOBS) --dist loadfile --durations=20 --session-timeout=4500
+
+coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and component tests; ONLY=name as elsewhere
+	@sh .ci/setup go
+	@$(PYTEST) tests/unit tests/component -q --cov=vkprovider/controllers --cov-report=term-missing:skip-covered $(ONLY_K)
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files
 	$(BIN)/ruff check

@@ -96,7 +96,8 @@ class FaultyApi:
         self._target = url
         self._tls = tls
         self._faults: list[Fault] = []
-        self._watches: set[tuple[str, web.Request]] = set()
+        self._watches: list[tuple[str, web.Request]] = []
+        self._broken: list[Exception] = []
         self.asked: list[Asked] = []
         self.url = ""
 
@@ -117,6 +118,8 @@ class FaultyApi:
         self.end_watches()
         await self._runner.cleanup()
         await self._http.close()
+        if self._broken:
+            raise ExceptionGroup("the proxy itself failed", self._broken)
 
     # -------------------------------------------------------------------------------------- what a test does
 
@@ -152,6 +155,15 @@ class FaultyApi:
     # -------------------------------------------------------------------------------------- what it does
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except (aiohttp.ClientError, ConnectionError):
+            return self._break(request)
+        except Exception as error:
+            self._broken.append(error)
+            raise
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         asked = Asked(request.method, request.path, request.query_string, body, time.monotonic())
         self.asked.append(asked)
@@ -168,10 +180,7 @@ class FaultyApi:
             if fault.answer:
                 asked.status, asked.answered_s = 200, time.monotonic()
                 return web.Response(body=fault.answer, content_type="application/json")
-        try:
-            return await self._pass_on(request, asked, lose=fault is not None and fault.lose)
-        except (aiohttp.ClientError, ConnectionError):
-            return self._break(request)
+        return await self._pass_on(request, asked, lose=fault is not None and fault.lose)
 
     def _break(self, request: web.Request) -> web.Response:
         if request.transport is not None:
@@ -198,14 +207,14 @@ class FaultyApi:
         await response.prepare(request)
         asked.status = got.status
         key = (asked.line, request)
-        self._watches.add(key)
+        self._watches.append(key)
         try:
             with contextlib.suppress(ConnectionError, aiohttp.ClientError):
                 async for data in got.content.iter_any():
                     await response.write(data)
                 await response.write_eof()
         finally:
-            self._watches.discard(key)
+            self._watches = [watch for watch in self._watches if watch is not key]
         return response
 
 

@@ -42,6 +42,8 @@ TUNING: Final = Tuning(
     internal_ip="192.0.2.9",
 )
 """Short intervals; everything else as it is shipped."""
+MORTAL: Final = dataclasses.replace(TUNING, lease_ttl_s=6.0)
+"""For replicas whose loss others notice: after 4 s instead of 10."""
 _runs = itertools.count(1)
 
 
@@ -79,6 +81,8 @@ class Running:
         await self._close()
 
     async def _close(self) -> None:
+        for worker in list(self.replica.workers.items.values()):
+            await worker.labs.close()
         await self.ctx.kube.close()
         if self.deployments is not None:
             await self.deployments.close()
@@ -235,6 +239,15 @@ class World:
         """Return the rows of a worker's claims ConfigMap, by Pod UID."""
         found = await self.admin.get(f"{CONFIG_MAPS}/{worker}-port-allocations")
         return rows_of(found)
+
+    async def ports(self, worker: str) -> dict[str, dict[str, int]]:
+        """Return the outside ports of a worker's lablets, by the name of the Pod and of the slot."""
+        found = await self.admin.get(f"{CONFIG_MAPS}/{worker}-port-allocations")
+        document = json.loads(found["data"]["allocations.json"]) if found is not None else {}
+        ports: dict[str, dict[str, int]] = {}
+        for row in document.get("portClaims", []):
+            ports.setdefault(row["service"], {})[row["portName"]] = row["port"]
+        return ports
 
     async def events(self, reason: str, about: str = "") -> list[dict[str, Any]]:
         """List Events with a reason, in all namespaces; those of a Node or custom resource stand in `default`."""

@@ -1,6 +1,22 @@
 """A lablet from bound to gone: what the API server shows, and what CML is asked for."""
 
-from tests.component.controllers.harness import World, imports, is_ready, labs, requests
+from tests.component.controllers.harness import (
+    MORTAL,
+    World,
+    condition,
+    eventually,
+    imports,
+    is_ready,
+    labs,
+    requests,
+    waiting,
+    when,
+)
+from tests.support.apiserver import CONFIG_MAPS
+from tests.support.topologies import topology
+from vkpsandbox.http.faults import Fault
+
+TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
 
 
 async def test_bound_pod_becomes_ready_on_a_null_worker(world: World) -> None:
@@ -10,6 +26,10 @@ async def test_bound_pod_becomes_ready_on_a_null_worker(world: World) -> None:
     pod = await lablet.ready()
     assert pod["status"]["phase"] == "Running"
     assert pod["status"]["podIP"] == "198.51.100.7"
+    await lablet.annotate(desired_state="STOPPED")
+    await lablet.waits("LabStopped")
+    await lablet.annotate(desired_state=None)
+    await lablet.ready()
     await lablet.delete()
     await lablet.gone()
 
@@ -34,16 +54,165 @@ async def test_claim_is_written_before_the_import_and_the_lab_imported_once(worl
 
 
 async def test_graceful_deletion_stops_wipes_and_deletes_the_lab_before_the_pod_goes(world: World) -> None:
-    await world.replica()
+    running = await world.replica()
     simulator = await world.simulator()
-    worker, definition = await world.worker(simulator.url), await world.define()
+    worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
     lablet = await world.pod(definition, worker)
     await lablet.ready()
+    ports = (await world.ports(worker))[lablet.name]
+    assert ports
     await lablet.delete()
     await lablet.gone()
     assert labs(simulator) == {}
     [stop], [wipe] = requests(simulator, "PUT", "/stop"), requests(simulator, "PUT", "/wipe")
     [delete] = [entry for entry in requests(simulator, "DELETE", "") if "/labs/" in entry.path]
-    assert stop.arrived_s < wipe.arrived_s < delete.arrived_s
-    node = await world.node(worker)
-    assert is_ready(node)
+    [confirmed] = [asked for asked in running.api.matching(f"^DELETE {lablet.path}$") if asked.status == 200]
+    assert stop.arrived_s < wipe.arrived_s < delete.arrived_s < confirmed.began_s
+    second = await world.pod(definition, worker)  # the ports of the first are free, and its row leaves with this write
+    await second.ready()
+    assert await world.ports(worker) == {second.name: ports}
+    assert lablet.uid not in await world.claims(worker)
+
+
+async def test_forced_deletion_takes_the_lab_down_too(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await lablet.delete(grace_s=0)
+    await when(lambda: labs(simulator) == {}, "the lab is deleted")
+    assert len(requests(simulator, "PUT", "/stop")) == 1
+
+
+async def test_pod_deleted_while_no_replica_ran_leaves_no_lab(world: World) -> None:
+    first = await world.replica(MORTAL, crashes=True)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await lablet.claim(lambda row: row.get("labId"))
+    await first.crash()
+    await lablet.delete(grace_s=0)
+    second = await world.replica(MORTAL)
+    await when(lambda: labs(simulator) == {}, "the lab is deleted")
+    assert second.api.matching(f"^GET {lablet.path}$"), "the API server was not asked whether the Pod is gone"
+
+
+async def test_replica_that_crashes_between_import_and_answer_does_not_import_twice(world: World) -> None:
+    first = await world.replica(MORTAL, crashes=True)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="lost_answer", route="^POST .*/import", count=1), simulator.now())
+    simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/labs", skip=1), simulator.now())
+    lablet = await world.pod(definition, worker)
+    await when(lambda: labs(simulator), "the lab is imported, without an answer")
+    await first.crash()
+    simulator.faults.clear()
+    second = await world.replica(MORTAL)
+    await lablet.ready()
+    assert len(imports(simulator)) == 1
+    assert await world.until_event("Adopted", lablet.name)
+    assert second.ctx.counters.steps["SEARCH"] >= 1
+
+
+async def test_replica_that_stops_in_the_middle_is_continued_without_a_second_start(world: World) -> None:
+    first = await world.replica()
+    simulator = await world.simulator(boot_seconds=(2.0, 2.0))
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.waits("StartingNodes")
+    await first.stop()
+    await world.replica()
+    await lablet.ready()
+    assert len(imports(simulator)) == 1
+    assert len(requests(simulator, "PUT", "/start")) == 1
+
+
+async def test_lost_answer_to_an_import_is_searched_for(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="lost_answer", route="^POST .*/import", count=1), simulator.now())
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    assert len(labs(simulator)) == 1
+
+
+async def test_worker_that_refuses_a_step_is_asked_again_and_the_pod_says_why(world: World) -> None:
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="status", status=500, route="^PUT .*/start$", count=4), simulator.now())
+    lablet = await world.pod(definition, worker)
+    pod = await lablet.until(lambda pod: "trying again" in waiting(pod).get("message", ""))
+    assert not is_ready(pod)
+    await lablet.ready()
+    assert running.ctx.counters.step_failures["START"] >= 3
+    assert len(imports(simulator)) == 1
+
+
+async def test_device_containers_report_their_devices(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
+    lablet = await world.pod(definition, worker, devices=["r1"])
+    pod = await lablet.ready()
+    statuses = {status["name"]: status for status in pod["status"]["containerStatuses"]}
+    assert statuses.keys() == {"lab", "r1"}
+    assert all(status["ready"] for status in statuses.values())
+    assert condition(pod, "vkprovider.io/LabConverged")["status"] == "True"
+    assert "2000" in pod["metadata"]["annotations"]["vkprovider.io/port-mappings"]
+
+
+async def test_slow_step_shows_on_the_pod_while_it_lasts(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=1.5, count=1), simulator.now())
+    lablet = await world.pod(definition, worker)
+    await lablet.waits("ImportingLab")
+    await lablet.ready()
+
+
+async def test_changed_image_is_ignored_with_an_event(world: World) -> None:
+    await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    body = {"spec": {"containers": [{"name": "lab", "image": f"{definition}:9.9.9"}]}}
+    await world.admin.request("PATCH", lablet.path, body, "application/strategic-merge-patch+json")
+    await world.until_event("ImageChangeIgnored", lablet.name)
+    await lablet.annotate(desired_state="nonsense")
+    await world.until_event("AnnotationInvalid", lablet.name)
+    assert is_ready(await lablet.ready())
+
+
+async def test_deadline_ends_a_lablet(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker, activeDeadlineSeconds=2)
+    pod = await lablet.until(lambda pod: pod["status"]["phase"] == "Failed")
+    assert pod["status"]["reason"] == "DeadlineExceeded"
+    assert labs(simulator) == {}, "the phase became terminal before the lab was gone"
+
+
+async def test_configurations_are_kept_and_those_of_an_earlier_learner_set_aside(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+
+    async def kept() -> list[str]:
+        found = await world.admin.items(CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dconfigs")
+        return sorted(item["metadata"]["name"] for item in found)
+
+    await lablet.annotate(desired_state="COLLECTING")
+    await world.until_event("Collected", lablet.name)
+    [first] = await eventually(kept, "a ConfigMap with what alice left")
+    await lablet.annotate(desired_state=None, username="bob")
+    await lablet.delete()
+    await lablet.gone()
+    assert first in await kept()

@@ -1,0 +1,218 @@
+"""A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
+
+from tests.component.controllers.harness import PASSWORD, World, condition, is_ready, labs, when
+from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS
+from vkpsandbox.http.faults import Fault
+
+STATUS_PATCH = "application/strategic-merge-patch+json"
+
+
+async def test_node_shows_what_the_worker_is(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, nodeLabels={"topology.kubernetes.io/zone": "a"})
+    node = await world.node(worker)
+    assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
+    assert node["spec"]["providerID"] == f"vkprovider://{worker}"
+    assert {taint["key"] for taint in node["spec"]["taints"]} >= {"vkprovider.io/virtual-node", "vkprovider.io/env"}
+    assert node["status"]["capacity"]["vkprovider.io/ports"] == "1k"
+    found = await world.cmlworker(worker, is_ready)
+    assert found["status"]["cmlVersion"] == "2.9.1+build.7"
+    assert found["status"]["epoch"] == (await world.lease(worker))["leaseTransitions"]
+
+
+async def test_node_that_others_change_is_repaired(world: World) -> None:
+    await world.replica()
+    worker = await world.worker()
+    path = f"{NODES}/vnode.{worker}"
+    await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/worker": "other", "mine": "kept"}}})
+    node = await world.node(worker, lambda node: node["metadata"]["labels"].get("vkprovider.io/worker") == worker)
+    assert node["metadata"]["labels"]["mine"] == "kept"
+    others = {"key": "example.com/others", "value": "x", "effect": "NoSchedule"}
+    await world.admin.patch(path, {"spec": {"taints": [others]}})
+    keys = {"vkprovider.io/virtual-node", "vkprovider.io/env", "example.com/others"}
+    await world.node(worker, lambda node: {taint["key"] for taint in node["spec"]["taints"]} == keys)
+    unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    await world.admin.request("PATCH", f"{path}/status", {"status": {"conditions": [unknown]}}, STATUS_PATCH)
+    await world.node(worker, is_ready)
+    await world.admin.delete(path)
+    await world.node(worker, is_ready)
+
+
+async def test_silent_worker_makes_node_and_lablets_unready_until_it_answers(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    simulator.faults.add(Fault(kind="drop"), simulator.now())
+    node = await world.node(worker, lambda node: condition(node, "Ready")["status"] == "False")
+    assert condition(node, "Ready")["reason"] == "WorkerUnreachable"
+    pod = await lablet.until(lambda pod: not is_ready(pod))
+    assert pod["status"]["phase"] == "Running"
+    simulator.faults.clear()
+    await world.node(worker, is_ready)
+    await lablet.ready()
+    assert len(labs(simulator)) == 1
+
+
+async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, ready=False, credentialsSecretName="missing")
+    reason = "CredentialsInvalid"
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == reason)
+    for data, complaint in (
+        ({"username": "admin"}, "lacks the key password"),
+        ({"username": "admin", "password": f"{PASSWORD}\n"}, "line break"),
+        ({"username": "admin", "password": "wrong"}, ""),
+    ):
+        await world.admin.delete(f"{SECRETS}/missing")
+        await world.admin.create(SECRETS, {"metadata": {"name": "missing"}, "stringData": data})
+        await world.cmlworker(worker, lambda found, text=complaint: text in condition(found, "Ready")["message"])  # type: ignore[misc]
+    await world.admin.patch(f"{SECRETS}/missing", {"stringData": {"password": PASSWORD}})
+    await world.node(worker, is_ready)
+
+
+async def test_node_of_others_is_never_touched(world: World) -> None:
+    await world.replica()
+    name = world.name("w")
+    foreign = {"metadata": {"name": f"vnode.{name}", "labels": {"whose": "others"}}}
+    await world.admin.create(NODES, foreign)
+    spec = {"url": f"null://{name}", "address": "198.51.100.7"}
+    worker = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}, "spec": spec}
+    await world.admin.create(f"{GROUP}/cmlworkers", worker)
+    await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "NodeConflict")
+    node = await world.node(name)
+    assert node["metadata"]["labels"] == {"whose": "others"}
+    assert "providerID" not in node["spec"]
+    assert await world.admin.get(f"{NODE_LEASES}/vnode.{name}") is None
+    await world.admin.delete(f"{GROUP}/cmlworkers/{name}")
+    await world.admin.until_gone(f"{GROUP}/cmlworkers/{name}")
+    assert await world.admin.get(f"{NODES}/vnode.{name}")
+
+
+async def test_lease_of_others_is_never_taken(world: World) -> None:
+    await world.replica()
+    name = world.name("w")
+    lease = {"metadata": {"name": f"vnode.{name}"}, "spec": {"holderIdentity": "kubelet"}}
+    await world.admin.create(NODE_LEASES, lease)
+    spec = {"url": f"null://{name}", "address": "198.51.100.7"}
+    worker = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}, "spec": spec}
+    await world.admin.create(f"{GROUP}/cmlworkers", worker)
+    await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "NodeConflict")
+    assert (await world.lease(name))["holderIdentity"] == "kubelet"
+    assert await world.admin.get(f"{NODES}/vnode.{name}") is None
+
+
+async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(world: World) -> None:
+    await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers") == ["vkprovider.io/claims"])
+    await world.admin.delete(path)
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
+    await world.node(worker, lambda node: node["spec"].get("unschedulable"))
+    await lablet.delete()
+    await world.admin.until_gone(path)
+    await world.admin.until_gone(f"{NODES}/vnode.{worker}")
+
+
+async def test_abandoned_worker_goes_with_its_labs_left_behind(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers"))
+    await world.admin.delete(path)
+    await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})
+    await world.admin.until_gone(path)
+    assert lablet.uid in (await world.until_event("Abandoned", worker))["message"]
+    assert len(labs(simulator)) == 1
+
+
+async def test_worker_that_cannot_be_opened_can_be_abandoned(world: World) -> None:
+    running = await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers"))
+    await world.admin.patch(path, {"spec": {"tunnel": "mqtt"}})
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "TunnelUnsupported")
+    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "TunnelUnsupported")
+    await lablet.until(lambda pod: not is_ready(pod))
+    await world.admin.delete(path)
+    await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})
+    await world.admin.until_gone(path)
+    await world.until_event("Abandoned", worker)
+    assert not running.task.done()
+
+
+async def test_changed_url_moves_the_connection_and_keeps_the_claims(world: World) -> None:
+    await world.replica()
+    first, second = await world.simulator(), await world.simulator()
+    worker, definition = await world.worker(first.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"url": second.url}})
+    await when(lambda: second.log.entries, "the new URL is asked")
+    assert lablet.uid in await world.claims(worker)
+
+
+async def test_statistics_fill_in_the_capacity(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator(cpus=16)
+    worker = await world.worker(simulator.url, stats="On", capacity=None)
+    node = await world.node(worker, is_ready)
+    assert int(node["status"]["capacity"]["cpu"]) > 0
+    bare = await world.worker(simulator.url, ready=False, capacity=None)
+    await world.cmlworker(bare, lambda found: condition(found, "Ready")["reason"] == "CapacityUnknown")
+
+
+async def test_name_that_cannot_be_resolved_is_said(world: World) -> None:
+    await world.replica()
+    worker = await world.worker(address="no-such-host.invalid", ready=False)
+    await world.until_event("AddressUnresolved", worker)
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"address": "localhost"}})
+    await world.node(
+        worker,
+        lambda node: ("ExternalIP", "127.0.0.1") in {(a["type"], a["address"]) for a in node["status"]["addresses"]},
+    )
+
+
+async def test_foreign_labs_are_counted_and_left_alone(world: World) -> None:
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    found = await running.replica.exports.find(lablet.uid)
+    assert found is not None
+    exported = await running.replica.exports.fetch(found)
+    handle = running.replica.workers.items[worker].labs
+    foreign = await handle.import_lab(exported.replace(b"vkprovider installation=", b"other=").decode(), "stranger")
+    copy = await handle.import_lab(exported.decode(), "a-saved-copy")
+    await world.until_event("UnclaimedLab", worker)
+    await world.cmlworker(worker, lambda found: found["status"]["labs"] == {"ours": 1, "foreign": 1})
+    assert {foreign, copy} <= simulator.simulation.world.labs.keys()
+
+
+async def test_damaged_claims_stop_a_worker_and_mended_ones_start_it(world: World) -> None:
+    await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    path = f"{CONFIG_MAPS}/{worker}-port-allocations"
+    good = await lablet.claim(lambda row: row.get("labId"))
+    whole = (await world.admin.get(path) or {})["data"]
+    await world.admin.patch(path, {"data": {"allocations.json": "{not json"}})
+    second = await world.pod(definition, worker)
+    await second.waits("ClaimStoreInvalid")
+    await world.admin.patch(path, {"data": whole})
+    await second.ready()
+    assert (await lablet.claim())["labId"] == good["labId"]
