@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from tests.support import apiserver as real
 from tests.support import topologies
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin, until
 from tests.support.faultyapi import FaultyApi
-from vkprovider.app.run import Replica, connect
+from vkprovider.app.main import connect
+from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context, Tuning
 from vkprovider.lds.deployments import Deployments
@@ -74,37 +76,33 @@ class Running:
         await self._close()
 
     async def crash(self) -> None:
-        """End it as SIGKILL does: from one step of the loop to the next it neither acts nor says anything."""
+        """End it as SIGKILL does, as far as others can see: nothing that it still says reaches the API server."""
         self.api.cut()
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         await self._close()
 
     async def _close(self) -> None:
-        for worker in list(self.replica.workers.items.values()):
-            await worker.labs.close()
         await self.ctx.kube.close()
         if self.deployments is not None:
             await self.deployments.close()
 
 
-async def _loops(replica: Replica) -> None:
-    """Run the loops of a replica without what `Replica.run` does at the end."""
-    async with asyncio.TaskGroup() as group:
-        for name, loop in replica.loops().items():
-            group.create_task(loop, name=name)
-
-
 class World:
-    """One installation: a namespace for Pods, workers, definitions, replicas. All of it is gone after the test."""
+    """One installation: a namespace for Pods, workers, definitions, replicas. All of it is gone after the test.
+
+    Attributes:
+        ahead_s: By how much the wall clocks of all replicas are ahead.
+    """
 
     def __init__(self, server: real.ApiServer, admin: Admin, directory: Path, stack: AsyncExitStack) -> None:
         self.server = server
         self.admin = admin
         self.run = next(_runs)
         self.namespace = f"team-{self.run}"
+        self.ahead_s = 0.0
         self._directory = directory
-        self._stack = stack
+        self.stack = stack
         self._names = itertools.count(1)
         self._replicas: list[Running] = []
 
@@ -114,26 +112,30 @@ class World:
 
     # -------------------------------------------------------------------------------------- replicas
 
-    async def replica(self, tuning: Tuning = TUNING, *, name: str = "", crashes: bool = False, **env: str) -> Running:
+    async def replica(self, tuning: Tuning = TUNING, *, name: str = "", **env: str) -> Running:
         """Start a replica behind a proxy of its own, with the provider's ServiceAccount.
 
         Args:
             tuning: Intervals.
             name: Its identity; unique by default.
-            crashes: Whether it will be ended with `crash`.
             env: Settings, as environment variables.
         """
-        api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
+        api = await self.stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
         name = name or self.name("replica")
         kubeconfig = self.server.write_provider_kubeconfig(self._directory / f"{name}-{len(self._replicas)}", api.url)
         settings = Settings.from_environment({"LABLET_CONTROLLER_INSTANCE_ID": name, "KUBECONFIG": kubeconfig, **env})
-        ctx = dataclasses.replace(await connect(settings), tuning=tuning)
+        ctx = dataclasses.replace(
+            await connect(settings),
+            tuning=tuning,
+            wall=lambda: time.time() + self.ahead_s,
+            process=f"host-{self.run}-{len(self._replicas)}-1-abcd",
+        )
         source = settings.lds()
         deployments = Deployments(source, user_agent=name) if source is not None else None
         replica = Replica(ctx, deployments=deployments, grader=settings.grader(name))
         stop = asyncio.Event()
-        coroutine = _loops(replica) if crashes else replica.run(stop)
-        running = Running(replica, api, stop, asyncio.create_task(coroutine, name=name), deployments)
+        task = asyncio.create_task(replica.run(stop), name=name)
+        running = Running(replica, api, stop, task, deployments)
         self._replicas.append(running)
         return running
 
@@ -148,7 +150,7 @@ class World:
     async def simulator(self, **settings: Any) -> CmlSimulator:
         """Start a CML simulator whose devices boot at once; see `Settings` of the simulator for the arguments."""
         settings = {"boot_seconds": (0.0, 0.0), **settings}
-        return await self._stack.enter_async_context(CmlSimulator(CmlSettings(password=PASSWORD, **settings)))
+        return await self.stack.enter_async_context(CmlSimulator(CmlSettings(password=PASSWORD, **settings)))
 
     async def worker(self, url: str = "", *, ready: bool = True, **spec: Any) -> str:
         """Create a CMLWorker with its Secret and, if wanted, wait for its Node; without a URL it is a null worker."""

@@ -194,7 +194,7 @@ async def test_foreign_labs_are_counted_and_left_alone(world: World) -> None:
     found = await running.replica.exports.find(lablet.uid)
     assert found is not None
     exported = await running.replica.exports.fetch(found)
-    handle = running.replica.workers.items[worker].labs
+    handle = running.replica.fleet.items[worker].labs
     foreign = await handle.import_lab(exported.replace(b"vkprovider installation=", b"other=").decode(), "stranger")
     copy = await handle.import_lab(exported.decode(), "a-saved-copy")
     await world.until_event("UnclaimedLab", worker)

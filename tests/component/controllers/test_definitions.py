@@ -1,0 +1,192 @@
+"""A LabletDefinition: stored, changed, refused, refreshed, deleted while in use."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from tests.component.controllers.harness import World, condition, is_ready
+from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES
+from tests.support.topologies import topology
+from vkprovider.domain.definition import refresh
+
+TWO = topology({"h0": "alpine", "h1": "alpine"})
+CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
+
+
+def reason(found: dict[str, Any]) -> str:
+    return str(condition(found, "Ready")["reason"])
+
+
+async def test_changed_topology_becomes_a_further_version_and_the_runtime_class_charges_for_both(world: World) -> None:
+    await world.replica()
+    name = await world.define()
+    before = await world.admin.get(f"{RUNTIME_CLASSES}/{name}")
+    assert before is not None
+    await world.change_definition(name, version="2.0.0", source={"inline": TWO})
+    found = await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)
+    assert [version["version"] for version in found["status"]["versions"]] == ["2.0.0", "1.0.0"]
+    charged = await world.admin.until(
+        f"{RUNTIME_CLASSES}/{name}", lambda after: after["overhead"] != before["overhead"]
+    )
+    assert charged["overhead"]["podFixed"]["cpu"] != before["overhead"]["podFixed"]["cpu"]
+    await world.change_definition(name, version="1.0.0", source={"inline": topology({"h0": "alpine"})})
+    await world.definition(name, lambda found: found["status"]["versions"][0]["version"] == "1.0.0")
+    assert len(await world.admin.items(CONTENT)) == 2
+
+
+async def test_running_lablet_keeps_its_version_and_new_ones_take_the_changed_one(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, name = await world.worker(simulator.url), await world.define()
+    old = await world.pod(name, worker)
+    await old.ready()
+    await world.change_definition(name, version="2.0.0", source={"inline": TWO})
+    await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)
+    new = await world.pod(name, worker)
+    await new.ready()
+    sizes = sorted(len(lab.nodes) for lab in simulator.simulation.world.labs.values())
+    assert sizes == [1, 2]
+    assert (await old.claim())["version"] == "1.0.0"
+
+
+async def test_wrong_topology_is_refused_and_a_corrected_one_heals(world: World) -> None:
+    await world.replica()
+    name = await world.define("nodes: [what", ready=False)
+    found = await world.definition(name, lambda found: condition(found, "Ready")["status"] == "False")
+    await world.until_event(reason(found), name)
+    assert await world.admin.get(f"{RUNTIME_CLASSES}/{name}") is None
+    await world.change_definition(name, source={"inline": topology({"x0": "nobody-knows-this"})})
+    await world.definition(name, lambda found: reason(found) == "ResourcesUnknown")
+    await world.change_definition(name, source={"inline": TWO})
+    await world.definition(name, is_ready)
+    assert await world.admin.get(f"{RUNTIME_CLASSES}/{name}")
+
+
+async def test_definition_in_use_waits_and_refuses_new_lablets(world: World) -> None:
+    await world.replica()
+    worker, name = await world.worker(), await world.define()
+    first = await world.pod(name, worker)
+    await first.ready()
+    await first.claim()
+    path = f"{GROUP}/labletdefinitions/{name}"
+    await world.admin.delete(path)
+    await world.definition(name, lambda found: reason(found) == "InUse")
+    second = await world.pod(name, worker)
+    await second.waits("DefinitionNotReady")
+    await first.delete()
+    await first.gone()
+    await world.admin.until_gone(path)
+    await world.admin.until_gone(f"{RUNTIME_CLASSES}/{name}")
+    await second.waits("NotALablet")
+
+
+async def test_abandoned_definition_goes_though_it_is_in_use(world: World) -> None:
+    await world.replica()
+    worker, name = await world.worker(), await world.define()
+    lablet = await world.pod(name, worker)
+    await lablet.ready()
+    path = f"{GROUP}/labletdefinitions/{name}"
+    await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})
+    await world.admin.delete(path)
+    await world.admin.until_gone(path)
+    assert is_ready(await lablet.ready())
+
+
+async def test_runtime_class_of_others_is_never_touched(world: World) -> None:
+    await world.replica()
+    name = world.name("lab")
+    foreign = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "runc"}
+    await world.admin.create(RUNTIME_CLASSES, foreign)
+    await world.define(name=name, ready=False)
+    await world.definition(name, lambda found: reason(found) == "RuntimeClassConflict")
+    found = await world.admin.get(f"{RUNTIME_CLASSES}/{name}")
+    assert found is not None
+    assert found["handler"] == "runc"
+    await world.admin.delete(f"{RUNTIME_CLASSES}/{name}")
+
+
+async def test_runtime_class_that_others_change_is_repaired(world: World) -> None:
+    await world.replica()
+    name = await world.define()
+    path = f"{RUNTIME_CLASSES}/{name}"
+    whole = await world.admin.get(path)
+    assert whole is not None
+    await world.admin.patch(path, {"scheduling": {"nodeSelector": {"whose": "others"}, "tolerations": []}})
+    await world.admin.until(path, lambda found: found["scheduling"] == whole["scheduling"])
+    await world.admin.delete(path)
+    await world.admin.until(path, lambda found: found["overhead"] == whole["overhead"])
+
+
+async def test_config_map_is_read_when_a_refresh_asks_for_it(world: World) -> None:
+    await world.replica()
+    where = {"namespace": world.namespace, "name": "topology", "key": "lab.yaml"}
+    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
+    name = world.name("lab")
+    spec = {"version": "1.0.0", "source": {"configMap": where}}
+    body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "LabletDefinition", "metadata": {"name": name}}
+    await world.admin.create(f"{GROUP}/labletdefinitions", {**body, "spec": spec})
+    await world.definition(name, lambda found: reason(found) == "SourceForbidden")
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "vkprovider-topology-reader"}
+    account = {"kind": "ServiceAccount", "namespace": "vkprovider-system", "name": "vkprovider"}
+    bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.namespace}/rolebindings"
+    await world.admin.create(bindings, {"metadata": {"name": "r"}, "roleRef": role, "subjects": [account]})
+    await world.definition(name, lambda found: reason(found) == "SourceNotFound")
+    await world.admin.create(maps, {"metadata": {"name": "topology"}, "data": {"lab.yaml": TWO}})
+    await world.definition(name, is_ready)
+    three = topology({"h0": "alpine", "h1": "alpine", "h2": "alpine"})
+    await world.admin.patch(f"{maps}/topology", {"data": {"lab.yaml": three}})
+    await world.change_definition(name, version="1.1.0")
+    await world.definition(name, lambda found: found["status"]["versions"][0]["version"] == "1.1.0")
+    await world.admin.patch(f"{maps}/topology", {"data": {"other.yaml": three, "lab.yaml": None}})
+    await world.change_definition(name, version="1.2.0")
+    await world.definition(name, lambda found: "other.yaml" in str(found["status"]))
+
+
+def package(text: str, version: str = "") -> bytes:
+    """Make a content package as the content system does."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("cml.yaml", text)
+        if version:
+            archive.writestr("mosaic_meta.json", f'{{"version": "{version}"}}')
+    return buffer.getvalue()
+
+
+async def ask_for_refresh(world: World, name: str, at: str) -> None:
+    """Do what `kubectl lablet refresh` does."""
+    notes = {"vkprovider.io/refresh": refresh.write("kubernetes-admin", at, force=False)}
+    await world.admin.patch(f"{GROUP}/labletdefinitions/{name}", {"metadata": {"annotations": notes}})
+
+
+async def test_package_is_fetched_from_the_object_store_on_request(world: World, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    await world.replica(VKPROVIDER_CONTENT_STORE=f"file://{store}")
+    name = world.name("lab")
+    spec = {"source": {"objectStore": {"key": "lab.zip"}}, "formQualifiedName": "exams/basics", "version": "1.0.0"}
+    body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "LabletDefinition", "metadata": {"name": name}}
+    await world.admin.create(f"{GROUP}/labletdefinitions", {**body, "spec": spec})
+    await world.definition(name, lambda found: reason(found) == "PackageNotFound")
+    (store / "lab.zip").write_bytes(package(TWO))
+    await ask_for_refresh(world, name, "2026-01-01T10:00:00Z")
+    await world.definition(name, is_ready)
+    await world.until_event("ContentStored", name)
+    await ask_for_refresh(world, name, "2026-01-01T11:00:00Z")
+    await world.until_event("VersionUnchanged", name)
+    (store / "lab.zip").write_bytes(b"no zip")
+    await ask_for_refresh(world, name, "2026-01-01T12:00:00Z")
+    await world.definition(name, lambda found: "Refused" in str(found["status"]))
+    assert is_ready(await world.definition(name)), "a refused package took the stored version away"
+
+
+async def test_replica_that_does_not_lead_takes_in_what_the_leader_wrote(world: World) -> None:
+    await world.replica(name=f"a-{world.name('leader')}")
+    follower = await world.replica(name=f"b-{world.name('follower')}")
+    name = await world.define()
+    await world.admin.until(f"{RUNTIME_CLASSES}/{name}", bool)
+    workers = [await world.worker(), await world.worker()]
+    lablets = [await world.pod(name, worker) for worker in workers]
+    for lablet in lablets:
+        await lablet.ready()
+    assert follower.api.matching(r"^(PATCH|POST|PUT) .*(labletdefinitions|runtimeclasses)") == []

@@ -1,0 +1,150 @@
+"""Several replicas in one loop: who acts for which node, what a loss leaves to the next, who must not act."""
+
+from collections import Counter
+
+from tests.component.controllers.harness import MORTAL, Running, World, imports, is_ready, requests, when
+from tests.support.apiserver import MEMBERS, NODE_LEASES
+from vkpsandbox.http.faults import Fault
+
+
+def nodes_of(running: Running) -> set[str]:
+    return set(running.replica.ownership.epochs)
+
+
+async def test_nodes_are_shared_within_one_and_handed_over_gracefully(world: World) -> None:
+    first = await world.replica()
+    simulator = await world.simulator()
+    definition = await world.define()
+    workers = [await world.worker(simulator.url if n == 0 else "") for n in range(4)]
+    lablets = [await world.pod(definition, worker) for worker in workers]
+    for lablet in lablets:
+        await lablet.ready()
+    epochs = {worker: (await world.lease(worker))["leaseTransitions"] for worker in workers}
+    second = await world.replica()
+    await when(lambda: (len(nodes_of(first)), len(nodes_of(second))) == (2, 2), "two nodes each")
+    for worker in workers:
+        owner = second if worker in nodes_of(second) else first
+        spec = await world.lease(worker, lambda spec, name=owner.name: spec.get("holderIdentity") == name)  # type: ignore[misc]
+        assert spec["leaseTransitions"] == epochs[worker] + (owner is second)
+    for lablet in lablets:
+        assert is_ready(await lablet.ready())
+    assert len(imports(simulator)) == 1
+    assert len(requests(simulator, "PUT", "/start")) == 1
+
+
+async def test_replica_that_ends_hands_back_its_nodes_and_its_membership(world: World) -> None:
+    first = await world.replica()
+    worker = await world.worker()
+    await first.stop()
+    assert not (await world.lease(worker)).get("holderIdentity")
+    assert await world.admin.get(f"{MEMBERS}/vkprovider-replica-{first.name}") is None
+    second = await world.replica()
+    await world.lease(worker, lambda spec: spec.get("holderIdentity") == second.name)
+
+
+async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator(boot_seconds=(3.0, 3.0))
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.waits("StartingNodes")
+    epoch = (await world.lease(worker))["leaseTransitions"]
+    second = await world.replica(MORTAL)
+    await first.crash()
+    spec = await world.lease(worker, lambda spec: spec.get("holderIdentity") == second.name)
+    assert spec["leaseTransitions"] == epoch + 1
+    await world.admin.until_gone(f"{MEMBERS}/vkprovider-replica-{first.name}")
+    await world.until_event("TakenOver", worker)
+    await lablet.ready()
+    assert (len(imports(simulator)), len(requests(simulator, "PUT", "/start"))) == (1, 1)
+
+
+async def test_replica_without_the_api_server_fences_itself_and_resumes(world: World) -> None:
+    running = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    epoch = (await world.lease(worker))["leaseTransitions"]
+    running.api.cut()
+    await when(lambda: running.replica.ownership.is_fenced, "it is fenced")
+    asked = len(simulator.log.entries)
+    await lablet.delete()
+    running.api.heal()
+    await lablet.gone()
+    assert len(simulator.log.entries) > asked
+    assert (await world.lease(worker))["leaseTransitions"] == epoch, "it resumes the node that nobody took"
+
+
+async def test_fenced_replica_does_not_touch_the_worker(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    second = await world.replica(MORTAL)
+    first.api.cut()
+    await world.lease(worker, lambda spec: spec.get("holderIdentity") == second.name)
+    await lablet.delete()
+    await lablet.gone()
+    by = Counter(entry.agent for entry in requests(simulator, "PUT", "/stop"))
+    assert len(by) == 1
+    assert second.name in next(iter(by))
+    first.api.heal()
+    await when(lambda: not first.replica.ownership.is_fenced, "it may act again")
+    await when(lambda: worker not in nodes_of(first) or second.name not in first.name, "it knows whose the node is")
+
+
+async def test_lost_answers_of_lease_writes_lose_no_node(world: World) -> None:
+    running = await world.replica(MORTAL)
+    running.api.fault(r"^POST .*/vkprovider-system/leases", lose=True)
+    running.api.fault(r"^POST .*/kube-node-lease/leases", lose=True)
+    worker = await world.worker()
+    running.api.fault(r"^PUT .*/vkprovider-system/leases", lose=True, count=2)
+    conflict = running.api.fault(r"^PUT .*/vkprovider-system/leases", status=409)
+    await when(lambda: conflict.met, "a renewal meets a conflict")
+    await world.node(worker, is_ready)
+    assert nodes_of(running) == {worker}
+
+
+async def test_node_lease_that_others_delete_is_written_again(world: World) -> None:
+    running = await world.replica(MORTAL)
+    worker = await world.worker()
+    await world.admin.delete(f"{NODE_LEASES}/vnode.{worker}")
+    await world.lease(worker, lambda spec: spec.get("holderIdentity") == running.name)
+    await when(lambda: nodes_of(running) == {worker}, "the node is ours again")
+
+
+async def test_membership_that_others_end_is_joined_again_and_an_unclaimed_node_resumed(world: World) -> None:
+    running = await world.replica(MORTAL)
+    worker = await world.worker()
+    path = f"{MEMBERS}/vkprovider-replica-{running.name}"
+    old = await world.admin.until(path, bool)
+    await world.admin.delete(path)
+    await world.admin.until(path, lambda new: new["metadata"]["uid"] != old["metadata"]["uid"])
+    await when(lambda: nodes_of(running) == {worker}, "the node is ours again")
+    await world.node(worker, is_ready)
+
+
+async def test_namesake_waits_until_the_first_has_ended(world: World) -> None:
+    first = await world.replica(MORTAL)
+    worker = await world.worker()
+    second = await world.replica(MORTAL, name=first.name)
+    taken = second.api.fault(r"^POST .*/vkprovider-system/leases", count=None)
+    await when(lambda: taken.met >= 2, "the second one has tried to join")
+    assert nodes_of(second) == set()
+    await first.stop()
+    await when(lambda: nodes_of(second) == {worker}, "the second one has joined")
+
+
+async def test_handover_waits_for_a_slow_step(world: World) -> None:
+    first = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=1.0), simulator.now())
+    lablet = await world.pod(definition, worker)
+    await lablet.waits("ImportingLab")
+    await first.stop()
+    await world.replica()
+    await lablet.ready()
+    assert len(imports(simulator)) == 1

@@ -1,0 +1,164 @@
+"""Sessions: provisioned, started and ended by events, collected from, graded, archived; strays."""
+
+import time
+from typing import Any, Literal
+
+import pytest
+
+from tests.component.controllers.harness import Lablet, Running, World, condition, when
+from tests.support.apiserver import CONFIG_MAPS, SECRETS
+from tests.support.topologies import topology
+from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
+
+PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
+TOKEN = "token-of-the-lds"
+EVENTS = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dsession-events"
+CONFIGS = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dconfigs"
+
+
+@pytest.fixture
+async def lds(world: World) -> LdsSimulator:
+    return await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+
+
+async def start(world: World, lds: LdsSimulator, *, grader: bool = False) -> Running:
+    url = f"{lds.url}/grade" if grader else ""
+    return await world.replica(
+        LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN, VKPROVIDER_GRADER_URL=url, VKPROVIDER_GRADER_TOKEN=TOKEN
+    )
+
+
+async def lend(world: World, **more: Any) -> Lablet:
+    """Make a lablet for alice; it has a console port."""
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT, **more)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    return lablet
+
+
+def said(lablet: Lablet, session: str, kind: Literal["started", "ended"]) -> SessionEvent:
+    return SessionEvent(session, kind, int(time.time()), "https://lds", f"{lablet.uid}-{kind}")
+
+
+async def test_session_is_made_with_its_devices_before_the_lablet_is_ready(world: World, lds: LdsSimulator) -> None:
+    await start(world, lds)
+    lablet = await lend(world)
+    [session] = lds.world.sessions.values()
+    assert session.username == "alice"
+    [device] = session.devices
+    assert (device.host, device.port) == ("198.51.100.7", 2000)
+    pod = await lablet.ready()
+    assert pod["metadata"]["annotations"]["vkprovider.io/lds-session-id"] == session.id
+    assert condition(pod, "vkprovider.io/SessionReady")["status"] == "True"
+    await lablet.delete()
+    await lablet.gone()
+    assert session.archived
+
+
+async def test_events_that_any_replica_hears_reach_the_lablet(world: World, lds: LdsSimulator) -> None:
+    running = await start(world, lds)
+    listener = await start(world, lds)
+    lablet = await lend(world)
+    [session] = lds.world.sessions.values()
+    for replica in (running, listener):
+        outcome = await replica.replica.inbox.accept(said(lablet, session.id, "started"))
+        assert outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}
+    await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "RUNNING")
+    pod = await lablet.ready()
+    assert condition(pod, "vkprovider.io/SessionStarted")["status"] == "True"
+    await listener.replica.inbox.accept(said(lablet, session.id, "ended"))
+    await world.until_event("Collected", lablet.name)
+    await world.until_event("SessionArchived", lablet.name)
+
+
+async def test_event_of_an_unknown_session_is_noted_and_asked_for_again(world: World, lds: LdsSimulator) -> None:
+    running = await start(world, lds)
+    await world.worker()
+    stranger = SessionEvent("s-unknown", "started", int(time.time()), "https://lds", "e-1")
+    outcome = await running.replica.inbox.accept(stranger)
+    assert outcome.retry
+    assert len(await world.admin.items(EVENTS)) == 1
+    await when(running.replica.inbox.strays, "the stray is known by the watch")
+    world.ahead_s = 7 * 86400
+    await running.replica.inbox.prune()
+    assert await world.admin.items(EVENTS) == []
+
+
+async def test_work_is_collected_graded_and_the_lablet_ends(world: World, lds: LdsSimulator) -> None:
+    running = await start(world, lds, grader=True)
+    lablet = await lend(world)
+    await lablet.annotate(desired_state="COLLECTING")
+    await world.until_event("Collected", lablet.name)
+    graded = await world.until_event("Graded", lablet.name)
+    assert "passed" in graded["message"]
+    [kept] = await world.admin.items(CONFIGS)
+    assert lablet.uid in str(kept["metadata"])
+    await running.replica.archive.sweep()
+    assert len(await world.admin.items(CONFIGS)) == 1
+    world.ahead_s = 8 * 86400
+    await running.replica.archive.sweep()
+    assert await world.admin.items(CONFIGS) == []
+
+
+async def test_lds_that_is_away_holds_the_session_up_and_nothing_else(world: World, lds: LdsSimulator) -> None:
+    await start(world, lds)
+    lds.faults.add(Fault(kind="status", status=503, route="^POST .*/sessions$", count=3), lds.now())
+    lablet = await lend(world)
+    assert len(lds.world.sessions) == 1
+    lds.faults.add(Fault(kind="status", status=503, route="/archive$", count=2), lds.now())
+    await lablet.delete()
+    await lablet.gone()
+    [session] = lds.world.sessions.values()
+    await when(lambda: session.archived, "the session is archived")
+
+
+async def test_lost_answer_to_a_create_makes_no_second_session(world: World, lds: LdsSimulator) -> None:
+    await start(world, lds)
+    lds.faults.add(Fault(kind="lost_answer", route="^POST .*/sessions$", count=1), lds.now())
+    await lend(world)
+    assert len(lds.world.sessions) == 1
+
+
+async def test_credentials_of_devices_come_from_the_definitions_secret(world: World, lds: LdsSimulator) -> None:
+    await start(world, lds)
+    await world.admin.create(
+        SECRETS,
+        {
+            "metadata": {"name": "devices", "labels": {"vkprovider.io/credentials": "true"}},
+            "stringData": {"username": "cisco", "password": "secret-of-devices"},
+        },
+    )
+    lablet = await lend(world, deviceSecretName="devices")
+    [session] = lds.world.sessions.values()
+    assert {device.password for device in session.devices} == {"secret-of-devices"}
+    assert "secret-of-devices" not in str(await lablet.ready())
+
+
+async def test_definition_without_delivery_has_no_session(world: World, lds: LdsSimulator) -> None:
+    await start(world, lds)
+    await lend(world, lds={"enabled": False})
+    assert not lds.world.sessions
+
+
+async def test_stray_session_is_archived_when_it_is_old_and_those_of_others_are_not(
+    world: World, lds: LdsSimulator
+) -> None:
+    running = await start(world, lds)
+    await lend(world)
+    [mine] = lds.world.sessions
+    mark = f"vkprovider installation={running.ctx.installation}"
+    hour_ago = lds.now() - 3600
+    stray = lds.world.create(hour_ago, username="bob", owner=mark)
+    foreign = lds.world.create(hour_ago, username="eve", owner="someone else")
+    young = lds.world.create(lds.now(), username="carol", owner=mark)
+    strays = running.replica.sessions.strays
+    assert strays is not None
+    await strays.sweep()
+    archived = {name for name, session in lds.world.sessions.items() if session.archived}
+    assert archived == {stray.id}
+    assert {mine, foreign.id, young.id}.isdisjoint(archived)
+    assert strays.elsewhere["default"] == 2
