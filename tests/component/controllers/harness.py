@@ -25,6 +25,7 @@ from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context, Tuning
 from vkprovider.lds.deployments import Deployments
+from vkprovider.lds.grader import HttpGrader
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 from vkpsandbox.http.access_log import Entry
@@ -58,6 +59,7 @@ class Running:
     stop_event: asyncio.Event
     task: asyncio.Task[None]
     deployments: Deployments | None = None
+    grader: HttpGrader | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +88,8 @@ class Running:
         await self.ctx.kube.close()
         if self.deployments is not None:
             await self.deployments.close()
+        if self.grader is not None:
+            await self.grader.close()
 
 
 class World:
@@ -132,10 +136,11 @@ class World:
         )
         source = settings.lds()
         deployments = Deployments(source, user_agent=name) if source is not None else None
-        replica = Replica(ctx, deployments=deployments, grader=settings.grader(name))
+        grader = settings.grader(name)
+        replica = Replica(ctx, deployments=deployments, grader=grader)
         stop = asyncio.Event()
         task = asyncio.create_task(replica.run(stop), name=name)
-        running = Running(replica, api, stop, task, deployments)
+        running = Running(replica, api, stop, task, deployments, grader)
         self._replicas.append(running)
         return running
 
