@@ -56,7 +56,7 @@ def test_reset_wipes_the_lab_and_starts_it_afresh(cluster: Cluster, namespace: s
     ready, worker, since = start_one(cluster, namespace, "spoilt", annotations={"vkprovider.io/username": "alice"})
     refused = lablet(cluster, "reset", "spoilt", "-n", namespace)
     assert refused.returncode != 0
-    assert "say --yes" in refused.stderr
+    assert "give --yes" in refused.stderr
     assert done(worker, since) == []
     succeeded(cluster, "reset", "spoilt", "-n", namespace, "--yes", "--wait")
     [again] = cluster.wait_ready(namespace, 1)
@@ -176,5 +176,5 @@ def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
         assert f"Pod {namespace}/mine has no session to log in to" in said(name, f"--token={tokens['portal']}")
     assert "does not know the token" in said("mine", "--token=made-up")
     assert "the kubeconfig has no token, only a certificate" in said("mine")
-    assert "would show the token to everybody" in said("mine", "--token=x", url="http://192.0.2.1:8082")
+    assert "would send the token in plain text" in said("mine", "--token=x", url="http://192.0.2.1:8082")
     assert "cannot be asked" in said("mine", "--token=x", url="http://127.0.0.1:9")
