@@ -1,12 +1,12 @@
 """Every error of vkprovider, by what the caller should do about it.
 
     VkproviderError
-    ├── InputError            somebody's object is wrong: say so on it, wait until it changes
-    ├── StepFailed            a step that asks several systems says itself what failed: try it again
-    ├── Fenced                this replica may no longer act for the node: stop, without a trace
+    ├── InputError            an object is invalid: report it on the object, wait until it changes
+    ├── StepFailed            a step that calls several systems failed in a named one: try it again
+    ├── Fenced                this replica may no longer act for the Node: stop, without a trace
     └── OutsideError          an outside system (the API server, CML) did not do as asked
         ├── NotFound          404: the object is gone; often success
-        ├── Conflict          409: somebody else wrote first; read again
+        ├── Conflict          409: another client wrote first; read again
         ├── Gone              410: the resource version is too old; list again
         ├── Invalid           400, 422, 413: the request is wrong; the same request will fail again
         ├── Unauthorized      401, or a login refused: credentials are wrong
@@ -26,11 +26,11 @@ from vkprovider.api.messages import Fault
 
 _MESSAGE_CHARS_MAX: Final = 256
 _INPUT_CHARS_MAX: Final = 1000
-"""Somebody's input is quoted in it, and an Event takes no more than 1024."""
+"""The message quotes the input, and an Event has room for 1024 characters."""
 
 
 def shorten(text: str, limit: int = _MESSAGE_CHARS_MAX) -> str:
-    """Cut a foreign text to `limit` characters, so that no page of HTML or blob reaches a log or an event."""
+    """Cut a foreign text to `limit` characters, so that no HTML page or blob reaches a log or an Event."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -40,7 +40,7 @@ class VkproviderError(Exception):
 
 
 class InputError(VkproviderError):
-    """Somebody's object is wrong; retrying is useless until it changes.
+    """An object is invalid; retrying is useless until it changes.
 
     Attributes:
         reason: One CamelCase word, fit for a condition or a waiting reason (`TopologyInvalid`).
@@ -60,11 +60,11 @@ class InputError(VkproviderError):
 
 
 class StepFailed(VkproviderError):  # noqa: N818 (what happened, as in Step)
-    """One of the outside systems that a step asks did not do its part.
+    """One of the outside systems that a step calls failed.
 
     Attributes:
         reason: One CamelCase word, fit for a waiting reason (`ApiUnavailable`).
-        message: What that system said.
+        message: That system's message.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -74,7 +74,7 @@ class StepFailed(VkproviderError):  # noqa: N818 (what happened, as in Step)
 
 
 class Fenced(VkproviderError):  # noqa: N818 (a state, named as in the literature on leases)
-    """This replica may no longer act for the node."""
+    """This replica may no longer act for the Node."""
 
 
 class OutsideError(VkproviderError):
@@ -82,7 +82,7 @@ class OutsideError(VkproviderError):
 
     Attributes:
         status: The HTTP status, or 0 if there was no answer.
-        message: What the other side said, shortened.
+        message: The other side's message, shortened.
     """
 
     def __init__(self, message: str, *, status: int = 0) -> None:
@@ -150,7 +150,7 @@ _BY_STATUS: Final[dict[int, type[OutsideError]]] = {
 
 
 def from_status(status: int, message: str, *, after_s: float = 1.0) -> OutsideError:
-    """Give the error for an HTTP status of 400 or more; `after_s` is what Retry-After said."""
+    """Return the error for an HTTP status of 400 or more; `after_s` is from Retry-After."""
     if status == 429:  # noqa: PLR2004 (the status's own number)
         return Throttled(message, after_s=after_s)
     if status >= 500:  # noqa: PLR2004 (the class of statuses)

@@ -1,4 +1,4 @@
-"""What is observed of labs, in CML's own words."""
+"""Observations of labs, in CML's own words."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     """One device of a lab.
 
     Attributes:
-        state: As CML says it; a word that is not in `KNOWN` never counts as success.
+        state: CML's word; one that is not in `KNOWN` never counts as success.
     """
 
     id: str

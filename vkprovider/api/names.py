@@ -1,4 +1,4 @@
-"""Names on the wire: labels, annotations, taints, conditions, and how a name is made from another.
+"""Names on the wire: labels, annotations, taints, conditions, and how names are derived.
 
 A name is a contract with everybody who writes a selector or a toleration, so each stands here once.
 """
@@ -78,7 +78,7 @@ TITLE_CHARS_MAX: Final = 64
 """CML's limit on a lab's title."""
 CONTAINER_NAME_CHARS_MAX: Final = 63
 LAB_CONTAINER: Final = "lab"
-"""The container that stands for the lab as a whole; no device gets this name."""
+"""The container that represents the lab as a whole; no device gets this name."""
 
 _NOT_DNS = re.compile(r"[^a-z0-9-]")
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
@@ -86,27 +86,27 @@ _CML_VERSION = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?!\d)(.{0,32})$")
 
 
 def node_name(worker: str) -> str:
-    """Name the Node of a worker."""
+    """Return the Node's name of a worker."""
     return NODE_PREFIX + worker
 
 
 def worker_of(node: str) -> str | None:
-    """Name the worker of one of our Nodes, or None if the name is nobody of ours."""
+    """Return the worker of a Node name; None if it is not one of our Nodes."""
     return node[len(NODE_PREFIX) :] if node.startswith(NODE_PREFIX) else None
 
 
 def claims_name(worker: str) -> str:
-    """Name the ConfigMap that holds a worker's claims."""
+    """Return the name of the ConfigMap with a worker's claims."""
     return f"{worker}-port-allocations"
 
 
 def content_name(definition: str, digest: str) -> str:
-    """Name the immutable ConfigMap of one version's content."""
+    """Return the name of the immutable ConfigMap of one version's content."""
     return f"{definition[:40].rstrip('-.')}-{digest[:16]}"
 
 
 def lab_title(definition: str, definition_uid: str, pod_uid: str) -> str:
-    """Make the title of a lablet's lab; at most 64 characters, unique by the Pod's UID.
+    """Build the title of a lablet's lab; at most 64 characters, unique by the Pod's UID.
 
     >>> lab_title("a-very-long-definition-name", "0a1b2c3d-…", "11111111-2222-3333-4444-555555555555")
     'a-very-long-defini-0a1b2c3d-11111111-2222-3333-4444-555555555555'
@@ -115,12 +115,12 @@ def lab_title(definition: str, definition_uid: str, pod_uid: str) -> str:
 
 
 def mark(installation: str) -> str:
-    """Make the first line of a lab's notes: the installation that owns the lab."""
+    """Build the first line of a lab's notes: the installation that owns the lab."""
     return f"vkprovider installation={installation}"
 
 
 def container_name(label: str, taken: set[str]) -> str:
-    """Make a device's container name from its label.
+    """Derive a device's container name from its label.
 
     Lower case, every other character `-`, trimmed to 63; collisions get `-2`, `-3`. The result is added to `taken`.
     """
@@ -135,11 +135,11 @@ def container_name(label: str, taken: set[str]) -> str:
 
 
 def label_value(text: str) -> str:
-    """Make a legal label value: at most 63 characters, alphanumeric at both ends."""
+    """Derive a legal label value: at most 63 characters, alphanumeric at both ends."""
     return _NOT_LABEL.sub("-", text)[:63].strip("-_.")
 
 
 def cml_release(version: str) -> tuple[int, int, int] | None:
-    """Read `2.9.1+build.7` as (2, 9, 1); None if it is no CML version."""
+    """Parse `2.9.1+build.7` as (2, 9, 1); None if it is not a CML version."""
     match = _CML_VERSION.match(version)
     return (int(match[1]), int(match[2]), int(match[3])) if match else None

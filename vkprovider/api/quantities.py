@@ -23,7 +23,7 @@ _FACTORS: Final = {
     "Ei": Decimal(2**60),
 }
 _LIMIT: Final = Decimal(2**63)
-"""As in Kubernetes; `1e999999999` would take all memory to be written out."""
+"""As in Kubernetes; `1e999999999` would fill all memory when written out."""
 _QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?$")
 
 MIB: Final = 2**20
@@ -31,7 +31,7 @@ GIB: Final = 2**30
 
 
 def parse(text: str | float) -> Decimal:
-    """Read a quantity (`100m`, `1.5Gi`, `4`) as a number.
+    """Parse a quantity (`100m`, `1.5Gi`, `4`) as a number.
 
     Raises:
         ValueError: It is no quantity.
@@ -49,7 +49,7 @@ def parse(text: str | float) -> Decimal:
 
 
 def parse_millicores(text: str | float) -> int:
-    """Read CPU as millicores, rounded up.
+    """Parse CPU as millicores, rounded up.
 
     Raises:
         ValueError: It is no quantity.
@@ -58,7 +58,7 @@ def parse_millicores(text: str | float) -> int:
 
 
 def parse_bytes(text: str | float) -> int:
-    """Read memory as bytes, rounded up.
+    """Parse memory as bytes, rounded up.
 
     Raises:
         ValueError: It is no quantity.
@@ -67,12 +67,12 @@ def parse_bytes(text: str | float) -> int:
 
 
 def format_millicores(millicores: int) -> str:
-    """Write millicores as the API server does: `2`, `2500m`, `1k`."""
+    """Format millicores as the API server does: `2`, `2500m`, `1k`."""
     return f"{millicores}m" if millicores % 1000 else format_count(millicores // 1000)
 
 
 def format_bytes(count: int) -> str:
-    """Write bytes with the largest binary unit that divides them, as the API server does: `512Mi`."""
+    """Format bytes with the largest binary unit that divides them, as the API server does: `512Mi`."""
     for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
         factor = int(_FACTORS[unit])
         if count and count % factor == 0:
@@ -81,7 +81,7 @@ def format_bytes(count: int) -> str:
 
 
 def format_count(count: int) -> str:
-    """Write a whole number as the API server does, so that what comes back is equal to what was written.
+    """Format a whole number as the API server does, so that a value read back equals the written one.
 
     >>> format_count(6000), format_count(400), format_count(10001)
     ('6k', '400', '10001')

@@ -13,7 +13,7 @@ import structlog
 
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.domain.session import deployments
-from vkprovider.domain.session.deployments import Choice, Deployment, Health
+from vkprovider.domain.session.deployments import Choice, Deployment, DeploymentHealth
 from vkprovider.lds import config
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Configured, Source
@@ -51,7 +51,7 @@ class Deployments:
         self._configured: dict[str, Configured] = {}
         self._clients: dict[str, LdsClient] = {}
         self._retired: list[LdsClient] = []
-        self._health: dict[str, Health] = {}
+        self._health: dict[str, DeploymentHealth] = {}
         self._last = ""
         self._source, configured = _read(source)
         self._apply(configured)
@@ -62,7 +62,7 @@ class Deployments:
         return tuple(each.deployment for each in self._configured.values())
 
     @property
-    def health(self) -> Mapping[str, Health]:
+    def health(self) -> Mapping[str, DeploymentHealth]:
         """The health of each, by id."""
         return self._health
 

@@ -2,7 +2,7 @@
 
 A sender authenticates by a secret: as bearer token, or as the key of an HMAC of the body. The latter does not cover
 headers, so it is accepted only where the whole event is in the body. A sender is asked to retry (503, Retry-After)
-while its event cannot be stored, or is about a session that is not known yet; see `domain.inbox.Outcome`. Nothing is
+while its event cannot be stored, or is about a session that is not known yet; see `inbox.EventOutcome`. Nothing is
 answered with 410, by which the specification of webhooks tells a sender never to come back.
 """
 
@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.web import cloudevents
 from vkprovider.web.answers import Refused, bearer
 from vkprovider.web.cloudevents import CloudEvent, Mode
@@ -31,7 +31,7 @@ SIGNATURE: Final = "X-Hub-Signature-256"
 RETRY_AFTER_S: Final = 5
 _READ_S: Final = 10.0
 
-Accept = Callable[[SessionEvent], Awaitable[Outcome]]
+Accept = Callable[[SessionEvent], Awaitable[EventOutcome]]
 
 
 class Receiver:
@@ -141,22 +141,22 @@ class Receiver:
 
     # --------------------------------------------------------------------------------------------- what is sent
 
-    async def _pass_on(self, event: CloudEvent | InputError) -> Outcome | InputError:
-        result: Outcome | InputError
+    async def _pass_on(self, event: CloudEvent | InputError) -> EventOutcome | InputError:
+        result: EventOutcome | InputError
         try:
             if isinstance(event, InputError):
                 raise event
             said = cloudevents.session_event(event, int(self._wall()))
-            result = Outcome.IGNORED if said is None else await self._accept(said)
+            result = EventOutcome.IGNORED if said is None else await self._accept(said)
         except InputError as error:
             result = error
         self.counts[result.reason if isinstance(result, InputError) else result.value] += 1
         return result
 
 
-def _answer(mode: Mode, outcomes: list[Outcome | InputError]) -> web.Response:
+def _answer(mode: Mode, outcomes: list[EventOutcome | InputError]) -> web.Response:
     """Answer for all events: a retry takes precedence over errors, because stored events may be sent twice."""
-    retry = [outcome for outcome in outcomes if isinstance(outcome, Outcome) and outcome.retry]
+    retry = [outcome for outcome in outcomes if isinstance(outcome, EventOutcome) and outcome.retry]
     wrong = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
     said = [o.message if isinstance(o, InputError) else o.value for o in outcomes]
     status = 503 if retry else 400 if wrong else 202
@@ -164,9 +164,9 @@ def _answer(mode: Mode, outcomes: list[Outcome | InputError]) -> web.Response:
     headers = {"Retry-After": str(RETRY_AFTER_S)} if retry else None
     if retry:
         texts = {
-            Outcome.UNKNOWN_SESSION: "the session is not known yet",
-            Outcome.FULL: "there are too many events about unknown sessions",
-            Outcome.FAILED: "the event could not be noted",
+            EventOutcome.UNKNOWN_SESSION: "the session is not known yet",
+            EventOutcome.FULL: "there are too many events about unknown sessions",
+            EventOutcome.FAILED: "the event could not be noted",
         }
         body |= {"code": 503, "reason": "TryAgain", "message": f"{texts[retry[0]]}; send it again"}
     elif wrong:

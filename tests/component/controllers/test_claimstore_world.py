@@ -125,7 +125,10 @@ class World(RuleBasedStateMachine):
             self.pods += 1
             uid = f"{self.pods:08}-pod"
         wanted = [Wanted(name, UDP if is_udp(name) else TCP) for name in names]
-        free = {protocol: store.ports.free_in(protocol, HERE) for protocol in (TCP, UDP)}
+        free = {
+            protocol: sum(not store.ports.mask(protocol) >> port & 1 for port in range(HERE.start, HERE.end + 1))
+            for protocol in (TCP, UDP)
+        }
         try:
             ports = store.allocate(wanted, HERE, per_instance_max=3, pod_uid=uid)
         except InputError as refused:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import Outcome, SessionEvent, SessionEvents
+from vkprovider.domain.session.inbox import EventOutcome, SessionEvent, SessionEvents
 from vkprovider.web.events import Receiver
 from vkpsandbox.lds.events.cloudevents import Mode
 from vkpsandbox.lds.events.eventfaults import EventFault, EventFaults
@@ -26,7 +26,7 @@ class Replicas:
         self.rows: dict[str, SessionEvents] = {}
         self.heard: list[SessionEvent] = []
 
-    async def accept(self, event: SessionEvent) -> Outcome:
+    async def accept(self, event: SessionEvent) -> EventOutcome:
         self.heard.append(event)
         row = self.rows.get(event.session)
         self.rows[event.session] = folded = inbox.fold(row, event, int(NOW))

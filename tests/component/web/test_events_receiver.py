@@ -15,7 +15,7 @@ from aiohttp import web
 from cloudevents.core.bindings import http
 from cloudevents.core.v1.event import CloudEvent
 
-from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.web import events
 from vkprovider.web.events import Receiver
 
@@ -33,13 +33,13 @@ def event(session: str = "s-1", id_: str = "e-1", type_: str = "session.started"
 class Board:
     """Takes events as an inbox does, as far as a sender sees it."""
 
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, EventOutcome] = field(default_factory=dict)
     taken: list[SessionEvent] = field(default_factory=list)
     url: str = ""
 
-    async def accept(self, said: SessionEvent) -> Outcome:
+    async def accept(self, said: SessionEvent) -> EventOutcome:
         self.taken.append(said)
-        return self.outcomes.get(said.session, Outcome.ACCEPTED)
+        return self.outcomes.get(said.session, EventOutcome.ACCEPTED)
 
 
 @pytest.fixture
@@ -75,15 +75,15 @@ async def test_events_of_the_specifications_client_are_taken(board: Board, write
 @pytest.mark.parametrize(
     ("outcome", "status"),
     [
-        (Outcome.ACCEPTED, 202),
-        (Outcome.DUPLICATE, 202),
-        (Outcome.STRAY, 202),
-        (Outcome.UNKNOWN_SESSION, 503),
-        (Outcome.FULL, 503),
-        (Outcome.FAILED, 503),
+        (EventOutcome.ACCEPTED, 202),
+        (EventOutcome.DUPLICATE, 202),
+        (EventOutcome.STRAY, 202),
+        (EventOutcome.UNKNOWN_SESSION, 503),
+        (EventOutcome.FULL, 503),
+        (EventOutcome.FAILED, 503),
     ],
 )
-async def test_sender_learns_whether_to_come_again(board: Board, outcome: Outcome, status: int) -> None:
+async def test_sender_learns_whether_to_come_again(board: Board, outcome: EventOutcome, status: int) -> None:
     board.outcomes["s-1"] = outcome
     code, answer, headers = await post(board, event(), STRUCTURED | BEARER)
     assert (code, answer["outcome"]) == (status, outcome.value)
@@ -96,7 +96,7 @@ async def test_other_types_are_no_fault_of_the_sender(board: Board) -> None:
 
 
 async def test_batch_is_answered_for_all_its_events(board: Board) -> None:
-    board.outcomes["s-2"] = Outcome.UNKNOWN_SESSION
+    board.outcomes["s-2"] = EventOutcome.UNKNOWN_SESSION
     wrong = {"specversion": "1.0"}
     status, answer, _ = await post(board, [event("s-1"), wrong, event("s-2"), event("s-3")], BATCH | BEARER)
     assert status == 503

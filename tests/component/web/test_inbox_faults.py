@@ -7,7 +7,7 @@ from tests.component.kube.apiserver import ApiServer, refuse
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.domain.session import inbox as rules
-from vkprovider.domain.session.inbox import Outcome, SessionEvent, SessionEvents
+from vkprovider.domain.session.inbox import EventOutcome, SessionEvent, SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 
@@ -36,7 +36,7 @@ def inbox(kube: KubeClient, claimed: set[str]) -> Inbox:
 
 async def test_before_everything_is_known_nothing_is_taken(server: ApiServer, inbox: Inbox) -> None:
     inbox.objects.synced.clear()
-    assert await inbox.accept(EVENT) is Outcome.FAILED
+    assert await inbox.accept(EVENT) is EventOutcome.FAILED
     assert server.seen == []
 
 
@@ -45,10 +45,10 @@ async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
     server: ApiServer, inbox: Inbox, claimed: set[str], status: int
 ) -> None:
     server.next(refuse(status, "not now"), when="POST")
-    assert await inbox.accept(EVENT) is Outcome.FAILED
+    assert await inbox.accept(EVENT) is EventOutcome.FAILED
     claimed.add("s-1")
-    assert await inbox.accept(EVENT) is Outcome.ACCEPTED
-    assert await inbox.accept(EVENT) is Outcome.DUPLICATE
+    assert await inbox.accept(EVENT) is EventOutcome.ACCEPTED
+    assert await inbox.accept(EVENT) is EventOutcome.DUPLICATE
     assert [seen.method for seen in server.seen] == ["POST", "POST"]
     stored = msgspec.json.decode(server.seen[1].json["data"][rules.DATA_KEY], type=SessionEvents)
     assert stored == SessionEvents("s-1", "https://lds", NOW, started=NOW - 5)
@@ -59,16 +59,16 @@ async def test_strays_are_bounded_and_known_sessions_are_not(
 ) -> None:
     monkeypatch.setattr(rules, "ROWS_MAX", 1)
     inbox.rows["s-0"] = SessionEvents("s-0", "x", NOW, NOW)
-    assert await inbox.accept(EVENT) is Outcome.FULL
+    assert await inbox.accept(EVENT) is EventOutcome.FULL
     assert server.seen == []
     claimed.add("s-1")
-    assert await inbox.accept(EVENT) is Outcome.ACCEPTED
+    assert await inbox.accept(EVENT) is EventOutcome.ACCEPTED
 
 
 async def test_others_who_never_stop_writing_do_not_hold_us(server: ApiServer, inbox: Inbox) -> None:
     server.next(refuse(409, "exists"), when="POST", times=9)
     server.next(refuse(404, "not found"), when="GET", times=9)
-    assert await inbox.accept(EVENT) is Outcome.FAILED
+    assert await inbox.accept(EVENT) is EventOutcome.FAILED
     assert len(server.seen) <= 10
 
 

@@ -19,7 +19,7 @@ import msgspec
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica import plan
-from vkprovider.domain.replica.lease import Seen, Verdict
+from vkprovider.domain.replica.lease import LeaseVerdict, Seen
 from vkprovider.domain.replica.plan import Duty
 
 TIMES: Final = leases.times(15.0)
@@ -351,9 +351,9 @@ class Replica:
         holder = old.spec.holder_identity if old is not None else None
         gone = not holder or self.gone(holder)
         verdict = leases.judge(old, self.name, holder_is_gone=gone)
-        if verdict is Verdict.WAIT:
+        if verdict is LeaseVerdict.WAIT:
             return
-        if holder and verdict is Verdict.TAKE:
+        if holder and verdict is LeaseVerdict.TAKE:
             yield from self._end(holder)
         if self.fenced:
             return

@@ -20,7 +20,7 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.domain.session import deployments
-from vkprovider.domain.session.deployments import WELL, Deployment, Health, Strategy, after, choose
+from vkprovider.domain.session.deployments import WELL, Deployment, DeploymentHealth, Strategy, after, choose
 
 A = Deployment("a", "http://a", 10, priority=1)
 B = Deployment("b", "http://b", 10, priority=2)
@@ -81,12 +81,12 @@ def test_affinity_wins(strategy: Strategy) -> None:
     [
         ("off", {}, {}, "is disabled"),
         ("b", {"b": 10}, {}, "is full (10 of 10 sessions)"),
-        ("b", {}, {"b": Health(1, 5.0, why="503")}, "is avoided because it failed (503)"),
+        ("b", {}, {"b": DeploymentHealth(1, 5.0, why="503")}, "is avoided because it failed (503)"),
         ("gone", {}, {}, "is not configured"),
     ],
 )
 def test_affinity_that_cannot_be_followed_is_told(
-    affinity: str, load: dict[str, int], health: dict[str, Health], warning: str
+    affinity: str, load: dict[str, int], health: dict[str, DeploymentHealth], warning: str
 ) -> None:
     choice = choose([A, B, OFF], load=load, health=health, now_s=1.0, affinity=affinity)
     assert choice.deployment == A
@@ -94,7 +94,7 @@ def test_affinity_that_cannot_be_followed_is_told(
 
 
 def test_failing_one_is_avoided_until_its_time_is_over() -> None:
-    health = {"a": Health(1, 5.0)}
+    health = {"a": DeploymentHealth(1, 5.0)}
     assert choose([A, B], load={}, health=health, now_s=4.9).deployment == B
     assert choose([A, B], load={}, health=health, now_s=5.0).deployment == A
 
@@ -132,7 +132,7 @@ def test_answer_to_another_call_does_not_make_room() -> None:
 
 
 def test_all_avoided_says_when_to_ask_again() -> None:
-    health = {"a": Health(2, 9.0, why="a: 503"), "b": Health(1, 7.0, why="b: timeout")}
+    health = {"a": DeploymentHealth(2, 9.0, why="a: 503"), "b": DeploymentHealth(1, 7.0, why="b: timeout")}
     with pytest.raises(Throttled) as caught:
         choose([A, B, OFF], load={}, health=health, now_s=4.0)
     assert caught.value.after_s == 3.0
@@ -140,7 +140,7 @@ def test_all_avoided_says_when_to_ask_again() -> None:
 
 
 def test_message_does_not_change_while_nothing_else_does() -> None:
-    health = {"a": Health(1, 9.0, why="503")}
+    health = {"a": DeploymentHealth(1, 9.0, why="503")}
     told = set()
     for now_s in (1.0, 2.0, 8.0):
         with pytest.raises(Throttled) as caught:
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_deployment_lets_it_be_avoided(error: OutsideError)
     "error", [None, NotFound("x", status=404), Conflict("x", status=409), Invalid("x", status=422)]
 )
 def test_what_is_wrong_with_one_request_does_not(error: OutsideError | None) -> None:
-    assert after(Health(3, 1.0), error, now_s=10.0) == WELL
+    assert after(DeploymentHealth(3, 1.0), error, now_s=10.0) == WELL
 
 
 def test_avoidance_grows_to_its_cap_and_no_further() -> None:
@@ -204,7 +204,7 @@ DEPLOYMENTS = st.lists(
     max_size=6,
 )
 LOADS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 5))
-HEALTHS = st.dictionaries(st.sampled_from("abcdef"), st.builds(Health, st.integers(1, 3), st.floats(0, 10)))
+HEALTHS = st.dictionaries(st.sampled_from("abcdef"), st.builds(DeploymentHealth, st.integers(1, 3), st.floats(0, 10)))
 
 
 @given(
@@ -218,7 +218,7 @@ HEALTHS = st.dictionaries(st.sampled_from("abcdef"), st.builds(Health, st.intege
 def test_nobody_gets_a_disabled_full_or_avoided_one(
     of: list[Deployment],
     load: dict[str, int],
-    health: dict[str, Health],
+    health: dict[str, DeploymentHealth],
     strategy: Strategy,
     affinity: str | None,
     last: str,

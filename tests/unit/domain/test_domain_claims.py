@@ -177,7 +177,7 @@ def document(**changes: Any) -> str:
         (document(schemaVersion=2), "schema version 2"),
         (document(schemaVersion="1"), "cannot be read"),
         (document(worker=...), "cannot be read"),
-        (document(worker={"name": "w2", "installation": "inst"}), "of worker w2, not of w1"),
+        (document(worker={"name": "w2", "installation": "inst"}), "belongs to worker w2, not to w1"),
         (document(worker={"name": "w1", "installation": "other"}), "w1"),
         (document(lablets=None), "cannot be read"),
         (document(lablets=[{"podUID": "u"}]), "cannot be read"),

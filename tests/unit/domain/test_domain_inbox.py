@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
 from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import Outcome, Seen, SessionEvent, SessionEvents
+from vkprovider.domain.session.inbox import EventOutcome, SeenEvents, SessionEvent, SessionEvents
 
 NOW = 1_800_000_000
 EVENTS = st.builds(
@@ -52,19 +52,23 @@ def test_end_before_the_beginning_is_kept() -> None:
 @pytest.mark.parametrize(
     ("known", "news", "age_s", "outcome"),
     [
-        (True, True, 0, Outcome.ACCEPTED),
-        (True, False, 10**6, Outcome.DUPLICATE),
-        (False, True, 0, Outcome.UNKNOWN_SESSION),
-        (False, False, 599, Outcome.UNKNOWN_SESSION),
-        (False, False, 600, Outcome.STRAY),
+        (True, True, 0, EventOutcome.ACCEPTED),
+        (True, False, 10**6, EventOutcome.DUPLICATE),
+        (False, True, 0, EventOutcome.UNKNOWN_SESSION),
+        (False, False, 599, EventOutcome.UNKNOWN_SESSION),
+        (False, False, 600, EventOutcome.STRAY),
     ],
 )
-def test_answer(*, known: bool, news: bool, age_s: int, outcome: Outcome) -> None:
+def test_answer(*, known: bool, news: bool, age_s: int, outcome: EventOutcome) -> None:
     assert inbox.answer(known=known, news=news, age_s=age_s, retry_s=600) is outcome
 
 
 def test_senders_come_again_only_where_it_helps() -> None:
-    assert {o for o in Outcome if o.retry} == {Outcome.UNKNOWN_SESSION, Outcome.FULL, Outcome.FAILED}
+    assert {o for o in EventOutcome if o.retry} == {
+        EventOutcome.UNKNOWN_SESSION,
+        EventOutcome.FULL,
+        EventOutcome.FAILED,
+    }
 
 
 def test_rows_go_when_nobody_knows_the_session_for_a_day() -> None:
@@ -75,7 +79,7 @@ def test_rows_go_when_nobody_knows_the_session_for_a_day() -> None:
 
 
 def test_memory_of_events_is_bounded() -> None:
-    seen = Seen(3)
+    seen = SeenEvents(3)
     for number in range(5):
         seen.add(("s", str(number)))
     seen.add(("s", "2"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease
-from vkprovider.domain.replica.lease import Seen, Verdict
+from vkprovider.domain.replica.lease import LeaseVerdict, Seen
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -43,17 +43,17 @@ def written(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool =
 @pytest.mark.parametrize(
     ("found", "gone", "verdict"),
     [
-        (None, True, Verdict.CREATE),
-        (None, False, Verdict.CREATE),
-        (held("me"), False, Verdict.MINE),
-        (held("me"), True, Verdict.MINE),
-        (held("other"), False, Verdict.WAIT),
-        (held("other"), True, Verdict.TAKE),
-        (held(None), False, Verdict.TAKE),
-        (held(""), False, Verdict.TAKE),
+        (None, True, LeaseVerdict.CREATE),
+        (None, False, LeaseVerdict.CREATE),
+        (held("me"), False, LeaseVerdict.MINE),
+        (held("me"), True, LeaseVerdict.MINE),
+        (held("other"), False, LeaseVerdict.WAIT),
+        (held("other"), True, LeaseVerdict.TAKE),
+        (held(None), False, LeaseVerdict.TAKE),
+        (held(""), False, LeaseVerdict.TAKE),
     ],
 )
-def test_who_may_take_a_node(*, found: Lease | None, gone: bool, verdict: Verdict) -> None:
+def test_who_may_take_a_node(*, found: Lease | None, gone: bool, verdict: LeaseVerdict) -> None:
     """R000-009, R004-029 to R004-033: a holder that may be alive keeps its node."""
     assert lease.judge(found, "me", holder_is_gone=gone) is verdict
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.topologies import TEST_LAB
 from tests.unit.domain.test_domain_topology import FLAT, SMALL, device, refused, structures
-from tests.unit.domain.test_tags import port_tags
+from tests.unit.domain.test_tags import port_tags, with_outside
 from vkprovider.api.errors import InputError
 from vkprovider.domain.topology.tags import parse_tag
 from vkprovider.domain.topology.topology import Topology, parse
@@ -198,7 +198,7 @@ def test_rewriting_changes_the_outside_ports_and_nothing_else(
 
     def moved(label: str, text: str) -> str:
         tag = parse_tag(text)
-        return text if tag is None else tag.with_outside(ports[names[label, text]])
+        return text if tag is None else with_outside(tag, ports[names[label, text]])
 
     for device_, (_, tags, _) in zip(before["nodes"], devices, strict=True):
         device_["tags"] = [moved(device_["label"], tag) for tag in tags]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from vkprovider.domain.topology.tags import parse_tag
 from vkprovider.domain.topology.template import PortTemplate
 from vkprovider.domain.topology.topology import parse
 from vkprovider.domain.topology.visibility import Access, accesses, why_hidden
@@ -62,7 +63,7 @@ def test_devices_know_their_image_ports_and_primary_access() -> None:
         ("management", None, False, "management_vnc"),
         ("wan", None, False, None),
     ]
-    assert [[tag.text for tag in d.port_tags] for d in devices] == [
+    assert [[tag for tag in d.tags if parse_tag(tag)] for d in devices] == [
         ["serial:5", "vnc:6"],
         ["serial:5099", "vnc:5098"],
         [],

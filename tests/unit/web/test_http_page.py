@@ -5,7 +5,7 @@ from pathlib import Path
 
 import vkprovider
 from tests.support.docs import ROOT
-from vkprovider.domain.session.inbox import Outcome
+from vkprovider.domain.session.inbox import EventOutcome
 
 PACKAGE = Path(vkprovider.__file__).parent
 SOURCES = [*(PACKAGE / "web").glob("*.py"), PACKAGE / "app" / "page.py"]
@@ -31,6 +31,6 @@ def test_every_path_stands_there() -> None:
 
 
 def test_every_outcome_stands_there() -> None:
-    for outcome in Outcome:
+    for outcome in EventOutcome:
         status = 503 if outcome.retry else 202
         assert re.search(rf"^\| {status} \|[^|]*`{outcome.value}`", PAGE, re.MULTILINE), outcome

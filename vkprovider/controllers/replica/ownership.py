@@ -20,7 +20,7 @@ from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_ui
 from vkprovider.controllers.replica.membership import Membership
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica import plan
-from vkprovider.domain.replica.lease import Verdict
+from vkprovider.domain.replica.lease import LeaseVerdict
 from vkprovider.domain.replica.plan import Duty, View
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
@@ -221,13 +221,13 @@ class Ownership:
         holder = lease.spec.holder_identity if lease is not None else None
         gone = not holder or self.membership.is_gone(holder)
         verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
-        if verdict is Verdict.WAIT:
+        if verdict is LeaseVerdict.WAIT:
             return False
-        if verdict is Verdict.TAKE and holder and not await self.membership.end(holder):
+        if verdict is LeaseVerdict.TAKE and holder and not await self.membership.end(holder):
             return False
         if not await self._write(worker, lease, uid, anew=True):
             return False
-        if verdict is Verdict.TAKE and holder:
+        if verdict is LeaseVerdict.TAKE and holder:
             self._ctx.counters.takeovers += 1
             _log.info("node taken over", worker=worker, holder=holder)
             ref = ObjectRef(names.API_VERSION, "CMLWorker", "", worker, uid)

@@ -23,7 +23,7 @@ from vkprovider.api.errors import Conflict, NotFound, OutsideError, Unavailable
 from vkprovider.api.objects import ConfigMap, Pod
 from vkprovider.controllers.context import Context
 from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import Outcome, Seen, SessionEvent, SessionEvents
+from vkprovider.domain.session.inbox import EventOutcome, SeenEvents, SessionEvent, SessionEvents
 from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
@@ -60,7 +60,7 @@ class Inbox:
         self._ctx = ctx
         self._leads = leads
         self._retry_s = retry_s
-        self._seen = Seen()
+        self._seen = SeenEvents()
         self._reported: dict[str, str] = {}
         self._session_of: dict[str, str] = {}
         self.rows: dict[str, SessionEvents] = {}
@@ -119,7 +119,7 @@ class Inbox:
 
     # --------------------------------------------------------------------------------------------- what is received
 
-    async def accept(self, event: SessionEvent) -> Outcome:
+    async def accept(self, event: SessionEvent) -> EventOutcome:
         """Store an event durably; return how to answer its sender."""
         session, now_unix = event.session, self._ctx.now_unix
         known, row = self.known(session), self.rows.get(session)
@@ -127,14 +127,14 @@ class Inbox:
             age_s = now_unix - row.first_seen if row is not None else 0
             return inbox.answer(known=known or row is None, news=False, age_s=age_s, retry_s=self._retry_s)
         if not self.objects.synced.is_set():
-            return Outcome.FAILED
+            return EventOutcome.FAILED
         if row is None and not known and len(self.rows) >= inbox.ROWS_MAX:
-            return Outcome.FULL
+            return EventOutcome.FULL
         try:
             news, row = await self._write(event, now_unix)
         except OutsideError as error:
             _log.warning("a session event cannot be stored", session=session, id=event.id, error=str(error))
-            return Outcome.FAILED
+            return EventOutcome.FAILED
         self._seen.add(event.key)
         outcome = inbox.answer(known=known, news=news, age_s=now_unix - row.first_seen, retry_s=self._retry_s)
         _log.info("session event", session=session, kind=event.kind, source=event.source, outcome=outcome.value)

@@ -1,15 +1,15 @@
-"""The claims of one worker: which lablets have a lab on it. The only authority on whose lab is whose.
+"""The claims of one worker: which lablets have a lab on it. The only authority on which lablet a lab belongs to.
 
 A row is written before the lab is imported and dropped after the lab is known to be absent, so that at any moment
-every lab of ours has a row, whatever crashed. The rows live in one ConfigMap per worker:
+each of our labs has a row, whatever crashed. The rows live in one ConfigMap per worker:
 
     {"schemaVersion": 1, "worker": {"name": "worker-1", "installation": "<uid>"},
      "lablets": [{"podUID": "…", "namespace": "a", "pod": "b", "definition": "netlab", "labId": "…", …}],
      "portClaims": [{"namespace": "a", "service": "b", "portName": "pc1_serial", "port": 10011, …}],
      "allocations": […]}
 
-In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `domain.portrows` tells
-how they stand in the document. What is in it and is not ours is kept as it was found.
+In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `rows`
+describes their form in the document. Rows and fields of other writers are kept unchanged.
 """
 
 from collections.abc import Iterable
@@ -43,29 +43,29 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One lablet's claim.
 
     Attributes:
-        lab_id: The lab, once it is known; only a claim without one is looked for by mark and title.
+        lab_id: The lab, once it is known; only for a claim without one is the lab searched by mark and title.
         started_at: When the lab was started (Unix seconds), 0 before.
-        ready_at: When it last converged (Unix seconds), 0 if never: somebody may have worked in it since.
+        ready_at: When it last converged (Unix seconds), 0 if never: a learner may have worked in it since.
         restarts: How often the lab, or a part of it, was started again.
         afresh: How many of these starts were of the whole lab, wiped or imported again.
-        device_restarts: How often a device was started again by itself, by label; none that was not.
+        device_restarts: How often a device was started again by itself, by label; only devices that were.
         recoveries: Starts without a wipe since it was last stable.
-        resetting: The lab is being stopped and wiped, to be started afresh.
+        resetting: The lab is being stopped and wiped, to be started again.
         outcome: The terminal phase that is written when the lab is gone: `Succeeded` or `Failed`.
         last_reason, last_message, last_at: Why and when it last stopped being ready.
         last_started_at: Since when it had been running (Unix seconds).
         last_devices: Labels of the devices that stopped; empty if all of them did.
-        ports: The outside port of each slot; never anybody else's on this worker while the row is there.
+        ports: The outside port of each slot; held on this worker as long as the row exists.
         udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
-        session: The learner's session, from right before it is made until it is archived and the lablet warm again.
+        session: The learner's session, from right before its creation until the lablet is warm again.
         sessions: How many there have been.
         closing_reason: Why the learner's work is being collected; "" while the learner's time is not over.
-        collected_at: When that was done (Unix seconds).
-        verdict: What the grader said of it.
+        collected_at: When it was collected (Unix seconds).
+        verdict: The grader's verdict.
         stopped_at: Since when the lab is stopped on request (Unix seconds).
-        reset: The last reset that was asked for and done.
-        lent_by: The pool that gets the lablet back when the learner's time is over.
-        lent_back: The pool whose label the Pod gets again once it is ready.
+        reset: The last reset request that was carried out.
+        lent_by: The pool to which the lablet returns when the learner's time is over.
+        lent_back: The pool whose label is set on the Pod again once it is ready.
     """
 
     pod_uid: str = msgspec.field(name="podUID")
@@ -104,11 +104,11 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     lent_back: str = ""
 
     def restarts_of(self, label: str | None) -> int:
-        """Tell how often a device was started again; None is the lab."""
+        """Return how often a device was started again; None is the lab."""
         return self.restarts if label is None else self.afresh + self.device_restarts.get(label, 0)
 
     def ended_with(self, label: str | None) -> bool:
-        """Tell whether a device was among those that stopped last; None is the lab."""
+        """Return whether a device was among those that stopped last; None is the lab."""
         return bool(self.last_reason) and (label is None or not self.last_devices or label in self.last_devices)
 
     @property
@@ -117,7 +117,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return held(self.ports, self.udp) if self.ports else []
 
     def same_ports(self, other: "Claim") -> bool:
-        """Tell whether both hold the same ports for the same slots."""
+        """Return whether both hold the same ports for the same slots."""
         return self.ports is other.ports or (self.ports == other.ports and set(self.udp) == set(other.udp))
 
     @property
@@ -127,11 +127,11 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What a worker's ConfigMap holds.
+    """The content of a worker's ConfigMap.
 
     Attributes:
         claims: The rows, by Pod UID.
-        foreign: Rows of ports that are not ours; they hold their ports.
+        foreign: Rows of ports of other owners; they hold their ports.
         fields: Fields of the document that this program does not know.
     """
 
@@ -140,7 +140,7 @@ class Stored(msgspec.Struct, frozen=True):
     fields: dict[str, msgspec.Raw] = {}
 
     def foreign_without(self, pod_uid: str) -> tuple[ForeignRow, ...]:
-        """Drop the rows of ports of a Pod whose own row was lost, now that it has one again."""
+        """Return the foreign rows without those of a Pod whose own row was lost, now that it has one again."""
         return tuple(row for row in self.foreign if not row.is_of(pod_uid)) if self.foreign else ()
 
 
@@ -167,8 +167,8 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
     """Read the claims of a worker.
 
     Raises:
-        InputError: `ClaimStoreInvalid`: the object is not ours, or its content is damaged. Nothing may be imported on
-            that worker until it is repaired, because a row that cannot be read may be a running lab.
+        InputError: `ClaimStoreInvalid`: the object belongs to another installation, or is damaged. Nothing may be
+            imported on that worker until it is repaired, because an unreadable row may be a running lab.
     """
     name = config_map.metadata.name
     owner = config_map.metadata.annotations.get(names.ANNOTATION_INSTALLATION, "")
@@ -190,7 +190,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
         )
     if (document.worker.name, document.worker.installation) != (worker, installation):
         raise InputError(
-            "ClaimStoreInvalid", f"ConfigMap {name} says that it is of worker {document.worker.name}, not of {worker}"
+            "ClaimStoreInvalid", f"ConfigMap {name} belongs to worker {document.worker.name}, not to {worker}"
         )
     claims = {claim.pod_uid: claim for claim in document.lablets}
     if len(claims) < len(document.lablets):
@@ -210,7 +210,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
 
 
 def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Make the ConfigMap's `data` and `binaryData`.
+    """Build the ConfigMap's `data` and `binaryData`.
 
     Raises:
         InputError: `ClaimStoreFull`: more claims than one object can hold.
@@ -240,7 +240,7 @@ def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, 
 
 
 def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUsage:
-    """Tell who holds which ports.
+    """Return the holders of all ports.
 
     Raises:
         InputError: `PortConflict`: a port has two owners.
@@ -255,10 +255,10 @@ def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUs
 
 
 def pause_s(rows: int) -> float:
-    """Tell how long to wait after a write before the next one, so that a burst of lablets shares writes.
+    """Return the pause between two writes, so that a burst of lablets shares writes.
 
-    A few lablets hardly wait: they are people's. Hundreds share two writes a second, because what a write costs the
-    API server is paid by everybody; and as it rewrites all rows, thousands of them wait longer still.
+    A few lablets hardly wait: a person may be watching. Hundreds share two writes a second, because all clients pay for
+    what a write costs the API server; and as each write has all rows, thousands wait longer still.
     """
     return 0.12 if rows <= _FEW else 0.5 + rows / 10_000
 

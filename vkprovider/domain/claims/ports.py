@@ -1,8 +1,7 @@
-"""Outside ports: who holds which, and which are given next. It knows neither Pods nor Services.
+"""Outside ports: which are held by whom, and which are allocated next. This module knows neither Pods nor Services.
 
-A port is a number of a transport protocol; TCP and UDP of one number are two ports. Whoever holds one is told by an
-opaque identity and a purpose. What is held stands in a bit mask per protocol, so that finding room takes microseconds
-however many are held.
+A port is a number of a transport protocol; TCP and UDP of one number are two ports. A holder is an opaque identity and
+a purpose. Held ports are bits of a mask per protocol, so that an allocation takes microseconds however many are held.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ class PortRange(NamedTuple):
 
 
 class RangeLike(Protocol):
-    """Whatever has two ends, both included."""
+    """Any range with both ends included."""
 
     @property
     def start(self) -> int:
@@ -46,7 +45,7 @@ class SlotLike(Protocol):
 
 
 class Wanted(NamedTuple):
-    """A port that is asked for."""
+    """A requested port."""
 
     name: str
     protocol: str = TCP
@@ -61,18 +60,18 @@ class Held(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Who holds a port, and what for."""
+    """The holder of a port, and its purpose."""
 
     owner: str
     purpose: str
 
     def __str__(self) -> str:
-        """Name both."""
+        """Return both as text."""
         return f"{self.owner} ({self.purpose})" if self.purpose else self.owner
 
 
 class PortUsage:
-    """The ports that are held at one place; kept up to date with `hold` and `free`."""
+    """The ports held on one worker; kept up to date with `hold` and `free`."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -84,29 +83,25 @@ class PortUsage:
         return len(self._holders)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the same ports are held by the same owners."""
+        """Return whether the same ports are held by the same owners."""
         return isinstance(other, PortUsage) and self._holders == other._holders
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     @property
     def holders(self) -> Mapping[tuple[str, int], Holder]:
-        """Who holds what, by (protocol, port)."""
+        """The holders by (protocol, port)."""
         return self._holders
 
     def mask(self, protocol: str) -> int:
-        """Give the ports of a protocol that are held: bit n stands for port n."""
+        """Return the held ports of a protocol: bit n stands for port n."""
         return self._masks.get(protocol, 0)
 
-    def free_in(self, protocol: str, *ranges: RangeLike) -> int:
-        """Count the ports of ranges that nobody holds."""
-        return (_mask(ranges) & ~self.mask(protocol)).bit_count()
-
     def hold(self, owner: str, ports: Iterable[Held]) -> None:
-        """Note that somebody holds ports; all of them or, if one is somebody's, none.
+        """Hold ports for an owner; all of them or, if one is held already, none.
 
         Raises:
-            InputError: `PortConflict`: a port is held already, by whomever, or named twice.
+            InputError: `PortConflict`: a port is held already, by any owner, or named twice.
         """
         fresh: dict[tuple[str, int], Holder] = {}
         for purpose, protocol, port in ports:
@@ -122,7 +117,7 @@ class PortUsage:
         self._holders |= fresh
 
     def free(self, owner: str, ports: Iterable[Held]) -> None:
-        """Note that somebody holds ports no more; those of others, and those that nobody holds, stay as they are."""
+        """Free an owner's ports; those of other owners, and those that are not held, stay as they are."""
         for _, protocol, port in ports:
             holder = self._holders.get((protocol, port))
             if holder is not None and holder.owner == owner:
@@ -137,22 +132,22 @@ def allocate(
     per_instance_max: int,
     keep: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Choose a free port for every slot: the first that fit, in one row if there is such a row.
+    """Choose a free port for every slot: the first that fit, consecutive ones if there are enough.
 
-    The same slots and the same usage always give the same ports. Nothing is noted in `taken`.
+    The same slots and the same usage always yield the same ports. `taken` is not changed.
 
     Args:
         wanted: The slots, each name once.
-        taken: The ports that are held.
-        ranges: Where to look, in this order.
+        taken: The held ports.
+        ranges: The ranges to search, in this order.
         per_instance_max: How many slots one owner may have.
-        keep: Ports that slots had before; they have them again if they are free and within a range.
+        keep: Earlier ports of slots; they get them again if these are free and within a range.
 
     Returns:
         The port of each slot, in the order of the slots.
 
     Raises:
-        InputError: `TooManyPorts`, or `PortRangeFull`: there is not room for all of them.
+        InputError: `TooManyPorts`, or `PortRangeFull`: there are too few free ports.
     """
     if len(wanted) > per_instance_max:
         raise InputError(
@@ -168,7 +163,7 @@ def allocate(
 
 
 def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:
-    """Name the slots whose port is a UDP port."""
+    """Return the names of the slots whose port is a UDP port."""
     return tuple(slot.name for slot in wanted if slot.protocol == UDP)
 
 
@@ -194,10 +189,10 @@ def _choose(
             free &= ~(1 << port)
     left = [name for name in names if name not in chosen]
     if free.bit_count() < len(left):
-        told = ", ".join(f"{r.start}-{r.end}" for r in ranges)
+        searched = ", ".join(f"{r.start}-{r.end}" for r in ranges)
         raise InputError(
             "PortRangeFull",
-            f"{len(names)} {protocol} ports are wanted, and {free.bit_count() + len(chosen)} of {told} are free",
+            f"{len(names)} {protocol} ports are wanted, and {free.bit_count() + len(chosen)} of {searched} are free",
         )
     for range_ in ranges:
         start = _first_row(free & _mask([range_]), len(left))

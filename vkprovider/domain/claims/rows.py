@@ -1,15 +1,15 @@
-"""The rows of ports in a store's document: `portClaims` and `allocations`, of whatever owners.
+"""The rows of ports in a claims document: `portClaims` and `allocations`, of any owners.
 
-A row says whose port it is in the words of Services, with a lablet's Pod for the Service and the name of its slot for
-the Service's port; nothing stands between a lab and its ports, so that all three port numbers are the same:
+A row names its owner in the terms of Services, with a lablet's Pod as the Service and its slot as the Service's port;
+no proxy stands between a lab and its ports, so that all three port numbers are the same:
 
     {"namespace": "a", "service": "b", "portName": "pc1_serial", "protocol": "TCP", "channelPort": 10011,
      "muxPort": 10011, "port": 10011, "source": "auto", "podUID": "0a1b2c3d"}
 
-`podUID` is ours: the beginning of the Pod's UID, because two Pods can bear one name while the lab of the first is being
-removed. A row without it, or of a Pod that has no row among the lablets, is somebody else's: it is kept as it was
-found, and holds its port. `allocations` is the view for readers that know no `portClaims`: the same rows without the
-static ones. A row that only `allocations` has is an old writer's; it becomes a claim of the Pod of that name.
+`podUID` is our field: the beginning of the Pod's UID, because two Pods can have one name while the lab of the first is
+being removed. A row without it, or of a Pod that has no claim, is foreign: it is kept unchanged, and holds its port.
+`allocations` is the view for readers without `portClaims`: the same rows without the static ones. A row that only
+`allocations` has is from an old writer; it becomes a claim of the Pod of that name.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ import msgspec
 from vkprovider.domain.claims.ports import TCP, UDP, Held
 
 UID_CHARS: Final = 8
-"""So many characters of a Pod's UID stand in a row; whole UIDs would take half of what an object can hold."""
+"""How many characters of a Pod's UID a row has; whole UIDs would fill half of an object."""
 
 AUTO: Final = "auto"
 
@@ -29,7 +29,7 @@ _Number = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class PortOwner(NamedTuple):
-    """A Pod as rows name it."""
+    """A Pod as rows identify it."""
 
     namespace: str
     name: str
@@ -51,33 +51,33 @@ class _Found(msgspec.Struct, frozen=True, rename="camel"):
         """The outside port."""
         number = self.port or self.mux_port
         if number is None or (self.mux_port or number) != number:
-            raise ValueError(f"the port row of {self} does not tell its port")
+            raise ValueError(f"the port row of {self} does not name its port")
         return number
 
     @property
     def key(self) -> tuple[str, int]:
-        """Which port it is."""
+        """Protocol and number of the port."""
         return self.protocol, self.number
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Whose port it is."""
+        """The owner of the port."""
         return self.namespace, self.service, self.port_name
 
     def __str__(self) -> str:
-        """Name whose port it is."""
+        """Return the owner as text."""
         return f"{self.namespace}/{self.service} ({self.port_name})"
 
 
 class ForeignRow(NamedTuple):
-    """A row that is not ours.
+    """A row of another owner.
 
     Attributes:
-        raw: As it was found.
+        raw: Its unchanged JSON.
         owner: Namespace and name of the owner.
-        uid: The beginning of the UID of a Pod that was a lablet of ours once; empty for all others.
+        uid: The beginning of the UID of a Pod that was a lablet once; empty for all others.
         held: Its port.
-        auto: Whether it stands in `allocations` too.
+        auto: Whether it is in `allocations` too.
     """
 
     raw: msgspec.Raw
@@ -87,7 +87,7 @@ class ForeignRow(NamedTuple):
     auto: bool
 
     def is_of(self, uid: str) -> bool:
-        """Tell whether it is of this Pod."""
+        """Return whether it belongs to this Pod."""
         return self.uid in {uid, uid[:UID_CHARS]}
 
 
@@ -98,12 +98,12 @@ _decode: Final = msgspec.json.Decoder(_Found).decode
 def read(
     claimed: Iterable[msgspec.Raw], allocated: Iterable[msgspec.Raw], owners: Collection[PortOwner]
 ) -> tuple[dict[str, list[Held]], list[ForeignRow]]:
-    """Tell the ports of each owner, by its UID, and the rows that are nobody's of them.
+    """Return the ports of each owner, by its UID, and the rows of all other owners.
 
     Args:
         claimed: The rows in `portClaims`.
         allocated: Those in `allocations`.
-        owners: The Pods that are ours.
+        owners: The Pods with a claim.
 
     Raises:
         ValueError: A row does not make sense, or one port has two owners.
@@ -141,7 +141,7 @@ def read(
 def _only_allocated(
     allocated: Iterable[msgspec.Raw], claims: Mapping[tuple[str, int], _Found]
 ) -> dict[tuple[str, int], tuple[_Found, msgspec.Raw]]:
-    """Find what an old writer has allocated and nobody has claimed."""
+    """Return the rows that an old writer allocated without a claim."""
     claimed = {row.identity for row in claims.values()}
     found: dict[tuple[str, int], tuple[_Found, msgspec.Raw]] = {}
     for raw in allocated:
@@ -158,14 +158,14 @@ def _only_allocated(
 def write(
     owners: Sequence[tuple[PortOwner, Mapping[str, int], Collection[str]]], kept: Collection[ForeignRow]
 ) -> tuple[list[msgspec.Raw], list[msgspec.Raw]]:
-    """Make the rows of `portClaims` and of `allocations`, to be encoded as they are.
+    """Build the rows of `portClaims` and of `allocations`, as raw JSON.
 
-    Thousands of rows are written several times a second, so that they are put together as text: that takes a quarter of
-    the time that encoding objects takes.
+    Thousands of rows are written several times a second, so they are assembled as text: that takes a quarter of the
+    time of encoding objects.
 
     Args:
-        owners: The Pods that are ours, with their ports by the name of the slot, and the names of the UDP ones.
-        kept: The rows that are not ours.
+        owners: The Pods with a claim, with their ports by the name of the slot, and the names of the UDP ones.
+        kept: The rows of other owners.
     """
     alike = Counter((owner.namespace, owner.name, owner.uid[:UID_CHARS]) for owner, _, _ in owners)
     claimed, allocated = [], []
@@ -187,7 +187,7 @@ def write(
 
 
 def _raw(rows: Sequence[str]) -> list[msgspec.Raw]:
-    """Make all rows one piece, which an encoder writes as it is."""
+    """Join all rows to one raw piece, which an encoder copies."""
     return [msgspec.Raw(",".join(rows).encode())] if rows else []
 
 

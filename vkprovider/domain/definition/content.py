@@ -1,7 +1,7 @@
-"""Versions of a definition's content: kept as immutable ConfigMaps, named by digest.
+"""Versions of a definition's content: stored as immutable ConfigMaps, named by digest.
 
-A Pod takes one version when it gets its claim and keeps it, so that a changed definition never reaches a lablet that
-runs. What new pods are charged is the maximum over the versions kept, because the RuntimeClass is one for all of them.
+A Pod is bound to one version by its claim, so that a changed definition never reaches a running lablet. New Pods are
+charged the maximum over the stored versions, because all of them share one RuntimeClass.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ ANNOTATION_DEFINITION: Final = f"{names.GROUP}/definition"
 ANNOTATION_STORED_AT: Final = f"{names.GROUP}/stored-at"
 RUNTIME_HANDLER: Final = "vkprovider"
 _PACKED_BYTES_MAX: Final = 1000 * 1024
-"""etcd takes 1.5 MiB, the API server a little less; in base64."""
+"""etcd accepts 1.5 MiB, the API server a little less; in base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Content:
     Attributes:
         sequence: Grows with every new version of the definition; the highest is current.
         config_map: The object that holds it.
-        files: Name to text of what its package holds beside the topology: `grade.xml`, `pod.xml`, `devices.yaml`.
+        files: Name to text of the package's other files: `grade.xml`, `pod.xml`, `devices.yaml`.
         request: The refresh request by which it was stored, as annotated; empty if the definition was changed.
         stored_at: When that was; empty if unknown.
     """
@@ -57,15 +57,15 @@ class Content:
 
     @property
     def stored_by(self) -> str:
-        """Who asked for it; empty if unknown."""
+        """The user who requested it; empty if unknown."""
         return refresh.read(self.request).by
 
 
 def digest_of(uid: str, package: Package) -> str:
-    """Name a content: SHA-256 over its definition's UID, its version, its topology and its other files, in hex.
+    """Return the digest of a content: SHA-256 over its definition's UID, version, topology and other files, in hex.
 
-    With the UID, because two definitions may share a topology and charge it differently, and because a definition
-    that is made anew must not rely on objects that go away with its predecessor.
+    The UID is included because two definitions may charge the same topology differently, and because a re-created
+    definition must not rely on objects that are deleted with its predecessor.
     """
     parts = [uid, package.version, package.text]
     for name in sorted(package.files):
@@ -83,10 +83,10 @@ def build(
     request: str = "",
     stored_at: str = "",
 ) -> dict[str, Any]:
-    """Make the ConfigMap of a version; it takes a while for a large one.
+    """Build the ConfigMap of a version; slow for a large one.
 
     Raises:
-        InputError: `ContentTooLarge`: packed, it is larger than one object can be.
+        InputError: `ContentTooLarge`: packed, it exceeds one object.
     """
     digest = digest_of(uid, package)
     packed = {CONTENT_KEY: pack(package.text.encode())}
@@ -128,7 +128,7 @@ def _unpack(packed: str) -> str:
 
 
 def owner_reference(definition: str, uid: str) -> dict[str, Any]:
-    """Make the reference by which an object goes away with its definition."""
+    """Build the owner reference by which an object is deleted with its definition."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": "LabletDefinition",
@@ -139,10 +139,10 @@ def owner_reference(definition: str, uid: str) -> dict[str, Any]:
 
 
 def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, NodeDefinition]) -> Content:
-    """Read a version back.
+    """Decode a stored version.
 
     Raises:
-        InputError: It is damaged, or its devices are unknown by now.
+        InputError: It is damaged, or its devices are no longer known.
     """
     annotations = config_map.metadata.annotations
     uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
@@ -169,25 +169,25 @@ def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, 
 
 
 def sequence_of(config_map: ConfigMap) -> int:
-    """Read a version's place among the others; 0 if it is damaged."""
+    """Return a version's sequence number; 0 if it is damaged."""
     text = config_map.metadata.annotations.get(ANNOTATION_SEQUENCE, "")
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def with_need(content: Content, need: Resources) -> Content:
-    """Give a content another need: the definition's overrides changed."""
+    """Return the content with another need: the definition's overrides changed."""
     return dataclasses.replace(content, need=need)
 
 
 def with_sequence(content: Content, sequence: int) -> Content:
-    """Give a content another place among the versions."""
+    """Return the content with another sequence number."""
     return dataclasses.replace(content, sequence=sequence)
 
 
 def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str]) -> tuple[list[Content], list[Content]]:
-    """Split versions into those that new pods may name (newest first) and those to drop.
+    """Split versions into those that new Pods may run (newest first) and those to delete.
 
-    A digest in `used` is never dropped; it is in neither list when it is too old to be named by a new pod.
+    A digest in `used` is never deleted; it is in neither list when it is too old for new Pods.
     """
     newest_first = sorted(contents, key=lambda c: c.sequence, reverse=True)
     kept: list[Content] = []
@@ -203,7 +203,7 @@ def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str])
 
 
 def charged(kept: Sequence[Content]) -> Resources:
-    """Compute what a new pod is charged: the maximum over the versions that it may run."""
+    """Compute the charge of a new Pod: the maximum over the versions that it may run."""
     total = Resources()
     for content in kept:
         total = total.union(content.need)
@@ -213,9 +213,9 @@ def charged(kept: Sequence[Content]) -> Resources:
 def runtime_class(
     name: str, uid: str, installation: str, spec: LabletDefinitionSpec, charge: Resources
 ) -> dict[str, Any]:
-    """Make the RuntimeClass: the scheduling contract of a definition.
+    """Build the RuntimeClass: the scheduling contract of a definition.
 
-    The scheduler adds the overhead to each pod's requests, admission injects selector and tolerations. The two
+    The scheduler adds the overhead to each Pod's requests, admission injects selector and tolerations. The two
     tolerations of `not-ready` and `unreachable` keep a silent worker from ending its learners' work.
     """
     patience = {} if (s := spec.unreachable_toleration_seconds) is None else {"tolerationSeconds": s}
@@ -246,7 +246,7 @@ def runtime_class(
 
 
 def same_runtime_class(found: RuntimeClass, wanted: dict[str, Any]) -> bool:
-    """Tell whether the RuntimeClass already says what it should."""
+    """Return whether the RuntimeClass is up to date."""
     charged_now = found.overhead.get("podFixed", {})  # the API server drops an empty one
     return (found.handler, charged_now, found.scheduling) == (
         wanted["handler"],

@@ -1,4 +1,4 @@
-"""`devices.yaml` of a content package: what its author says of devices beyond the topology.
+"""`devices.yaml` of a content package: the author's data on devices beyond the topology.
 
     - label: workstation            # as in the topology
       node_definition: ubuntu       # optional, as in the topology
@@ -6,7 +6,7 @@
       port_tags: ["vnc:5066"]       # optional, tags that the device has in the topology
       is_user_visible: true         # optional; instead of what follows from its tags
 
-Credentials do not belong there: packages end in ConfigMaps.
+Credentials must not be there: packages end up in ConfigMaps.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class DeviceEntry:
 
 
 def parse(text: str, devices: Iterable[Device]) -> dict[str, DeviceEntry]:
-    """Read the file; gives the entries by label.
+    """Parse the file; return the entries by label.
 
     Raises:
         InputError: `PackageInvalid`, with the place and what is wrong there.

@@ -1,8 +1,8 @@
-"""A content package: the zip that authors upload, read whole or refused whole.
+"""A content package: the zip that authors upload, accepted whole or refused whole.
 
-It holds `cml.yaml` and, where the lab has them, `grade.xml`, `pod.xml`, `devices.yaml` and a file `version`, all at the
-top or all in one folder; anything else in it is left alone. Nothing in a package is trusted: what it says of its own
-sizes is checked before and after unpacking, no name in it is ever used as a path, and no entity of its XML is expanded.
+It has `cml.yaml` and, where the lab has them, `grade.xml`, `pod.xml`, `devices.yaml` and a file `version`, all at the
+top or all in one folder; other files are ignored. Nothing in a package is trusted: its declared sizes are checked
+before and after unpacking, no name in it is ever used as a path, and no entity of its XML is expanded.
 """
 
 import io
@@ -35,7 +35,7 @@ FILES: Final[Mapping[str, tuple[str, ...]]] = {
     POD: (POD,),
     DEVICES: (DEVICES, "devices.yml"),
 }
-"""What is stored beside the topology, by the names under which a package may hold it."""
+"""Files stored beside the topology, with the names that they may have in a package."""
 VERSION_NAMES: Final = ("version", "VERSION", "version.txt")
 MIB: Final = 2**20
 _VERSION_BYTES_MAX: Final = 1024
@@ -61,7 +61,7 @@ _DAMAGE: Final = (
     NotImplementedError,
     RuntimeError,
 )
-"""What `zipfile` raises when it meets bytes that nobody zipped."""
+"""Errors that `zipfile` raises on malformed bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PackageLimits:
         package_bytes: The zip itself.
         unpacked_bytes: All of its files together.
         file_bytes: One of the files that are read.
-        files: How many files and folders it holds.
+        files: How many files and folders it has.
     """
 
     package_bytes: int = 20 * MIB
@@ -83,11 +83,11 @@ class PackageLimits:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What a source holds of one version.
+    """One version, as read from a source.
 
     Attributes:
         text: The topology, `cml.yaml`.
-        files: Name to text of what else is stored with it: `grade.xml`, `pod.xml`, `devices.yaml`.
+        files: Name to text of the other stored files: `grade.xml`, `pod.xml`, `devices.yaml`.
     """
 
     version: str
@@ -96,12 +96,12 @@ class Package:
 
 
 def read(data: bytes, limits: PackageLimits, *, version: str = "") -> Package:
-    """Unpack a package; `validate` then looks into the topology.
+    """Unpack a package; `validate` then checks the topology.
 
     Args:
         data: The zip.
-        limits: How large it may be.
-        version: Of the content, if the package itself names none.
+        limits: Its maximum sizes.
+        version: The content's version, if the package has none.
 
     Raises:
         InputError: `PackageTooLarge`, with the limit and its setting; `PackageInvalid`, with the file and what is wrong
@@ -119,7 +119,7 @@ def read(data: bytes, limits: PackageLimits, *, version: str = "") -> Package:
 
 
 def validate(package: Package) -> Topology:
-    """Check the topology and what else depends on it.
+    """Check the topology and the files that depend on it.
 
     Raises:
         InputError: `TopologyInvalid` or `PackageInvalid`.
@@ -131,7 +131,7 @@ def validate(package: Package) -> Topology:
 
 
 def too_large(what: str, limit: int, setting: str) -> InputError:
-    """Say that a package exceeds a limit, and which setting raises it."""
+    """Return the error for an exceeded limit, with the setting that raises it."""
     return InputError("PackageTooLarge", f"{what}, at most {limit} are allowed; make it smaller, or raise {setting}")
 
 
@@ -154,7 +154,7 @@ def _read(archive: zipfile.ZipFile, limits: PackageLimits, version: str) -> Pack
 
 
 def check_version(version: str) -> str:
-    """Give a version back if it can be the tag of an image.
+    """Return the version if it can be the tag of an image.
 
     Raises:
         InputError: `PackageInvalid`.
@@ -167,7 +167,7 @@ def check_version(version: str) -> str:
 
 
 def _members(archive: zipfile.ZipFile, limits: PackageLimits) -> dict[str, zipfile.ZipInfo]:
-    """Check every entry, used or not, and give the files by name, without a folder that holds them all."""
+    """Check every entry, used or not; return the files by name, without a folder that has them all."""
     entries = archive.infolist()
     unpacked = 0
     members: dict[str, zipfile.ZipInfo] = {}
@@ -202,7 +202,7 @@ def _pick(members: Mapping[str, zipfile.ZipInfo], known_as: tuple[str, ...]) -> 
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bytes_max: int) -> bytes:
-    """Unpack one file, never more than `bytes_max` of it, whatever the package says about its size."""
+    """Unpack one file, never more than `bytes_max` of it, whatever its declared size."""
     if member.flag_bits & _ENCRYPTED:
         raise _invalid(f"{_show(member.filename)} is encrypted; make the zip without a password")
     if member.compress_type not in _METHODS:
@@ -223,7 +223,7 @@ def _text(member: zipfile.ZipInfo, data: bytes) -> str:
 
 
 class _Nesting(ContentHandler):
-    """Counts how deep elements are nested; whoever reads the file later may do it by recursion."""
+    """Limits the nesting of elements, because later readers of the file may be recursive."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ class _Nesting(ContentHandler):
 
 
 def _check_xml(name: str, text: str) -> None:
-    """Check that a file is well-formed XML in UTF-8, without entities of its own."""
+    """Check that a file is well-formed XML in UTF-8 and declares no entities."""
     declared = _XML_ENCODING.match(text)
     if declared and declared[1].lower() not in _UTF_8:
         raise _invalid(f"{name} says that it is {_show(declared[1])}; save it as UTF-8 and say so")

@@ -1,7 +1,7 @@
-"""Leases: who owns a node, judged without comparing clocks.
+"""Leases: who owns a Node, judged without comparing clocks.
 
-A holder is alive while its Lease *changes*; the observer notes on its own monotonic clock when it last saw a change.
-Wall-clock times in a Lease are written for people and for the stock node controller, never compared with our clock.
+A holder is alive while its Lease *changes*; the observer records on its own monotonic clock when it last saw a change.
+Wall-clock times in a Lease are for people and for the stock node controller; they are never compared with our clock.
 `leaseTransitions` is the epoch: it grows with every change of the holder.
 """
 
@@ -15,16 +15,16 @@ from typing import Any
 from vkprovider.api.objects import Lease
 
 NODE_LEASE_SECONDS = 40
-"""`leaseDurationSeconds` of a node, as a kubelet sets it."""
+"""`leaseDurationSeconds` of a Node, as a kubelet sets it."""
 
 
-class Verdict(Enum):
-    """What to do about a node's Lease."""
+class LeaseVerdict(Enum):
+    """What to do about a Node's Lease."""
 
     CREATE = auto()
     MINE = auto()  # held by this replica: renew when due
     TAKE = auto()  # free, or its holder is gone
-    WAIT = auto()  # held by another one that may be alive
+    WAIT = auto()  # held by a replica that may be alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long a member's silence means what; all of it follows from one promise, see `times`.
+    """Times of membership; all follow from one promise, see `times`.
 
     Attributes:
-        renew_s: How often a replica says that it lives.
-        fence_s: For how long it may act after the start of the last time that it could.
-        gone_s: How long others wait before they think it gone; the difference is for clocks that run apart.
+        renew_s: How often a replica renews its membership.
+        fence_s: For how long it may act after the start of its last successful renewal.
+        gone_s: After how much silence others consider it gone; the difference allows for clock drift.
     """
 
     renew_s: float
@@ -60,41 +60,41 @@ def times(ttl_s: float) -> Times:
 
 
 def gone(seen: Seen | None, now: float, *, listening_since: float, gone_s: float) -> bool:
-    """Tell whether a member that was last seen so is to be thought gone.
+    """Return whether a member is considered gone.
 
     Args:
-        seen: None if it has no membership.
+        seen: Its last observed change; None if it has no membership.
         now: The observer's clock.
-        listening_since: Since when the observer's own renewals have gone through: before, it was not listening.
-        gone_s: How long a silence must be.
+        listening_since: Since when the observer's own renewals succeed: silence before that does not count.
+        gone_s: The silence that it takes.
     """
     return seen is None or now - max(seen.at, listening_since) >= gone_s
 
 
 def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
-    """Note a Lease; its time moves only when its resourceVersion does."""
+    """Record a Lease; the time moves only when its resourceVersion does."""
     version = lease.metadata.resource_version
     return seen if seen is not None and seen.resource_version == version else Seen(version, now)
 
 
 def heard(seen: Seen, now: float) -> Seen:
-    """Note that a member lives, of which the watch has told nothing yet: it listens anew from now.
+    """Record that a member lives although the watch has not shown it yet: its silence counts from now.
 
     Args:
-        seen: What is known of it by now: the watch may have told since the question was asked.
+        seen: Its last observed change: the watch may have delivered one since the question was asked.
         now: The observer's clock.
     """
     return Seen(seen.resource_version, now)
 
 
 def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:
-    """Tell whether the process that a Lease of our name is of is certain to have ended.
+    """Return whether the process behind a Lease with our name has certainly ended.
 
-    It is if it ran on this host, as a container of this Pod did, and nobody has its process id any more but we. Of any
-    other one its silence has to tell.
+    It has if it ran on this host, as an earlier container of this Pod did, and no other process has its process id.
+    Any other process is judged by its silence.
 
     Args:
-        theirs: Its name, `<host>-<process id>-<random>`, or "" if the Lease does not tell.
+        theirs: Its name, `<host>-<process id>-<random>`, or "" if the Lease has none.
         mine: The name of this process.
         runs: Whether a process of this id runs on this host.
 
@@ -106,37 +106,37 @@ def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:
     return host == my_host and pid.isdigit() and (pid == my_pid or not runs(int(pid)))
 
 
-def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> Verdict:
-    """Decide about a node's Lease.
+def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> LeaseVerdict:
+    """Decide about a Node's Lease.
 
     Args:
-        lease: The node's Lease, or None if there is none.
+        lease: The Node's Lease, or None if there is none.
         me: This replica.
         holder_is_gone: Whether the holder has no membership, or one that has been silent for too long.
     """
     if lease is None:
-        return Verdict.CREATE
+        return LeaseVerdict.CREATE
     holder = lease.spec.holder_identity
     if holder == me:
-        return Verdict.MINE
+        return LeaseVerdict.MINE
     if not holder or holder_is_gone:
-        return Verdict.TAKE
-    return Verdict.WAIT
+        return LeaseVerdict.TAKE
+    return LeaseVerdict.WAIT
 
 
 def fenced(renew_began_at: float, now: float, fence_s: float) -> bool:
-    """Tell whether this replica must stop acting: its last successful renewal began too long ago."""
+    """Return whether this replica must stop acting: its last successful renewal began too long ago."""
     return now - renew_began_at >= fence_s
 
 
 def renew_time(last: str | None, now: datetime) -> str:
-    """Give the renewTime to write: never earlier than what was seen, so that a slow clock never flips a node.
+    """Return the renewTime to write: later than the last one seen, so that a slow clock never flips a Node.
 
     >>> renew_time("2026-01-01T00:00:05.000000Z", datetime(2026, 1, 1, tzinfo=UTC))
     '2026-01-01T00:00:05.000001Z'
     """
     if last is not None:
-        with contextlib.suppress(ValueError, TypeError, OverflowError):  # no time, no zone, the end of time
+        with contextlib.suppress(ValueError, TypeError, OverflowError):  # not a time, no zone, or beyond datetime.max
             now = max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
     return now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
@@ -152,17 +152,17 @@ def body(
     metadata: dict[str, Any],
     anew: bool = False,
 ) -> dict[str, Any]:
-    """Make a Lease held by `holder`; the epoch grows when the holder changes, or takes it anew.
+    """Build a Lease held by `holder`; the epoch grows when the holder changes, or acquires it again.
 
     Args:
         name: The Lease's name.
         namespace: Its namespace.
-        holder: Who holds it; "" releases it.
-        old: What is replaced; its resourceVersion becomes the precondition. None creates.
+        holder: The replica; "" releases the Lease.
+        old: The Lease to replace; its resourceVersion becomes the precondition. None creates.
         now: The wall clock.
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
-        anew: The holder takes it; who held it before under the same name was an earlier process.
+        anew: The holder acquires it: the previous holder of the same name was an earlier process.
     """
     spec = old.spec if old is not None else None
     same = spec is not None and spec.holder_identity == holder and not anew

@@ -1,10 +1,10 @@
-"""Which replica should act for which node: the same answer on every replica, without anybody in charge.
+"""Which replica should own which Node: the same answer on every replica, without a coordinator.
 
-The plan is a function of who is there, which workers there are, and who has them now. It is balanced within one, and of
-all balanced plans it is one with the fewest moves: who has more than others keeps the odd ones.
+The plan is a function of the replicas, the workers and their present owners. It is balanced within one, and of all
+balanced plans it is one with the fewest moves: replicas that own more than others keep the remainder.
 
-A replica whose turn it is may fail to come. So a node that its planned owner leaves unclaimed is open to all, and
-those who have least try first (seed 004's workload levels).
+A planned owner may fail to act. So a Node that its planned owner leaves unclaimed is open to all, and the replicas
+that own least try first (seed 004's workload levels).
 """
 
 from collections import Counter
@@ -14,25 +14,25 @@ from enum import Enum, auto
 from typing import Final
 
 UNCLAIMED_S: Final = 5.0
-"""How long a free node waits for its planned owner before anybody may take it."""
+"""How long a free Node waits for its planned owner before any replica may take it over."""
 _LEVEL_S: Final = 0.1
 
 
 class Duty(Enum):
-    """What a replica has to do about a node."""
+    """What a replica has to do about a Node."""
 
-    OWN = auto()  # go on
+    OWN = auto()  # continue
     TAKE = auto()  # acquire it
-    HAND_OVER = auto()  # finish what is in hand, then release it
-    STAND_BY = auto()  # nothing
+    HAND_OVER = auto()  # finish the work in hand, then release it
+    STAND_BY = auto()  # do nothing
 
 
 def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[str, str]:
-    """Share the workers out: worker → replica.
+    """Assign the workers: worker → replica.
 
     Args:
-        replicas: Those who may own.
-        owners: Every worker, and who has it now; None, or somebody who is not among `replicas`, leaves it free.
+        replicas: The replicas that may own.
+        owners: Every worker with its present owner; None, or a replica not among `replicas`, leaves it free.
 
     >>> plan(["a", "b"], {"w1": "a", "w2": "a", "w3": "a"})
     {'w1': 'a', 'w2': 'a', 'w3': 'b'}
@@ -59,11 +59,11 @@ def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Who has what, as one replica sees it.
+    """The present owners, as one replica sees them.
 
     Attributes:
-        owners: Who that lives has a worker: every worker's, None if nobody.
-        free: Workers for which nobody acts.
+        owners: Every worker with its living owner, None without one.
+        free: Workers without a replica that acts for them.
     """
 
     owners: dict[str, str | None]
@@ -71,16 +71,16 @@ class View:
 
 
 def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], living: Collection[str]) -> View:
-    """See who has what.
+    """Derive the present owners.
 
     Args:
         me: This replica.
         mine: The workers that it acts for.
-        holders: Every worker, and whom its Lease names.
-        living: The replicas that live.
+        holders: Every worker with the holder of its Lease.
+        living: The living replicas.
 
     A Lease with this replica's name that it does not act for is that of an earlier process of the same name: in the
-    plan it counts as its own, so that nothing moves, but it is free.
+    plan it counts as this replica's, so that nothing moves, but it is free.
 
     >>> seen = view("me", mine=["a"], holders={"a": "me", "b": "me", "c": "dead", "d": "you"}, living=["me", "you"])
     >>> seen.owners, sorted(seen.free)
@@ -91,7 +91,7 @@ def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], l
 
 
 def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> int:
-    """Tell how many nodes the replica with most has more than the one with least; 1 at most is balanced.
+    """Return the difference between the most and the least loaded replica, in Nodes; at most 1 is balanced.
 
     >>> imbalance(["a", "b"], {"w1": "a", "w2": "a", "w3": None})
     2
@@ -103,14 +103,14 @@ def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> in
 def duty(
     me: str, *, mine: bool, planned: str | None, free_for_s: float | None, patience_s: float = UNCLAIMED_S
 ) -> Duty:
-    """Tell what a replica has to do about a node.
+    """Return what a replica has to do about a Node.
 
     Args:
         me: This replica.
-        mine: Whether it acts for the node now.
-        planned: Who should, or None if that is not known.
-        free_for_s: For how long nobody who lives has had it; None if somebody has.
-        patience_s: How long this replica lets the planned owner come first.
+        mine: Whether it owns the Node now.
+        planned: The planned owner, or None if unknown.
+        free_for_s: For how long it has had no living owner; None if it has one.
+        patience_s: How long this replica waits for the planned owner.
     """
     if mine:
         return Duty.OWN if planned in {me, None} else Duty.HAND_OVER
@@ -120,7 +120,7 @@ def duty(
 
 
 def level(owned: int, total: int, levels: int) -> int:
-    """Tell how loaded a replica is, from 0 to `levels - 1`: seed 004's workload level.
+    """Return how loaded a replica is, from 0 to `levels - 1`: seed 004's workload level.
 
     >>> [level(owned, 10, 10) for owned in (0, 1, 9, 10)]
     [0, 1, 9, 9]
@@ -129,11 +129,11 @@ def level(owned: int, total: int, levels: int) -> int:
 
 
 def patience_s(owned: int, total: int, levels: int, dice: float) -> float:
-    """Tell how long a replica leaves a free node to its planned owner, and then to those who have less.
+    """Return how long a replica leaves a free Node to its planned owner, and then to less loaded replicas.
 
     Args:
-        owned: How many nodes it has.
-        total: How many there are.
+        owned: How many Nodes it owns.
+        total: How many Nodes there are.
         levels: How many levels there are.
         dice: Evenly between 0 and 1; keeps replicas of one level apart.
     """

@@ -1,4 +1,4 @@
-"""The Lab Delivery System's part of a lablet, as data: the session in its row, the verdict, what is known besides."""
+"""The Lab Delivery System's part of a lablet, as data: the session in its claim, the verdict, the observed rest."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,15 +9,15 @@ from vkprovider.api.messages import Fault
 
 
 class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A learner's session, as the lablet's row keeps it. It is written before the session is asked for.
+    """A learner's session, as stored in the lablet's claim. It is written before the session is requested.
 
     Attributes:
-        deployment: The LDS deployment that has it.
-        key: The client key under which it is created: asking twice makes one session.
+        deployment: The LDS deployment that serves it.
+        key: The client key of its creation: requesting it twice creates one session.
         username: The learner.
         slot_start, slot_end: The timeslot (Unix seconds), 0 where it is open.
-        id: Once it was created.
-        base_url: Of the deployment, as it was then.
+        id: Known once it is created.
+        base_url: The deployment's, at that time.
         login_url: Where the learner logs in, without the query, which is a secret.
         ready_at: When its devices were set (Unix seconds), as the next ones; 0 before.
         started_at: When the learner logged in.
@@ -40,7 +40,7 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What the grader says of a learner's work."""
+    """The grader's verdict on a learner's work."""
 
     passed: bool
     message: str
@@ -66,7 +66,7 @@ NO_TERMS: Final = Terms()
 
 
 def terms_of(name: str, spec: Mapping[str, Any]) -> Terms:
-    """Read the terms from a LabletDefinition's spec, which may be a wrong one: what cannot be read is not there."""
+    """Read the terms from a LabletDefinition's spec, which may be invalid: an unreadable field counts as unset."""
     lds = spec.get("lds")
     lds = lds if isinstance(lds, dict) else {}
     affinity = lds.get("affinity")
@@ -79,16 +79,16 @@ def terms_of(name: str, spec: Mapping[str, Any]) -> Terms:
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the LDS for one lablet, beyond its row.
+    """What is known of the LDS for one lablet, beyond its claim.
 
     Attributes:
         wanted: An LDS is configured, and the definition wants a session.
         deployment: Where the next session would be created.
-        warning: Why that is not the deployment which the definition prefers.
-        refusal: Why it can be created nowhere.
-        started_at, ended_at: When the LDS said that the session started and ended (Unix seconds), 0 if it did not.
-        grader: Somebody grades what was collected.
-        archive_failed: Archiving was tried and failed; it is tried again when the lab is gone.
+        warning: Why that is not the deployment that the definition prefers.
+        refusal: Why no deployment can serve it.
+        started_at, ended_at: When the session started and ended, according to the LDS (Unix seconds); 0 if unknown.
+        grader: A grader is configured.
+        archive_failed: Archiving failed; it is retried when the lab is gone.
     """
 
     wanted: bool = False

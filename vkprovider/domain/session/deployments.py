@@ -1,8 +1,8 @@
-"""Which deployment of the Lab Delivery System takes the next session. Pure: load, health and time come in.
+"""Choose the deployment of the Lab Delivery System for the next session. Pure: load, health and time are arguments.
 
-A definition's affinity wins, if that deployment can take a session. Else it is the next one in the order of priority
-(`round-robin`), or the one of the lowest priority number (`priority`). Nobody gets one that is disabled, full, or
-avoided because it failed a moment ago.
+A definition's affinity wins if that deployment can accept a session. Otherwise it is the next one in the order of
+priority (`round-robin`), or the one with the lowest priority number (`priority`). A deployment that is disabled, full,
+or avoided after a recent failure is never chosen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Deployment(msgspec.Struct, frozen=True):
         region: For people.
         capacity: Sessions at the same time, at most.
         priority: The lower, the sooner it is chosen.
-        enabled: Whether it gets new sessions; those that it has go on.
+        enabled: Whether it accepts new sessions; its existing ones continue.
     """
 
     id: str
@@ -47,14 +47,14 @@ class Deployment(msgspec.Struct, frozen=True):
     enabled: bool = True
 
 
-class Health(msgspec.Struct, frozen=True):
-    """How the last calls of a deployment went.
+class DeploymentHealth(msgspec.Struct, frozen=True):
+    """The results of a deployment's last calls.
 
     Attributes:
         failures: In a row.
-        until_s: Until then it is avoided, on the clock that `now_s` is of.
-        full: It said itself that it has no room, whatever we counted.
-        why: What the last failure was.
+        until_s: Until then it is avoided, on the clock of `now_s`.
+        full: The deployment itself reported that it is full, whatever our count is.
+        why: The last failure.
     """
 
     failures: int = 0
@@ -74,36 +74,38 @@ class Choice(msgspec.Struct, frozen=True):
     warning: str = ""
 
 
-WELL: Final = Health()
+WELL: Final = DeploymentHealth()
 
 
-def after(health: Health, error: OutsideError | None, *, now_s: float, full: bool = False, dice: float = 1.0) -> Health:
-    """Give the health after a call.
+def after(
+    health: DeploymentHealth, error: OutsideError | None, *, now_s: float, full: bool = False, dice: float = 1.0
+) -> DeploymentHealth:
+    """Return the health after a call.
 
     Args:
         health: Before it.
-        error: What came of it; None if the deployment answered as asked.
+        error: Its error; None if the call succeeded.
         now_s: The time.
-        full: Whether the error says that the deployment has no room.
-        dice: A number in [0, 1] that spreads the replicas' next tries.
+        full: Whether the error reports that the deployment is full.
+        dice: A number in [0, 1] that spreads the replicas' retries.
     """
     failed = error is not None and _fails(error)
     if now_s < health.until_s and (failed or health.full):
-        return health  # the fault that it is avoided for, met by many at once; and a full one still answers other calls
+        return health  # many calls meet the same failure at once, and a full deployment still answers other calls
     if error is None or not failed:
         return WELL
     failures = health.failures + 1
     wait_s = delay_s(failures, first_s=AVOID_FIRST_S, cap_s=AVOID_MAX_S, dice=dice)
     if isinstance(error, Throttled):
         wait_s = max(wait_s, error.after_s)
-    return Health(failures, now_s + wait_s, full, shorten(error.message, _WHY_CHARS_MAX))
+    return DeploymentHealth(failures, now_s + wait_s, full, shorten(error.message, _WHY_CHARS_MAX))
 
 
 def choose(
     deployments: Sequence[Deployment],
     *,
     load: Mapping[str, int],
-    health: Mapping[str, Health],
+    health: Mapping[str, DeploymentHealth],
     now_s: float,
     strategy: Strategy = "round-robin",
     last: str = "",
@@ -113,8 +115,8 @@ def choose(
 
     Args:
         deployments: All that are configured.
-        load: Live sessions by deployment, those of all replicas, and those that are about to be made.
-        health: By deployment; none is well.
+        load: Live sessions by deployment, of all replicas, including those about to be created.
+        health: By deployment; a missing one counts as well.
         now_s: The time.
         strategy: How to choose where the affinity does not.
         last: The deployment that the strategy chose before this, for the rotation.
@@ -122,7 +124,7 @@ def choose(
 
     Raises:
         InputError: `NoLDSDeployment`: none is enabled, or all of those are full.
-        Throttled: All that are enabled and have room failed a moment ago; `after_s` says when to ask again.
+        Throttled: All that are enabled and have room failed recently; `after_s` is the time until the next attempt.
     """
     troubles = {each.id: _trouble(each, load, health.get(each.id, WELL), now_s) for each in deployments}
     free = sorted((each for each in deployments if not troubles[each.id]), key=_order)
@@ -133,7 +135,7 @@ def choose(
             return Choice(preferred)
         warning = f"LDS deployment {affinity} of lds.affinity {troubles.get(affinity, 'is not configured')}"
     if not free:
-        raise _nobody(deployments, troubles, load=load, health=health, now_s=now_s)
+        raise _none_free(deployments, troubles, load=load, health=health, now_s=now_s)
     if strategy == "priority":
         return Choice(
             min(free, key=lambda each: (each.priority, load.get(each.id, 0) / each.capacity, each.id)), warning
@@ -146,44 +148,44 @@ def _order(deployment: Deployment) -> tuple[int, str]:
     return deployment.priority, deployment.id
 
 
-def _full(deployment: Deployment, load: Mapping[str, int], state: Health, now_s: float) -> str:
-    """Say how full a deployment is; empty if it has room."""
+def _full(deployment: Deployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
+    """Describe how full a deployment is; empty if it has room."""
     if (held := load.get(deployment.id, 0)) >= deployment.capacity:
         return f"is full ({held} of {deployment.capacity} sessions)"
     return "says that it is full" if state.full and now_s < state.until_s else ""
 
 
-def _trouble(deployment: Deployment, load: Mapping[str, int], state: Health, now_s: float) -> str:
-    """Say why a deployment cannot take a session; empty if it can."""
+def _trouble(deployment: Deployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
+    """Describe why a deployment cannot accept a session; empty if it can."""
     if not deployment.enabled:
         return "is disabled"
     if full := _full(deployment, load, state, now_s):
         return full
     if now_s < state.until_s:
-        return f"is avoided because it failed ({state.why})"  # no countdown: a message that changes is written anew
+        return f"is avoided because it failed ({state.why})"  # no countdown: each change is another write
     return ""
 
 
-def _nobody(
+def _none_free(
     deployments: Sequence[Deployment],
     troubles: Mapping[str, str],
     *,
     load: Mapping[str, int],
-    health: Mapping[str, Health],
+    health: Mapping[str, DeploymentHealth],
     now_s: float,
 ) -> InputError | Throttled:
-    told = (
+    listed = (
         "; ".join(f"{each.id} {troubles[each.id]}" for each in sorted(deployments, key=_order)) or "none is configured"
     )
     states = [(each, health.get(each.id, WELL)) for each in deployments if each.enabled]
     avoided = [state.until_s for each, state in states if not _full(each, load, state, now_s)]
     if avoided:
-        return Throttled(f"no LDS deployment answers: {told}", status=0, after_s=min(avoided) - now_s)
+        return Throttled(f"no LDS deployment answers: {listed}", status=0, after_s=min(avoided) - now_s)
     remedy = "enable one, raise its capacity, or add one in lds_deployments; or wait until sessions end"
-    return InputError("NoLDSDeployment", f"no LDS deployment can take a session: {told}. {remedy}")
+    return InputError("NoLDSDeployment", f"no LDS deployment can take a session: {listed}. {remedy}")
 
 
 def _fails(error: OutsideError) -> bool:
-    """Tell whether an error is about the deployment, not about one request."""
+    """Return whether an error concerns the deployment, not one request."""
     redirected = range(300, 400)
     return isinstance(error, Unavailable | Unauthorized | Forbidden | TlsFailed) or error.status in redirected

@@ -1,7 +1,7 @@
-"""What the Lab Delivery System said of sessions: events folded into one row per session, and what a sender is answered.
+"""Session events of the Lab Delivery System: folded into one row per session, and the answer to their sender.
 
-Folding is idempotent and commutes, so that events that come twice, late, or to several replicas give the same row. A
-row is no decision: whoever holds the claim of a session reads it there, and the claim is what counts.
+Folding is idempotent and commutative, so that events that are repeated, late, or spread over replicas yield the same
+row. A row decides nothing: the owner of the session's claim reads it, and the claim is the authority.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ Kind = Literal["started", "ended"]
 
 DATA_KEY: Final = "session.json"
 KEEP_S: Final = 24 * 3600
-"""For how long the row of a session is kept that nobody knows."""
+"""For how long the row of an unknown session is kept."""
 ROWS_MAX: Final = 20_000
-"""Rows of sessions that nobody knows are refused beyond that; those of known sessions never are."""
+"""Rows of unknown sessions are refused beyond that; those of known sessions never are."""
 SEEN_MAX: Final = 10_000
 
 
@@ -31,7 +31,7 @@ class SessionEvent(msgspec.Struct, frozen=True):
         session: The session's id in the Lab Delivery System.
         kind: What happened.
         at: When (Unix seconds), not later than it was received.
-        source: Who says so; with `id` it names the event.
+        source: Its sender; with `id` it identifies the event.
         id: Unique for its source.
     """
 
@@ -43,19 +43,19 @@ class SessionEvent(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells a repeated event from a new one."""
+        """The identity by which a repeated event is recognised."""
         return self.source, self.id
 
 
 class SessionEvents(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that was said of a session.
+    """All events of a session, folded.
 
     Attributes:
         session: Its id.
-        source: Who said it first.
-        first_seen: When that was received (Unix seconds).
-        started: When the user first logged in (Unix seconds), 0 if nobody said so.
-        ended: When it ended (Unix seconds), 0 if nobody said so.
+        source: The sender of the first event.
+        first_seen: When the first event was received (Unix seconds).
+        started: When the user first logged in (Unix seconds), 0 if not reported.
+        ended: When it ended (Unix seconds), 0 if not reported.
     """
 
     session: str
@@ -65,21 +65,21 @@ class SessionEvents(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: int = 0
 
 
-class Outcome(Enum):
-    """What became of an event; the value is what the sender reads."""
+class EventOutcome(Enum):
+    """The result of an event; the sender reads the value."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"  # nothing new in it
     IGNORED = "ignored"  # of a type that does not concern us
-    UNKNOWN_SESSION = "unknown-session"  # noted; the sender should come again
-    STRAY = "stray"  # noted; nobody has known the session for so long that coming again is of no use
-    FULL = "full"  # not noted: too many sessions that nobody knows
-    FAILED = "failed"  # not noted: the API server was no help
+    UNKNOWN_SESSION = "unknown-session"  # stored; the sender should retry
+    STRAY = "stray"  # stored; the session has been unknown for so long that a retry is useless
+    FULL = "full"  # not stored: too many unknown sessions
+    FAILED = "failed"  # not stored: the API server failed
 
     @property
     def retry(self) -> bool:
         """Whether the sender should send it again."""
-        return self in {Outcome.UNKNOWN_SESSION, Outcome.FULL, Outcome.FAILED}
+        return self in {EventOutcome.UNKNOWN_SESSION, EventOutcome.FULL, EventOutcome.FAILED}
 
 
 def fold(row: SessionEvents | None, event: SessionEvent, now_unix: int) -> SessionEvents:
@@ -89,26 +89,26 @@ def fold(row: SessionEvents | None, event: SessionEvent, now_unix: int) -> Sessi
     return msgspec.structs.replace(row, **{event.kind: min(old, event.at) if old else event.at})
 
 
-def answer(*, known: bool, news: bool, age_s: int, retry_s: float) -> Outcome:
-    """Tell what a sender is answered about an event that was noted.
+def answer(*, known: bool, news: bool, age_s: int, retry_s: float) -> EventOutcome:
+    """Return the answer to the sender of a stored event.
 
     Args:
         known: Whether a lablet has the session.
         news: Whether the event changed the row.
-        age_s: Since the session was first heard of.
-        retry_s: For how long a sender is asked to come again about an unknown session.
+        age_s: Since the first event of the session.
+        retry_s: For how long senders are asked to retry events of an unknown session.
     """
     if known:
-        return Outcome.ACCEPTED if news else Outcome.DUPLICATE
-    return Outcome.UNKNOWN_SESSION if age_s < retry_s else Outcome.STRAY
+        return EventOutcome.ACCEPTED if news else EventOutcome.DUPLICATE
+    return EventOutcome.UNKNOWN_SESSION if age_s < retry_s else EventOutcome.STRAY
 
 
 def outdated(row: SessionEvents, *, known: bool, now_unix: int) -> bool:
-    """Tell whether a row can go: nobody has known its session for long."""
+    """Return whether a row can be deleted: its session has been unknown for long."""
     return not known and now_unix - row.first_seen > KEEP_S
 
 
-class Seen:
+class SeenEvents:
     """The keys of the latest events; the oldest are forgotten."""
 
     def __init__(self, keys_max: int = SEEN_MAX) -> None:
@@ -135,12 +135,12 @@ _decoder: Final = msgspec.json.Decoder(SessionEvents)
 
 
 def object_name(session: str) -> str:
-    """Name the ConfigMap of a session; an id may have characters that a name must not have."""
+    """Return the ConfigMap name of a session; a session id may have characters that a name must not."""
     return f"vkprovider-session-{hashlib.sha256(session.encode()).hexdigest()[:32]}"
 
 
 def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
-    """Read a row; None if it is not ours or cannot be read, which loses no more than an event that was never sent."""
+    """Decode a row; None if it is not ours or unreadable, which costs no more than an event that was never sent."""
     if config_map.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != installation:
         return None
     try:
@@ -151,7 +151,7 @@ def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
 
 
 def body(row: SessionEvents, *, namespace: str, installation: str, resource_version: str | None) -> dict[str, Any]:
-    """Make the ConfigMap of a row."""
+    """Build the ConfigMap of a row."""
     metadata: dict[str, Any] = {
         "name": object_name(row.session),
         "namespace": namespace,

@@ -1,4 +1,4 @@
-"""What a learner's session is told of the devices: each that is visible, by its primary access or by every one."""
+"""The device list of a learner's session: each visible device with its primary access, or with every one."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -36,15 +36,15 @@ class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 def devices_for(
     topology: Topology, ports: Mapping[str, int], host: str, secret: Mapping[str, str], *, every_access: bool = False
 ) -> list[DeviceAccessInfo]:
-    """List what a learner reaches, in the order of the topology.
+    """List the devices that a learner reaches, in topology order.
 
     Args:
         topology: Of the lablet.
-        ports: Port name → the worker's port that was allocated for it.
+        ports: Port name → the allocated port of the worker.
         host: The worker's address.
         secret: Credentials: `username` and `password` for all devices, `CONTAINER.username` and `CONTAINER.password`
             for one, named by its container.
-        every_access: List every way to a device, the primary one first; else each device once.
+        every_access: List every access of a device, the primary one first; else each device once.
     """
     found = []
     for device in topology.devices:

@@ -1,4 +1,4 @@
-"""A lablet's ports between the template and the worker: what is asked for, what is told about what was given."""
+"""A lablet's ports between the template and the worker: which are requested, and how allocated ones are shown."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -10,14 +10,14 @@ from vkprovider.domain.claims.ports import PortRange, Wanted
 from vkprovider.domain.topology.template import PortTemplate
 
 _LOGGED_INTO: Final = frozenset({"serial", "vnc"})
-"""What CML's port service opens by itself, without the device: PATty listens as soon as the device runs."""
+"""Kinds that CML's port service serves without the device: PATty listens as soon as the device runs."""
 
 
 class PortInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One port of a lablet, as its Pod's annotation tells it.
+    """One port of a lablet, as in its Pod's annotation.
 
     Attributes:
-        protocol: What is reached by it: serial, vnc, pat, http, https, ssh, telnet or tcp.
+        protocol: The service behind it: serial, vnc, pat, http, https, ssh, telnet or tcp.
         original_port: The placeholder in the topology.
         allocated_port: The worker's port.
         internal_port: The device's own, of a `pat:` tag.
@@ -37,7 +37,7 @@ def wanted_of(template: PortTemplate) -> tuple[Wanted, ...]:
 
 
 def mappings_of(template: PortTemplate, ports: Mapping[str, int]) -> dict[str, PortInfo]:
-    """Tell the port of each slot that has one, by the slot's name, `{label}_{access}`."""
+    """Return the port of each allocated slot, by the slot's name, `{label}_{access}`."""
     return {
         slot.name: PortInfo(
             device_label=slot.device,
@@ -57,17 +57,17 @@ def _rendered(template: PortTemplate, ports: tuple[tuple[str, int], ...]) -> str
 
 
 def rendered(template: PortTemplate, ports: Mapping[str, int]) -> str:
-    """Write the mappings as JSON; "" if there are none."""
+    """Return the mappings as JSON; "" if there are none."""
     return _rendered(template, tuple(ports.items())) if ports else ""
 
 
 def consoles_of(template: PortTemplate, ports: Mapping[str, int]) -> list[int]:
-    """List the ports behind which something listens as soon as the devices run."""
+    """List the ports on which CML listens as soon as the devices run."""
     return [ports[slot.name] for slot in template.slots if slot.kind in _LOGGED_INTO and slot.name in ports]
 
 
 def describe_closed_ports(ports: Iterable[int], range_: PortRange) -> str:
-    """Say what to do if none of a lablet's ports opens."""
+    """Return the message for a lablet none of whose console ports opens, with the remedy."""
     numbers = sorted(ports)
     which = f"port {numbers[0]} does not open" if len(numbers) == 1 else f"none of {len(numbers)} console ports opens"
     return (

@@ -1,7 +1,7 @@
-"""What a topology needs of a worker: CPU, memory, licensed devices, external ports.
+"""The resources that a topology needs of a worker: CPU, memory, licensed devices, external ports.
 
-The scheduler is told through the RuntimeClass's overhead, so these figures are the contract between the stock
-scheduler and CML.
+The scheduler sees them as the RuntimeClass's overhead, so these figures are the contract between the stock scheduler
+and CML.
 """
 
 import operator
@@ -20,7 +20,7 @@ from vkprovider.domain.topology.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class NodeDefinition:
-    """What one device of a node definition takes while it runs.
+    """The resources of one running device of a node definition.
 
     Attributes:
         licensed: Whether it counts against CML's node licence.
@@ -65,11 +65,11 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
     ports: int = 0
 
     def covers(self, need: Self) -> bool:
-        """Tell whether `need` fits into this amount."""
+        """Return whether `need` fits into this amount."""
         return all(map(operator.ge, self._amounts(), need._amounts()))
 
     def shortage(self, need: Self) -> list[str]:
-        """Name each resource of which `need` wants more: `cpu 4 > 2`."""
+        """List each resource of which `need` exceeds this amount: `cpu 4 > 2`."""
         if self.covers(need):
             return []
         mine, wanted = self.quantities(), need.quantities()
@@ -81,7 +81,7 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
         ]
 
     def union(self, other: Self) -> Self:
-        """Take the larger amount of each resource."""
+        """Return the larger amount of each resource."""
         return type(self)(*map(max, self._amounts(), other._amounts()))
 
     def plus(self, other: Self) -> Self:
@@ -89,18 +89,18 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
         return type(self)(*(a + b for a, b in zip(self._amounts(), other._amounts(), strict=True)))
 
     def minus(self, other: Self) -> Self:
-        """Take an amount off; of nothing is there less than none."""
+        """Subtract an amount; no resource falls below 0."""
         return type(self)(*(max(0, a - b) for a, b in zip(self._amounts(), other._amounts(), strict=True)))
 
     def times(self, count: int) -> Self:
-        """Take an amount several times."""
+        """Multiply an amount."""
         return type(self)(*(amount * count for amount in self._amounts()))
 
     def _amounts(self) -> tuple[int, int, int, int]:
         return (self.cpu_m, self.memory_bytes, self.lab_nodes, self.ports)
 
     def quantities(self) -> dict[str, str]:
-        """Write it as Kubernetes does: `{"cpu": "2", "memory": "1Gi", "vkprovider.io/lab-nodes": "2", …}`."""
+        """Format the amounts as Kubernetes does: `{"cpu": "2", "memory": "1Gi", "vkprovider.io/lab-nodes": "2", …}`."""
         return {
             "cpu": quantities.format_millicores(self.cpu_m),
             "memory": quantities.format_bytes(self.memory_bytes),
@@ -110,10 +110,10 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def from_quantities(cls, amounts: Mapping[str, str]) -> Self:
-        """Read what `quantities` writes; what is missing is 0.
+        """Parse the result of `quantities`; a missing resource is 0.
 
         Raises:
-            ValueError: One of them is no quantity.
+            ValueError: One of them is not a quantity.
         """
         return cls._parsed(tuple(amounts.items()))
 
@@ -130,10 +130,10 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
 
 
 def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, NodeDefinition] = SHIPPED) -> Resources:
-    """Compute what one lablet of a topology takes.
+    """Compute the resources of one lablet of a topology.
 
     Raises:
-        InputError: `ResourcesUnknown`: a device says neither CPU nor memory, and its node definition is unknown.
+        InputError: `ResourcesUnknown`: a device has neither CPU nor memory, and its node definition is unknown.
     """
     cpus = ram_mib = lab_nodes = 0
     for device in topology.devices:

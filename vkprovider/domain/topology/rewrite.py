@@ -1,7 +1,7 @@
-"""The text of a topology with a gap wherever an outside port stands, so that a lablet's own costs one join.
+"""The text of a topology with a gap for each outside port, so that rendering a lablet's text costs one join.
 
-Ports stand in the tags of nodes, and again in `smart_annotations`: CML makes one for every distinct tag, with the tag
-as its name. Where several devices share the text of a tag, the annotation follows the first of them; CML makes new ones
+Ports are in the tags of nodes, and again in `smart_annotations`: CML makes one for every distinct tag, with the tag as
+its name. Where several devices share the text of a tag, the annotation follows the first of them; CML makes new ones
 for the others.
 """
 
@@ -22,15 +22,15 @@ class Form:
     """A text with gaps.
 
     Attributes:
-        parts: Text and what an author wrote into a gap, in turns; text comes first and last.
-        slots: Name of the slot whose port belongs into each gap.
+        parts: Text and the author's port of a gap, alternating; text comes first and last.
+        slots: Name of the slot whose port fills each gap.
     """
 
     parts: tuple[str, ...]
     slots: tuple[str, ...]
 
     def filled(self, ports: Mapping[str, int] | None) -> str:
-        """Write the text with these ports, or with those of its author.
+        """Return the text with these ports, or with the author's.
 
         Raises:
             KeyError: A slot has no port.
@@ -43,13 +43,13 @@ class Form:
 
 
 def form_of(document: Mapping[str, Any], template: PortTemplate, *, source: str, shared: bool) -> Form:
-    """Write a topology once, with a gap for every port.
+    """Write a topology as text with a gap for every port.
 
     Args:
-        document: The topology, or all of it that a lablet shares with others.
+        document: The topology, or the part of it that lablets share.
         template: Its ports.
         source: The text that the document was read from.
-        shared: Whether parts of it may stand in many places.
+        shared: Whether YAML aliases may share parts of it.
 
     Raises:
         ValueError: YAML cannot carry it.
@@ -65,12 +65,12 @@ def form_of(document: Mapping[str, Any], template: PortTemplate, *, source: str,
 
 
 class _Gaps:
-    """Marks the ports in the tags of a document with words that nothing else in it contains."""
+    """Marks the ports in the tags of a document with a word that occurs nowhere else in it."""
 
     def __init__(self, template: PortTemplate, source: str) -> None:
         self._by_device: dict[str, dict[str, int]] = {}
         self._by_tag: dict[str, int] = {}
-        # Nobody can write a text that contains its own digest, not even on purpose.
+        # No text can contain its own digest, not even on purpose.
         self._word = hashlib.sha256(source.encode()).hexdigest()[:32]
         self._marked: list[str] = []
         self._found: list[tuple[str, str]] = []

@@ -1,7 +1,7 @@
-"""The grammar of port tags: what a device's tag asks for, and the same tag with another outside port.
+"""The grammar of port tags: what a device's tag requests, and where its outside port is.
 
-A device in a topology carries tags; those of the forms below ask for a port of the worker, all others are the author's
-own words. The outside port that an author writes is a placeholder: each lablet gets one of its own.
+A device of a topology carries tags; those of the forms below request a port of the worker, all others are the author's
+own. The outside port in the topology is a placeholder: each lablet gets another one.
 
     serial:5041         the device's console         serial:5041:1   its second line
     vnc:5042            its screen                   http:5045       (https, ssh, telnet, tcp:) allocated and rewritten,
@@ -13,8 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-OPENED_BY_CML: Final = frozenset({"serial", "vnc", "pat"})
-"""Kinds for which CML's port service opens a port; those of all others are only kept free."""
 PORT_MAX: Final = 65535
 
 _FORM: Final = re.compile(
@@ -27,10 +25,10 @@ _NUMBERS: Final = ("console", "port", "out")
 
 @dataclass(frozen=True, slots=True)
 class PortTag:
-    """A tag that asks for a port.
+    """A tag that requests a port.
 
     Attributes:
-        kind: What is reached by it: serial, vnc, pat, http, https, ssh, telnet or tcp.
+        kind: The service behind the port: serial, vnc, pat, http, https, ssh, telnet or tcp.
         protocol: The transport protocol of the outside port: tcp or udp.
         outside: The author's placeholder, any number.
         inside: The device's own port, of a `pat:` tag.
@@ -47,24 +45,14 @@ class PortTag:
 
     @property
     def access(self) -> str:
-        """What is reached, in one word that differs for each thing of a device: serial, serial1, pat22, patudp53."""
+        """The service behind the port, unique within a device: serial, serial1, pat22, patudp53."""
         if self.kind == "pat":
             return f"pat{'udp' if self.protocol == 'udp' else ''}{self.inside}"
         return f"{self.kind}{self.line or ''}"
 
-    @property
-    def opened_by_cml(self) -> bool:
-        """Whether CML's port service opens a port for it."""
-        return self.kind in OPENED_BY_CML
-
-    def with_outside(self, port: int) -> str:
-        """Write the tag with another outside port and nothing else changed."""
-        start, end = span_of(self.text)
-        return f"{self.text[:start]}{port}{self.text[end:]}"
-
 
 def parse_tag(text: str) -> PortTag | None:
-    """Read a tag; None if it is an ordinary one.
+    """Parse a tag; None if it is an ordinary one.
 
     >>> parse_tag("pat:5067:22").access
     'pat22'
@@ -86,19 +74,19 @@ def parse_tag(text: str) -> PortTag | None:
 
 
 def span_of(text: str) -> tuple[int, int]:
-    """Find where the outside port stands in the text of a port tag.
+    """Return where the outside port is in the text of a port tag.
 
     Raises:
-        ValueError: It is no port tag.
+        ValueError: It is not a port tag.
     """
     found = _FORM.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no port tag")
+        raise ValueError(f"{text!r} is not a port tag")
     return next(found.span(name) for name in _NUMBERS if found[name] is not None)
 
 
 def fault(text: str) -> str | None:
-    """Tell what is wrong with a tag that has the form of a port tag and can still never work; None if nothing is."""
+    """Return what is wrong with a tag that has the form of a port tag but can never work; None if nothing is."""
     found = _FORM.fullmatch(text)
     if found is not None and found["inside"] is not None and parse_tag(text) is None:
         return f"{text!r} leads to port {int(found['inside'])} of the device; ports are 1 to {PORT_MAX}"

@@ -1,9 +1,9 @@
-"""The port template of a topology: a named placeholder for every port that its tags ask for.
+"""The port template of a topology: a named placeholder for every port that its tags request.
 
 Names are `{label}_{access}`: `PC_serial`, `PC_vnc`, `iosv-0_serial`, `PC_pat22`, `dns_patudp53`, `sw_serial1`. In a
-label spaces become underscores and special characters go; labels that become the same are told apart by `-2`, `-3` in
-topology order, where a label that needs no change keeps its name. Tags of one device that differ only in their
-placeholder reach the same thing through two ports; the second is `PC_serial-2`.
+label, spaces become underscores and special characters are removed; labels that become equal get suffixes `-2`, `-3` in
+topology order, while an unchanged label keeps its name. Tags of one device that differ only in their placeholder
+reach the same service through two ports; the second is `PC_serial-2`.
 """
 
 import re
@@ -22,15 +22,15 @@ _SPECIAL: Final = re.compile(r"[^\w-]")
 
 @dataclass(frozen=True, slots=True)
 class PortSlot:
-    """A placeholder for one port; a lablet's allocation gives each a number.
+    """A placeholder for one port; a lablet's allocation fills in the number.
 
     Attributes:
         name: Unique in its topology, `{label}_{access}`.
         device: The device's label.
         container: The device's container.
-        kind: What is reached by it: serial, vnc, pat, http, https, ssh, telnet or tcp.
+        kind: The service behind it: serial, vnc, pat, http, https, ssh, telnet or tcp.
         protocol: The transport protocol: tcp or udp.
-        tag: The tag that asks for it.
+        tag: The tag that requests it.
     """
 
     name: str
@@ -43,14 +43,14 @@ class PortSlot:
 
 @dataclass(frozen=True, slots=True)
 class PortDefinition:
-    """A port as a template lists it: what a device can be reached by, once."""
+    """A service of a device, listed once."""
 
     name: str
     protocol: str
 
 
 class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
-    """The ports that a topology asks for.
+    """The ports that a topology requests.
 
     Attributes:
         slots: One for every distinct tag of a device, in topology order. Identical tags of a device share one.
@@ -60,7 +60,7 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def definitions(self) -> tuple[PortDefinition, ...]:
-        """What can be reached, in topology order: one entry per device and access, however many tags lead there."""
+        """All services in topology order: one entry per device and access, however many tags lead there."""
         found: dict[tuple[str, str], PortDefinition] = {}
         for slot in self.slots:
             found.setdefault((slot.device, slot.tag.access), PortDefinition(slot.name, slot.protocol))
@@ -68,10 +68,10 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
 
     @staticmethod
     def from_cml_nodes(nodes: Iterable[Any] | None) -> "PortTemplate":
-        """Make the template of a topology's `nodes`; what is no port tag, or no node with a label, is passed over.
+        """Build the template of a topology's `nodes`; other tags, and nodes without a label, are skipped.
 
         Example:
-            `[{"label": "PC", "tags": ["serial:4567", "vnc:4568"]}]` gives PC_serial and PC_vnc.
+            `[{"label": "PC", "tags": ["serial:4567", "vnc:4568"]}]` yields PC_serial and PC_vnc.
         """
         tags: dict[str, list[str]] = {}
         for node in nodes if isinstance(nodes, Sequence) else ():
@@ -85,7 +85,7 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
 
     @classmethod
     def of(cls, devices: Sequence[tuple[str, str, Iterable[str]]]) -> Self:
-        """Make the template of (label, container, tags) of every device; labels differ."""
+        """Build the template from (label, container, tags) of every device; labels differ."""
         stems = _stems([label for label, _, _ in devices])
         slots: list[PortSlot] = []
         for label, container, tags in devices:
@@ -101,7 +101,7 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
         return cls(tuple(slots))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the template as plain data, for a status or an event.
+        """Return the template as plain data, for a status or an event.
 
         Example:
             `{"ports": [{"name": "PC_serial", "protocol": "tcp", "device": "PC", "container": "pc", "tag": …}]}`
@@ -121,25 +121,25 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` writes.
+        """Parse the result of `to_dict`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: It is not a port template.
         """
         slots: list[PortSlot] = []
         try:
             for port in data["ports"]:
                 tag = parse_tag(port["tag"])
                 if tag is None:
-                    raise ValueError(f"{port['tag']!r} is no port tag")
+                    raise ValueError(f"{port['tag']!r} is not a port tag")
                 slots.append(PortSlot(port["name"], port["device"], port["container"], tag.kind, tag.protocol, tag))
         except (KeyError, TypeError) as error:
-            raise ValueError(f"no port template: {error!r}") from None
+            raise ValueError(f"not a port template: {error!r}") from None
         return cls(tuple(slots))
 
 
 def _stems(labels: Sequence[str]) -> dict[str, str]:
-    """Give each label the first part of its ports' names, no two the same."""
+    """Return the unique first part of the port names of each label."""
     cleaned = {label: _SPECIAL.sub("", _SPACE.sub("_", label)) or "device" for label in labels}
     taken = {label for label, stem in cleaned.items() if label == stem}
     for label, stem in cleaned.items():

@@ -1,7 +1,7 @@
 """A topology (`cml.yaml`) as data: devices with what they need, and the text that is imported for one lablet.
 
 Versions and fields: the topology schema of CML 2.8 to 2.10. What CML itself would refuse is refused here first, with
-the field's name, because here somebody reads the message.
+the field's name, because here the message reaches the author.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ COUNT_MAX: Final = 2**24
 """Of processors, and of MiB of memory: more than any machine has."""
 
 _FLAT_VERSIONS: Final = frozenset({"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"})
-"""Versions whose header stands at the top level."""
+"""Versions whose header is at the top level."""
 _FLAT_FIELDS: Final = ("version", "title", "description", "notes")
 _FLAT_HEADER: Final = frozenset({*_FLAT_FIELDS, *(f"lab_{field}" for field in _FLAT_FIELDS)})
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One node of a topology.
+    """One device of a topology.
 
     Attributes:
-        container: The name of the container that stands for it in a Pod.
+        container: The name of the container that represents it in a Pod.
         definition, image: Its node definition; the image definition, where the topology names one.
-        cpus, ram_mib: What the topology itself says; None where the node definition decides.
-        tags: All of them, as written; `port_tags` are those that ask for a port.
+        cpus, ram_mib: The topology's own values; None where the node definition decides.
+        tags: All of them, as written.
         visible: Whether learners see it.
-        primary: The name of the port by which a learner reaches it best, visible or not; None if no client can.
+        primary: The name of the best port for a learner, visible or not; None if no client can reach it.
     """
 
     label: str
@@ -58,22 +58,17 @@ class Device:
     visible: bool = False
     primary: str | None = None
 
-    @property
-    def port_tags(self) -> tuple[grammar.PortTag, ...]:
-        """The tags that ask for a port, each once."""
-        return tuple(tag for text in dict.fromkeys(self.tags) if (tag := grammar.parse_tag(text)) is not None)
-
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """A parsed topology.
 
     Attributes:
-        header: The lab's own fields without its title, which a lablet gets of its own; with the author's notes.
-        flat: Whether they stand at the top level, as up to version 0.0.5.
-        shared: Whether the header may have parts that stand in many places.
-        template: The ports that its tags ask for.
-        form: Everything but the header, as text with gaps for the ports, written once.
+        header: The lab's fields, with the author's notes, without the title: each lablet has its own.
+        flat: Whether the header is at the top level, as up to version 0.0.5.
+        shared: Whether YAML aliases may share parts of the header.
+        template: The ports that its tags request.
+        form: Everything but the header, as text with gaps for the ports.
     """
 
     version: str
@@ -85,11 +80,11 @@ class Topology:
     form: Form
 
     def render(self, *, title: str, notes: str, ports: Mapping[str, int] | None = None) -> str:
-        """Write the text to import: the same topology under a lablet's own title, its notes before the author's.
+        """Render the text to import: the same topology under a lablet's own title, its notes before the author's.
 
         Args:
             title: The lab's title.
-            notes: What stands before the author's notes.
+            notes: The text before the author's notes.
             ports: The outside port of every slot of the template, by the slot's name; None keeps those in the tags.
 
         Raises:
@@ -103,7 +98,7 @@ class Topology:
 
 
 def parse(text: str) -> Topology:
-    """Read a topology.
+    """Parse a topology.
 
     Raises:
         InputError: `TopologyInvalid`, with the place and what CML expects there.
@@ -113,6 +108,23 @@ def parse(text: str) -> Topology:
         raise InputError("TopologyInvalid", "the topology is no mapping; expected `lab`, `nodes` and `links`")
     flat = "lab" not in document
     header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
+    version = _version(header, flat=flat)
+    devices, template = _devices(_nodes(document, flat=flat))
+    rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
+    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
+    clean["notes"] = header.get("notes") or header.get("lab_notes") or ""
+    try:
+        yamltext.write(clean, shared=shared)
+        form = form_of(rest, template, source=text, shared=shared)
+    except ValueError as error:
+        raise InputError("TopologyInvalid", str(error)) from None
+    return Topology(
+        version=version, devices=devices, header=clean, flat=flat, shared=shared, template=template, form=form
+    )
+
+
+def _version(header: Any, *, flat: bool) -> str:
+    """Check the header; return its version."""
     if not isinstance(header, dict):
         raise _invalid("lab", "must be a mapping with `version` and `title`")
     version = header.get("version", header.get("lab_version") if flat else None)
@@ -126,6 +138,11 @@ def parse(text: str) -> Topology:
     for field in ("notes", "lab_notes"):
         if not isinstance(header.get(field) or "", str):
             raise _invalid(f"lab.{field}", f"must be a text, not {_show(header[field])}")
+    return version
+
+
+def _nodes(document: dict[Any, Any], *, flat: bool) -> list[Any]:
+    """Check that nodes and links are lists; return the nodes."""
     nodes, links = document.get("nodes"), document.get("links", [] if flat else None)
     if not isinstance(nodes, list):
         raise _invalid("nodes", "is missing or no list")
@@ -133,18 +150,7 @@ def parse(text: str) -> Topology:
         raise _invalid("nodes", "is empty; a lab needs at least one device")
     if not isinstance(links, list):
         raise _invalid("links", "is missing or no list")
-    devices, template = _devices(nodes)
-    rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
-    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
-    clean["notes"] = header.get("notes") or header.get("lab_notes") or ""
-    try:
-        yamltext.write(clean, shared=shared)
-        form = form_of(rest, template, source=text, shared=shared)
-    except ValueError as error:
-        raise InputError("TopologyInvalid", str(error)) from None
-    return Topology(
-        version=version, devices=devices, header=clean, flat=flat, shared=shared, template=template, form=form
-    )
+    return nodes
 
 
 def _devices(nodes: list[Any]) -> tuple[tuple[Device, ...], PortTemplate]:
@@ -212,7 +218,7 @@ def _count(node: dict[str, Any], field: str, place: str) -> int | None:
 
 
 def _show(value: object) -> str:
-    """Show a value that is wrong; a few aliases are enough to make the text of a list endless."""
+    """Return the text of an invalid value; a few aliases are enough to make the text of a list endless."""
     if isinstance(value, (list, dict, set, tuple)):
         return "a mapping" if isinstance(value, dict) else "a list"
     try:

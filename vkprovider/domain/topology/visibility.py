@@ -1,7 +1,7 @@
-"""Which devices learners see, and by what they reach them.
+"""Which devices learners see, and how they reach them.
 
-A device is shown if somebody can do something with it. What it is shown by is its primary access: of all that its tags
-offer, what serves a learner best.
+A device is shown if a learner can use it. It is shown with its primary access: the best one for a learner among those
+that its tags offer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from vkprovider.domain.topology.template import PortSlot
 
 HIDDEN_TAG: Final = "hidden"
 INFRASTRUCTURE_NODE_TYPES: Final = frozenset({"external_connector", "unmanaged_switch"})
-"""Node definitions that are part of the wiring, with nothing to log in to."""
+"""Node definitions that are part of the wiring, without a login."""
 
 _PREFERENCE: Final = (
     ("vnc", "vnc"),
@@ -24,7 +24,7 @@ _PREFERENCE: Final = (
     ("telnet", "telnet"),
     ("serial", "telnet"),
 )
-"""(what a port reaches, the protocol that a client speaks there), best first. Others serve no client by themselves."""
+"""(access of a port, the protocol that a client uses there), best first. Other accesses serve no client."""
 _RANKS: Final = {access: rank for rank, (access, _) in enumerate(_PREFERENCE)}
 
 
@@ -34,7 +34,7 @@ class Access:
 
     Attributes:
         slot: The name of its port.
-        protocol: What a client speaks there: vnc, https, http, ssh or telnet.
+        protocol: The protocol of its client: vnc, https, http, ssh or telnet.
     """
 
     slot: str
@@ -42,7 +42,7 @@ class Access:
 
 
 def why_hidden(definition: str, tags: Sequence[str]) -> str | None:
-    """Tell why a device is not shown to learners; None if it is shown. The first rule that applies is the reason."""
+    """Return why a device is not shown to learners; None if it is. The first rule that applies is the reason."""
     if HIDDEN_TAG in tags:
         return "it is tagged `hidden`"
     if not any(parse_tag(tag) for tag in tags):
