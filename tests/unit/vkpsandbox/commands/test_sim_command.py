@@ -23,10 +23,10 @@ def run(*arguments: str) -> tuple[int, str]:
         ((*PASSWORD, "--port-range", "5000"), "expected FIRST-LAST"),
         ((*PASSWORD, "--port-range", "5000-2000"), "expected FIRST-LAST"),
         ((*PASSWORD, "--port-range", "2000-70000"), "expected FIRST-LAST"),
-        ((*PASSWORD, "--boot-seconds", "20-5"), "no range of seconds"),
-        ((*PASSWORD, "--boot-seconds", "soon"), "no range of seconds"),
+        ((*PASSWORD, "--boot-seconds", "20-5"), "not a range of seconds"),
+        ((*PASSWORD, "--boot-seconds", "soon"), "not a range of seconds"),
         ((*PASSWORD, "--boot", "alpine"), "expected DEFINITION=A[-B]"),
-        ((*PASSWORD, "--version", "latest"), "no CML version"),
+        ((*PASSWORD, "--version", "latest"), "not a CML version"),
         ((*PASSWORD, "--cert", __file__), "belong together"),
     ],
 )
