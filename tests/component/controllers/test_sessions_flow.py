@@ -8,7 +8,7 @@ import pytest
 from tests.component.controllers.harness import Lablet, Running, World, condition, when
 from tests.support.apiserver import CONFIG_MAPS, SECRETS
 from tests.support.topologies import topology
-from vkprovider.domain.session.inbox import Outcome, SessionEvent
+from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -66,7 +66,7 @@ async def test_events_that_any_replica_hears_reach_the_lablet(world: World, lds:
     [session] = lds.world.sessions.values()
     for replica in (running, listener):
         outcome = await replica.replica.inbox.accept(said(lablet, session.id, "started"))
-        assert outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}
+        assert outcome in {EventOutcome.ACCEPTED, EventOutcome.DUPLICATE}
     await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "RUNNING")
     pod = await lablet.ready()
     assert condition(pod, "vkprovider.io/SessionStarted")["status"] == "True"
