@@ -17,6 +17,6 @@ class Refused(web.HTTPException):
 
 
 def bearer(request: web.Request) -> str:
-    """Return the token of `Authorization: Bearer …`, empty if there is none."""
+    """Return the token of `Authorization: Bearer …`; empty if there is none, or not one of RFC 6750 (ASCII)."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""

@@ -77,10 +77,11 @@ class Receiver:
         except InputError as error:
             self._admit(request, b"", "binary")
             raise Refused(415, error.reason, error.message) from None
-        if not self._may_sign(request):
+        signed = self._may_sign(request, mode)
+        if not signed:
             self._admit(request, b"", mode)  # before anything is read
         body = await self._body(request)
-        if self._may_sign(request):
+        if signed:
             self._admit(request, body, mode)
         try:
             found = cloudevents.read(mode, request.headers, body)
@@ -91,9 +92,9 @@ class Receiver:
 
     # --------------------------------------------------------------------------------------------- who sends
 
-    @staticmethod
-    def _may_sign(request: web.Request) -> bool:
-        return not bearer(request) and SIGNATURE in request.headers
+    def _may_sign(self, request: web.Request, mode: Mode) -> bool:
+        """Return whether the body must be read to know the sender."""
+        return bool(self._secrets) and mode != "binary" and not bearer(request) and SIGNATURE in request.headers
 
     def _admit(self, request: web.Request, body: bytes, mode: Mode) -> None:
         """Check the sender, in constant time.
@@ -115,7 +116,7 @@ class Receiver:
         if mode == "binary":
             text = "a signature of the body does not cover the headers of a binary event; send it structured"
             raise Refused(401, "SignatureInsufficient", text, challenge)
-        signature = request.headers[SIGNATURE].strip().lower().encode()
+        signature = request.headers[SIGNATURE].strip().lower().encode(errors="surrogateescape")
         expected = [b"sha256=" + hmac.new(s, body, hashlib.sha256).hexdigest().encode() for s in self._secrets]
         if not any([hmac.compare_digest(signature, value) for value in expected]):  # noqa: C419 (no short cut)
             raise Refused(

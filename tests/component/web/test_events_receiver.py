@@ -151,6 +151,41 @@ async def test_without_a_secret_nobody_may_send(board: Board) -> None:
     assert "VKPROVIDER_EVENTS_SECRET" in answer["message"]
 
 
+CLOUDEVENT = b"Content-Type: application/cloudevents+json"
+
+
+async def raw(board: Board, *headers: bytes, body: bytes = b"") -> bytes:
+    """The first line of the answer to a request whose body need not come, with headers of any bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(board.url.rsplit(":", 1)[1].partition("/")[0]))
+    lines = [b"POST /events HTTP/1.1", b"Host: x", *headers]
+    writer.write(b"\r\n".join([*lines, b"", body]))
+    async with asyncio.timeout(10):
+        line = await reader.readline()
+    writer.close()
+    return line
+
+
+@pytest.mark.parametrize("header", [b"Authorization: Bearer \xff\xfe", b"X-Hub-Signature-256: sha256=\xe9"])
+async def test_headers_of_any_bytes_are_refused(board: Board, header: bytes) -> None:
+    body = json.dumps(event()).encode()
+    assert b" 401 " in await raw(board, CLOUDEVENT, header, b"Content-Length: %d" % len(body), body=body)
+    assert board.taken == []
+
+
+@pytest.mark.parametrize(
+    ("board", "headers", "status"),
+    [
+        ((), (CLOUDEVENT, b"X-Hub-Signature-256: x"), b" 403 "),
+        (SECRETS, (b"X-Hub-Signature-256: x", b"ce-specversion: 1.0", b"ce-id: 1"), b" 401 "),
+    ],
+    indirect=["board"],
+)
+async def test_nothing_is_read_for_a_signature_that_cannot_count(
+    board: Board, headers: tuple[bytes, ...], status: bytes
+) -> None:
+    assert status in await raw(board, *headers, b"Content-Length: 1000000")
+
+
 async def test_too_much_is_refused_before_it_is_read(board: Board) -> None:
     large = b" " * (events.BODY_BYTES_MAX + 1)
     status, answer, _ = await post(board, large, STRUCTURED | BEARER)
