@@ -307,7 +307,7 @@ class KeyedQueue(Generic[K]):
             return after_s
         self.rushes_total += 1
         count = self._rushes[key] = self._rushes.get(key, 0) + 1
-        wait_s = min(_RUSH_S * 2.0 ** min(count - 1, 16), _RUSH_MAX_S)
+        wait_s = delay_s(count, first_s=_RUSH_S, cap_s=_RUSH_MAX_S)  # without jitter: no other system is asked
         if count >= _RUSHES_QUIET_MAX and count & (count - 1) == 0:
             self._log.warning("a key keeps asking for its next turn at once", key=key, times=count, wait_s=wait_s)
         return wait_s
