@@ -79,6 +79,8 @@ def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
     return {
         "wrong-password": Bad({}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login of user"),
         "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {SYSTEM}/no-secret does not exist; create it"),
+        "no-label": Bad({}, account, "SecretNotAllowed", "secret no-label vkprovider.io/used-for=worker"),
+        "other-host": Bad({}, account, "SecretNotAllowed", f"cml.example.com,{good[len('https://') :]}"),
         "half-a-secret": Bad({}, {"username": "x"}, "CredentialsInvalid", "lacks the key password"),
         "line-break": Bad(
             {}, {**ACCOUNT, "password": f"{ACCOUNT['password']}\n"}, "CredentialsInvalid", "ends with a line break; use"
@@ -210,11 +212,15 @@ def story(sandbox: Sandbox, programs: dict[str, Program]) -> Story:
         return True
 
     try:
-        cluster.apply(*(secret(n, b.secret) for n, b in bad.items() if b.secret is not None), namespace=SYSTEM)
+        urls = {str(url) for wrong in bad.values() for url in (wrong.spec.get("url", good), good)}
+        kept = {name: secret(name, wrong.secret, *urls) for name, wrong in bad.items() if wrong.secret is not None}
+        kept["other-host"]["metadata"]["annotations"]["vkprovider.io/host"] = "https://cml.example.com"
+        del kept["no-label"]["metadata"]["labels"]
+        cluster.apply(*kept.values(), namespace=SYSTEM)
         cluster.apply(*(cmlworker(n, **{"url": good, **b.spec}) for n, b in bad.items()))
         until(judged, 60)
         before = look(cluster, bad)
-        cluster.apply(*(secret(n, ACCOUNT) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
+        cluster.apply(*(secret(n, ACCOUNT, good) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
         for name in [name for name, wrong in bad.items() if wrong.cure is not None]:
             cluster.patch(f"{CMLWORKERS}/{name}", {"spec": bad[name].cure})
         until(healed, 60)
@@ -235,6 +241,8 @@ def story(sandbox: Sandbox, programs: dict[str, Program]) -> Story:
     [
         "wrong-password",
         "no-secret",
+        "no-label",
+        "other-host",
         "half-a-secret",
         "line-break",
         "empty-secret",

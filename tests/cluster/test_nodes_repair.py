@@ -139,7 +139,7 @@ def test_real_node_of_that_name_is_never_touched(cluster: Cluster) -> None:
     cluster.delete_later("secret", "real", "--namespace=vkprovider-system")
     cluster.request("POST", NODES, mine)
     url = cluster.workers[0].worker.url
-    cluster.apply(secret("real", ACCOUNT), cmlworker("real", url))
+    cluster.apply(secret("real", ACCOUNT, url), cmlworker("real", url))
     path = "/apis/vkprovider.io/v1alpha1/cmlworkers/real"
     told = until(lambda: condition(cluster.get(path), "Ready"), 30, "the CMLWorker says nothing")
     assert (told["status"], told["reason"]) == ("False", "NodeConflict")

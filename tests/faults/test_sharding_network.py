@@ -142,6 +142,9 @@ def test_replica_cut_off_from_a_worker_keeps_it_and_its_labs(
     on_it = {p["metadata"]["uid"] for p in cluster.pods("default") if p["spec"]["nodeName"] == node}
     assert on_it
     with Proxy(host, int(port)) as way:
+        hosts = {"vkprovider.io/host": f"{worker.worker.url},https://127.0.0.1:{way.port}"}
+        secret = f"/api/v1/namespaces/vkprovider-system/secrets/{worker.worker.process}"
+        cluster.patch(secret, {"metadata": {"annotations": hosts}})
         cluster.patch(path, {"spec": {"url": f"https://127.0.0.1:{way.port}"}})
         last = worker.last_request()
         until(lambda: way_is_used(cluster, path, worker.last_request() > last), 45)

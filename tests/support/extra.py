@@ -20,9 +20,14 @@ ACCOUNT = {"username": "vkprovider", "password": "extra-Pa55"}
 CMLWORKERS = "/apis/vkprovider.io/v1alpha1/cmlworkers"
 
 
-def secret(name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """Make a Secret in the provider's namespace."""
-    meta = {"name": name, "namespace": SYSTEM}
+def secret(name: str, data: Mapping[str, str], *urls: str) -> dict[str, Any]:
+    """Make a Secret in the provider's namespace: for workers at these URLs; without any, for devices."""
+    meta = {
+        "name": name,
+        "namespace": SYSTEM,
+        "labels": {"vkprovider.io/used-for": "worker" if urls else "devices"},
+        "annotations": {"vkprovider.io/host": ",".join(urls)} if urls else {},
+    }
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(data)}
 
 
@@ -76,6 +81,7 @@ class Extra:
     def __init__(self, cluster: Cluster, name: str, url: str) -> None:
         self.cluster = cluster
         self.name = name
+        self.url = url
         worker = Worker(name, url, "198.51.100.200", ACCOUNT["username"], ACCOUNT["password"], 1, "")
         self.simulator = Simulator(worker)
 
@@ -118,7 +124,7 @@ def extra_worker(cluster: Cluster, name: str, *arguments: str, **spec: Any) -> I
     """
     program = Program(*arguments)
     try:
-        cluster.apply(secret(name, ACCOUNT), namespace=SYSTEM)
+        cluster.apply(secret(name, ACCOUNT, program.url), namespace=SYSTEM)
         cluster.apply(cmlworker(name, program.url, **spec))
         try:
             yield Extra(cluster, name, program.url)

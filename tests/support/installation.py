@@ -167,7 +167,7 @@ def installed(name: str, directory: Path) -> Iterator[Installation]:
         made.kubectl("apply", "-k", str(MANIFESTS / "overlays" / "default"))
         program = Program("--boot-seconds=0.2")
         try:
-            made.apply(secret(WORKER, ACCOUNT), cmlworker(WORKER, program.url, environment="default"))
+            made.apply(secret(WORKER, ACCOUNT, program.url), cmlworker(WORKER, program.url, environment="default"))
             made.start(WORKER_PROBE_SECONDS="1", RECONCILE_INTERVAL="1")
             made.wait_node()
             yield made

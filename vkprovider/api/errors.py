@@ -10,6 +10,7 @@
         ├── Gone              410: the resource version is too old; list again
         ├── Invalid           400, 422, 413: the request is wrong; the same request will fail again
         ├── Unauthorized      401, or a login refused: credentials are wrong
+        │   └── Withheld      credentials may not be used for this: nothing was sent
         ├── Forbidden         403: credentials are right, rights are missing
         ├── TlsFailed         the certificate is expired, self-signed or for another host
         └── Unavailable       5xx, refused, reset, no such host: try again later
@@ -110,6 +111,17 @@ class Invalid(OutsideError):  # noqa: N818 (the field's own name)
 
 class Unauthorized(OutsideError):  # noqa: N818 (the field's own name)
     """Credentials are wrong."""
+
+
+class Withheld(Unauthorized):
+    """The credentials may not be used for this, and were not sent.
+
+    The message is about our own objects and holds the commands that allow it, so it is not shortened as a foreign one.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = shorten(message, _INPUT_CHARS_MAX)
 
 
 class Forbidden(OutsideError):  # noqa: N818 (the field's own name)

@@ -141,7 +141,8 @@ class CMLWorkerSpec(Model):
     )
     credentials_secret_name: str | None = Field(
         None,
-        description="Secret with keys `username` and `password` in the provider's namespace.",
+        description="Secret with keys `username` and `password` in the provider's namespace, labelled "
+        "`vkprovider.io/used-for: worker`; its annotation `vkprovider.io/host` names the host of `url`.",
         max_length=253,
         pattern=_OBJECT_NAME,
     )
@@ -259,7 +260,13 @@ class LabletDefinitionSpec(Model):
     form_qualified_name: str | None = Field(None, description="The form's name in the content system.")
     resources: ResourcesSpec = Field(default_factory=ResourcesSpec, description="Overrides of what is charged.")
     lds: LdsSpec = Field(default_factory=LdsSpec, description="How the Lab Delivery System takes part.")
-    device_secret_name: str | None = Field(None, description="Secret with the devices' credentials.")
+    device_secret_name: str | None = Field(
+        None,
+        description="Secret with the devices' credentials, in the provider's namespace and labelled "
+        "`vkprovider.io/used-for: devices`.",
+        max_length=253,
+        pattern=_OBJECT_NAME,
+    )
     keep_versions: int = Field(3, ge=1, le=20, description="How many versions of the content are kept.")
     unreachable_toleration_seconds: int | None = Field(
         None,

@@ -160,8 +160,9 @@ class ConfigMap(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Secret(msgspec.Struct, frozen=True, gc=False):
-    """A Secret's payload."""
+    """A Secret."""
 
+    metadata: Metadata
     data: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 

@@ -37,6 +37,7 @@ from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.connection import secrets_of
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
@@ -113,6 +114,7 @@ class Replica:
             definitions=items,
             contents=contents,
             workers=self.fleet.items,
+            worker_secrets=lambda: secrets_of(objects.workers.items.values()),
             inbox=self.inbox,
             leads=self._leads,
         )

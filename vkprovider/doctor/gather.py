@@ -20,6 +20,7 @@ from vkprovider.doctor.asking import ask
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
 from vkprovider.doctor.reading import Reading
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
+from vkprovider.domain.worker.secrets import worker_secret_refusal
 from vkprovider.kube.client import KubeClient
 
 _PROBES_MAX: Final = 16
@@ -215,14 +216,16 @@ class Doctor:
         if spec.credentials_secret_name:
             path = f"/api/v1/namespaces/{self._namespace}/secrets/{spec.credentials_secret_name}"
             try:
-                data = msgspec.json.decode(await self._kube.get(path), type=Secret).data
+                secret = msgspec.json.decode(await self._kube.get(path), type=Secret)
             except NotFound:
                 pass
             except OutsideError as error:
                 state = workers.SecretState(forbidden=error.message)
             else:
-                state = workers.SecretState(frozenset(key for key, value in data.items() if value))
-                credentials = _credentials(data)
+                refused = worker_secret_refusal(secret.metadata, self._namespace, spec.url)
+                keys = frozenset(key for key, value in secret.data.items() if value)
+                state = workers.SecretState(keys, refused=refused)
+                credentials = None if refused else _credentials(secret.data)
         return state, await self._probe(spec, credentials)
 
     async def _probe(self, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:

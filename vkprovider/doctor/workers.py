@@ -29,10 +29,12 @@ class SecretState(msgspec.Struct, frozen=True):
     Attributes:
         keys: Those with a value; None if the Secret does not exist.
         forbidden: Why it could not be read.
+        refused: Why it may not be used for the worker.
     """
 
     keys: frozenset[str] | None = None
     forbidden: str = ""
+    refused: str = ""
 
 
 class Licence(msgspec.Struct, frozen=True):
@@ -152,6 +154,8 @@ def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, namespac
         return [unchecked(about, "SecretForbidden", f"{where} may not be read by you: {secret.forbidden}")]
     if secret.keys is None:
         return [_known(about, "CredentialsInvalid", f"{where} does not exist")]
+    if secret.refused:
+        return [_known(about, "SecretNotAllowed", secret.refused)]
     if missing := [key for key in KEYS if key not in secret.keys]:
         return [_known(about, "CredentialsInvalid", f"{where} lacks the key {' and '.join(missing)}")]
     return []

@@ -48,17 +48,7 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         sandbox: The sandbox's name.
         spec: Fields of the CMLWorker's spec that replace the defaults.
     """
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": worker.process,
-            "namespace": NAMESPACE,
-            "labels": {"vkprovider.io/credentials": "true", LABEL: sandbox},
-        },
-        "stringData": {"username": worker.username, "password": worker.password},
-    }
-    defaults = {
+    fields = {
         "url": worker.url,
         "address": worker.address,
         "credentialsSecretName": worker.process,
@@ -66,12 +56,24 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         "capacity": dict(CAPACITY),
         "portRange": dict(PORT_RANGE),
         "nodeLabels": {"topology.kubernetes.io/zone": "zone-a" if number % 2 else "zone-b"},
+        **spec,
+    }
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": worker.process,
+            "namespace": NAMESPACE,
+            "labels": {"vkprovider.io/used-for": "worker", LABEL: sandbox},
+            "annotations": {"vkprovider.io/host": fields["url"]},
+        },
+        "stringData": {"username": worker.username, "password": worker.password},
     }
     custom = {
         "apiVersion": "vkprovider.io/v1alpha1",
         "kind": "CMLWorker",
         "metadata": {"name": worker.name, "labels": {LABEL: sandbox}},
-        "spec": {**defaults, **spec},
+        "spec": fields,
     }
     return [secret, custom]
 

@@ -161,8 +161,8 @@ class World:
         """Create a CMLWorker with its Secret and, if wanted, wait for its Node; without a URL it is a null worker."""
         name = self.name("w")
         credentials = {"username": "admin", "password": PASSWORD}
-        labels = {"vkprovider.io/credentials": "true"}
-        meta = {"name": name, "namespace": real.SYSTEM, "labels": labels}
+        labels, annotations = {"vkprovider.io/used-for": "worker"}, {"vkprovider.io/host": url}
+        meta = {"name": name, "namespace": real.SYSTEM, "labels": labels, "annotations": annotations}
         await self.admin.create(SECRETS, {"metadata": meta, "stringData": credentials})
         defaults = {
             "url": url or f"null://{name}",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.component.controllers.harness import Lablet, Running, World, condition, when
-from tests.support.apiserver import CONFIG_MAPS, SECRETS
+from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkpsandbox.http.faults import Fault
@@ -128,7 +128,7 @@ async def test_credentials_of_devices_come_from_the_definitions_secret(world: Wo
     await world.admin.create(
         SECRETS,
         {
-            "metadata": {"name": "devices", "labels": {"vkprovider.io/credentials": "true"}},
+            "metadata": {"name": "devices", "labels": {"vkprovider.io/used-for": "devices"}},
             "stringData": {"username": "cisco", "password": "secret-of-devices"},
         },
     )
@@ -136,6 +136,30 @@ async def test_credentials_of_devices_come_from_the_definitions_secret(world: Wo
     [session] = lds.world.sessions.values()
     assert {device.password for device in session.devices} == {"secret-of-devices"}
     assert "secret-of-devices" not in str(await lablet.ready())
+
+
+async def test_secret_of_a_worker_is_shown_to_no_learner_whatever_its_label_says(
+    world: World, lds: LdsSimulator
+) -> None:
+    await start(world, lds)
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    definition = await world.define(PORT, deviceSecretName=worker)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    message = f"Secret {SYSTEM}/{worker} is a worker's and never shown to learners"
+    await lablet.until(lambda pod: message in str(pod["status"]))
+    label = {"metadata": {"labels": {"vkprovider.io/used-for": "devices"}}}
+    await world.admin.patch(f"{SECRETS}/{worker}", label)
+    await world.until_event("SecretNotAllowed", lablet.name)
+    [session] = lds.world.sessions.values()
+    assert not session.devices
+    await world.admin.create(SECRETS, {"metadata": {"name": "plain"}, "stringData": {"password": "x"}})
+    plain = await world.define(PORT, deviceSecretName="plain")
+    other = await world.pod(plain, worker, annotations={"vkprovider.io/username": "bob"})
+    command = f"kubectl -n {SYSTEM} label --overwrite secret plain vkprovider.io/used-for=devices"
+    await other.until(lambda pod: command in str(pod["status"]))
+    await world.admin.patch(f"{SECRETS}/plain", label)
+    await other.ready()
 
 
 async def test_definition_without_delivery_has_no_session(world: World, lds: LdsSimulator) -> None:

@@ -1,7 +1,9 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
+import pytest
+
 from tests.component.controllers.harness import PASSWORD, World, condition, is_ready, labs, when
-from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS
+from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from vkpsandbox.http.faults import Fault
 
 STATUS_PATCH = "application/strategic-merge-patch+json"
@@ -68,7 +70,9 @@ async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World)
         ({"username": "admin", "password": "wrong"}, ""),
     ):
         await world.admin.delete(f"{SECRETS}/missing")
-        await world.admin.create(SECRETS, {"metadata": {"name": "missing"}, "stringData": data})
+        labels, annotations = {"vkprovider.io/used-for": "worker"}, {"vkprovider.io/host": simulator.url}
+        metadata = {"name": "missing", "labels": labels, "annotations": annotations}
+        await world.admin.create(SECRETS, {"metadata": metadata, "stringData": data})
         await world.cmlworker(worker, lambda found, text=complaint: text in condition(found, "Ready")["message"])  # type: ignore[misc]
     await world.admin.patch(f"{SECRETS}/missing", {"stringData": {"password": PASSWORD}})
     await world.node(worker, is_ready)
@@ -159,9 +163,47 @@ async def test_changed_url_moves_the_connection_and_keeps_the_claims(world: Worl
     worker, definition = await world.worker(first.url), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()
+    both = {"vkprovider.io/host": f"{first.url},{second.url}"}
+    await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"annotations": both}})
     await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"url": second.url}})
-    await when(lambda: second.log.entries, "the new URL is asked")
+    await when(lambda: any(e.path.endswith("/authenticate") for e in second.log.entries), "the new URL is asked")
     assert lablet.uid in await world.claims(worker)
+
+
+async def test_password_and_token_of_a_worker_go_to_no_host_that_its_secret_does_not_name(world: World) -> None:
+    await world.replica()
+    first, second = await world.simulator(), await world.simulator()
+    worker = await world.worker(first.url)
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.admin.patch(path, {"spec": {"url": second.url}})
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "SecretNotAllowed")
+    message = condition(found, "Ready")["message"]
+    command = f"annotate --overwrite secret {worker} vkprovider.io/host={first.url},{second.url}"
+    assert message.endswith(f"kubectl -n {SYSTEM} {command}")
+    await when(lambda: len(second.log.entries) > 2, "the new URL is asked")
+    assert {entry.path for entry in second.log.entries} == {"/api/v0/system_information"}
+    key, _, value = command.rsplit(maxsplit=1)[-1].partition("=")
+    await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"annotations": {key: value}}})
+    await world.node(worker, is_ready)
+
+
+@pytest.mark.parametrize("label", [None, "devices", "anything"])
+async def test_secret_that_is_not_labelled_for_workers_is_sent_nowhere(world: World, label: str | None) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, ready=False, credentialsSecretName="unlabelled")
+    metadata = {"name": "unlabelled", "annotations": {"vkprovider.io/host": simulator.url}}
+    data = {"username": "admin", "password": PASSWORD}
+    await world.admin.create(SECRETS, {"metadata": metadata, "stringData": data})
+    path = f"{SECRETS}/unlabelled"
+    try:
+        await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/used-for": label}}})
+        await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "SecretNotAllowed")
+        assert {entry.path for entry in simulator.log.entries} == {"/api/v0/system_information"}
+        await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/used-for": "worker"}}})
+        await world.node(worker, is_ready)
+    finally:
+        await world.admin.delete(path)
 
 
 async def test_statistics_fill_in_the_capacity(world: World) -> None:

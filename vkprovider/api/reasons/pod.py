@@ -208,6 +208,11 @@ class Trouble(Reason):
         "The Secret with the devices' credentials is missing or wrong.",
         "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
     )
+    SECRET_NOT_ALLOWED = (
+        "SecretNotAllowed",
+        "The Secret with the devices' credentials is a worker's, or not labelled for devices; nothing of it was used.",
+        "If learners may see it, run the command of the message; else name another in spec.deviceSecretName.",
+    )
     GRADER_UNAVAILABLE = (
         "GraderUnavailable",
         "The grader does not answer; the collected work is kept, and the request is retried.",

@@ -28,6 +28,11 @@ class WorkerReason(Reason):
         "The Secret is missing or incomplete, or CML refuses its username and password.",
         "Create or correct the Secret that spec.credentialsSecretName names, in the provider's namespace.",
     )
+    SECRET_NOT_ALLOWED = (
+        "SecretNotAllowed",
+        "The Secret is not labelled for workers, or does not name the host of spec.url; its password was not sent.",
+        "If the host may have the password, run the commands of the message; else correct spec.url.",
+    )
     CERTIFICATE_INVALID = (
         "CertificateInvalid",
         "The worker's certificate is expired, self-signed or for another host.",

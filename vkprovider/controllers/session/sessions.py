@@ -5,7 +5,7 @@ names deployment and client key before a session is asked for, so that a crash l
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.leftovers import Leftovers
 from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
+from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
@@ -52,6 +53,7 @@ class Sessions:
         definitions: Mapping[str, Definition],
         contents: Mapping[str, Content],
         workers: Mapping[str, Worker],
+        worker_secrets: Callable[[], Collection[str]],
         inbox: Inbox,
         leads: Callable[[], bool],
     ) -> None:
@@ -64,6 +66,7 @@ class Sessions:
             definitions: By name.
             contents: By digest.
             workers: Ours, by name.
+            worker_secrets: Returns the names of the Secrets that CMLWorkers name; no learner sees what they hold.
             inbox: What the LDS said of sessions.
             leads: Whether this replica does what only one should do.
         """
@@ -73,6 +76,7 @@ class Sessions:
         self._definitions = definitions
         self._contents = contents
         self._workers = workers
+        self._worker_secrets = worker_secrets
         self._inbox = inbox
         self.strays: StraySessions | None = None
         if deployments is not None:
@@ -134,7 +138,7 @@ class Sessions:
         """Make the session of a row, if there is none yet, and set its devices; the row is given each result.
 
         Raises:
-            InputError: `LDSDeploymentUnknown`, or the devices' Secret is wrong.
+            InputError: `LDSDeploymentUnknown`, `DeviceSecretInvalid` or `SecretNotAllowed`.
             OutsideError: The LDS refuses, fails or does not answer.
             Fenced: The node is not ours any more.
         """
@@ -194,9 +198,14 @@ class Sessions:
 
     async def _read_secret(self, name: str) -> dict[str, str]:
         keys = "username and password, or DEVICE.username and so on"
-        data = await read_secret(self._ctx, name, reason="DeviceSecretInvalid", keys=keys)
+        secret = await read_secret(
+            self._ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES
+        )
+        is_workers = name in self._worker_secrets()
+        if refusal := device_secret_refusal(secret.metadata, self._ctx.namespace, is_workers=is_workers):
+            raise InputError(Trouble.SECRET_NOT_ALLOWED, refusal)
         try:
-            return {key: value.decode() for key, value in data.items()}
+            return {key: value.decode() for key, value in secret.data.items()}
         except UnicodeDecodeError:
             where = f"Secret {self._ctx.namespace}/{name}"
             raise InputError("DeviceSecretInvalid", f"{where} holds what is no text") from None

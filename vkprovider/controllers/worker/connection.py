@@ -1,18 +1,23 @@
 """The connections to a worker: where its CMLWorker says it is, with the credentials of its Secret.
 
-A Secret is read before every login and kept nowhere, so that a changed password needs no restart.
+A Secret is read before every login and kept nowhere, so that a changed password needs no restart. Its password goes
+only to the hosts that the Secret itself names, whatever url the CMLWorker has by now.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vkprovider.api.errors import Forbidden, InputError, Unauthorized
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, InputError, Unauthorized, Withheld
 from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.objects import CustomResource, Secret
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import WorkerStats, open_worker_stats
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.lab_index import LabIndex
+from vkprovider.domain.worker.secrets import worker_secret_refusal
 from vkprovider.kube.client import Guard, user_agent
 
 _KEYS: Final = ("username", "password")
@@ -93,7 +98,7 @@ def _open_stats(ctx: Context, spec: CMLWorkerSpec, guard: Guard) -> WorkerStats 
     )
 
 
-async def read_secret(ctx: Context, name: str, *, reason: str, keys: str) -> dict[str, bytes]:
+async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:
     """Read a Secret of the provider's namespace.
 
     Args:
@@ -101,6 +106,7 @@ async def read_secret(ctx: Context, name: str, *, reason: str, keys: str) -> dic
         name: The Secret's.
         reason: Of the error that is raised.
         keys: The keys that it should have, in words, for the admin who has to create it.
+        used_for: The label that it should have; the caller checks whether it does.
 
     Raises:
         InputError: It does not exist, or may not be read.
@@ -112,8 +118,14 @@ async def read_secret(ctx: Context, name: str, *, reason: str, keys: str) -> dic
     except Forbidden as error:
         raise InputError(reason, f"{where} cannot be read: {error.message}") from None
     if secret is None:
-        raise InputError(reason, f"{where} does not exist; create it with keys {keys}")
-    return secret.data
+        label = f"{names.LABEL_USED_FOR}={used_for}"
+        raise InputError(reason, f"{where} does not exist; create it with keys {keys} and the label {label}")
+    return secret
+
+
+def secrets_of(resources: Iterable[CustomResource]) -> frozenset[str]:
+    """Return the names of the Secrets that CMLWorkers name, also those that cannot be used."""
+    return frozenset(str(resource.spec.get("credentialsSecretName")) for resource in resources)
 
 
 def _credentials_of(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
@@ -125,9 +137,15 @@ def _credentials_of(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
             raise Unauthorized("spec.credentialsSecretName is not set; name a Secret with keys username and password")
         where = f"Secret {ctx.namespace}/{name}"
         try:
-            data = await read_secret(ctx, name, reason="CredentialsInvalid", keys="username and password")
+            keys = "username and password"
+            secret = await read_secret(
+                ctx, name, reason="CredentialsInvalid", keys=keys, used_for=names.USED_FOR_WORKER
+            )
         except InputError as error:
             raise Unauthorized(error.message) from None
+        if refusal := worker_secret_refusal(secret.metadata, ctx.namespace, spec.url):
+            raise Withheld(refusal)
+        data = secret.data
         missing = [key for key in _KEYS if not data.get(key)]
         if missing:
             raise Unauthorized(f"{where} lacks the key {' and '.join(missing)}")

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable
+from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
 from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
@@ -91,7 +91,9 @@ class Observer:
         seen = worker.seen
         seen.failures += 1
         seen.version_at = NEVER  # it may be upgraded when it comes back
-        if isinstance(error, Unauthorized):
+        if isinstance(error, Withheld):
+            reason = "SecretNotAllowed"
+        elif isinstance(error, Unauthorized):
             reason = "CredentialsInvalid"
         elif isinstance(error, TlsFailed):
             reason = "CertificateInvalid"

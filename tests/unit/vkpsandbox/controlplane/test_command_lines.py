@@ -130,7 +130,8 @@ def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
 def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:
     [worker] = programs.plan_workers(layout, 1, "null")
     [secret, custom] = content.worker_objects(worker, 1, "mine", {"stats": "On", "capacity": {"labs": 3}})
-    assert secret["metadata"]["labels"] == {"vkprovider.io/credentials": "true", "vkprovider.io/sandbox": "mine"}
+    assert secret["metadata"]["labels"] == {"vkprovider.io/used-for": "worker", "vkprovider.io/sandbox": "mine"}
+    assert secret["metadata"]["annotations"] == {"vkprovider.io/host": custom["spec"]["url"]}
     assert secret["stringData"] == {"username": worker.username, "password": worker.password}
     assert custom["spec"]["credentialsSecretName"] == secret["metadata"]["name"] == "cml-worker-1"
     assert custom["spec"]["capacity"] == {"labs": 3}

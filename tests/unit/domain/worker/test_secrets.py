@@ -1,0 +1,87 @@
+"""What a Secret may be used for."""
+
+import pytest
+
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.worker.secrets import device_secret_refusal, host_of, worker_secret_refusal
+
+NS = "vkprovider-system"
+URL = "https://cml-1.example.com"
+
+
+def secret(used_for: str = "", host: str = "") -> Metadata:
+    labels = {"vkprovider.io/used-for": used_for} if used_for else {}
+    return Metadata("cml-1", labels=labels, annotations={"vkprovider.io/host": host} if host else {})
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("cml-1.example.com", URL),
+        ("cml-1.example.com", "https://CML-1.example.com:443/"),
+        ("CML-1.Example.com:443", URL),
+        ("other, cml-1.example.com ,", URL),
+        ("cml-1.example.com:8443", "https://cml-1.example.com:8443"),
+        ("[2001:db8::1]:8443", "https://[2001:db8::1]:8443"),
+        ("https://cml-1.example.com/", URL),
+        ("http://cml-1.example.com", "http://cml-1.example.com:80"),
+    ],
+)
+def test_password_may_go_to_the_hosts_that_the_secret_names(host: str, url: str) -> None:
+    assert worker_secret_refusal(secret("worker", host), NS, url) == ""
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", URL),
+        ("cml-1.example.com", "https://evil.example.com"),
+        ("cml-1.example.com", "https://cml-1.example.com.evil.example"),
+        ("cml-1.example.com", "https://evil.example#cml-1.example.com"),
+        ("cml-1.example.com", "https://cml-1.example.com@evil.example"),
+        ("cml-1.example.com", "https://cml-1.example.com:8443"),
+        ("cml-1.example.com", "http://cml-1.example.com"),
+        ("cml-1.example.com", "http://cml-1.example.com:443"),
+        ("http://cml-1.example.com", URL),
+        ("*", URL),
+        (",", URL),
+        ("https://[", "https://["),
+        ("cml-1.example.com:x", "https://cml-1.example.com:x"),
+        ("null://w", "null://w"),
+    ],
+)
+def test_password_goes_to_no_other_host_port_or_scheme(host: str, url: str) -> None:
+    assert worker_secret_refusal(secret("worker", host), NS, url)
+
+
+@pytest.mark.parametrize("used_for", ["", "Worker", "workers", "worker,devices"])
+def test_commands_of_the_message_allow_what_it_refuses(used_for: str) -> None:
+    message = worker_secret_refusal(secret(used_for, "old.example.com"), NS, URL)
+    commands = message.partition("If it may: ")[2].split(" && ")
+    assert [command.split()[:6] for command in commands] == [
+        ["kubectl", "-n", NS, verb, "--overwrite", "secret"] for verb in ("label", "annotate")
+    ]
+    (label, annotation) = (command.split()[-1].partition("=") for command in commands)
+    mended = Metadata("cml-1", labels={label[0]: label[2]}, annotations={annotation[0]: annotation[2]})
+    assert worker_secret_refusal(mended, NS, URL) == ""
+    assert worker_secret_refusal(mended, NS, "https://old.example.com") == ""
+
+
+def test_secret_of_devices_is_no_workers_and_the_message_does_not_say_how_to_make_it_one() -> None:
+    message = worker_secret_refusal(secret("devices", "cml-1.example.com"), NS, URL)
+    assert "is for devices" in message
+    assert "kubectl" not in message
+
+
+@pytest.mark.parametrize("is_workers", [False, True])
+def test_secret_of_a_worker_is_never_a_devices(is_workers: bool) -> None:  # noqa: FBT001 (a row of the table)
+    for used_for in ("worker", "devices", ""):
+        refusal = device_secret_refusal(secret(used_for), NS, is_workers=is_workers)
+        assert (refusal == "") is (used_for == "devices" and not is_workers)
+        assert ("kubectl" in refusal) is (used_for == "" and not is_workers)
+
+
+def test_host_is_written_as_kubectl_and_a_shell_take_it() -> None:
+    assert host_of("https://cml-1.example.com:443/") == "cml-1.example.com"
+    assert host_of("http://127.0.0.11:8080") == "http://127.0.0.11:8080"
+    assert host_of("ftp://x") == host_of("https://") == ""

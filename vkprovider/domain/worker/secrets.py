@@ -1,0 +1,80 @@
+"""What a Secret may be used for: its label names the purpose, an annotation the hosts that a password may be sent to.
+
+Who writes a CMLWorker or a LabletDefinition need not be allowed to read Secrets. Without these checks, naming a Secret
+there would be enough to have its content sent to a host of one's choice, or shown to a learner.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from vkprovider.api import names
+from vkprovider.api.objects import Metadata
+
+_PORTS: Final = {"https": 443, "http": 80}
+
+
+def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
+    """Return why a Secret's password may not be sent to `url`, with the command that allows it; "" if it may.
+
+    >>> worker_secret_refusal(Metadata("cml-1"), "vkprovider-system", "https://cml-1.example.com")[:60]
+    'Secret vkprovider-system/cml-1 may not be used for https://c'
+    """
+    host, used_for = host_of(url), secret.labels.get(names.LABEL_USED_FOR, "")
+    written = secret.annotations.get(names.ANNOTATION_HOST, "")
+    hosts = [known for entry in written.split(",") if (known := host_of(entry.strip()))]
+    where = f"Secret {namespace}/{secret.name}"
+    if used_for == names.USED_FOR_DEVICES:
+        return f"{where} is for devices ({names.LABEL_USED_FOR}); name another in spec.credentialsSecretName"
+    if not host:
+        return f"{where}: the url has no host that it could be for"
+    commands = []
+    if used_for != names.USED_FOR_WORKER:
+        commands.append(_command("label", namespace, secret.name, names.LABEL_USED_FOR, names.USED_FOR_WORKER))
+    if host not in hosts:
+        listed = ",".join([*dict.fromkeys(hosts), host])
+        commands.append(_command("annotate", namespace, secret.name, names.ANNOTATION_HOST, listed))
+    if not commands:
+        return ""
+    lacks = "its annotation does not name that host" if used_for == names.USED_FOR_WORKER else "it is not labelled so"
+    return f"{where} may not be used for {url}: {lacks}. If it may: {' && '.join(commands)}"
+
+
+def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool) -> str:
+    """Return why a Secret may not be shown to learners, with the command that allows it; "" if it may.
+
+    Args:
+        secret: Its metadata.
+        namespace: The provider's.
+        is_workers: Whether a CMLWorker names it: then no label makes it a devices' Secret.
+    """
+    used_for, where = secret.labels.get(names.LABEL_USED_FOR, ""), f"Secret {namespace}/{secret.name}"
+    if is_workers or used_for == names.USED_FOR_WORKER:
+        return f"{where} is a worker's and never shown to learners; name another in spec.deviceSecretName"
+    if used_for != names.USED_FOR_DEVICES:
+        command = _command("label", namespace, secret.name, names.LABEL_USED_FOR, names.USED_FOR_DEVICES)
+        return f"{where} may not be used for devices: it is not labelled so. If learners may see it: {command}"
+    return ""
+
+
+def host_of(entry: str) -> str:
+    """Return a URL or an entry of the annotation in the annotation's form; "" if it is unreadable.
+
+    Without a scheme it is https: a password for https is not sent in plain text to the same host.
+
+    >>> host_of("https://CML-1.example.com:443/"), host_of("cml-1.example.com"), host_of("http://127.0.0.11:80")
+    ('cml-1.example.com', 'cml-1.example.com', 'http://127.0.0.11')
+    """
+    try:
+        parts = urlsplit(entry if "://" in entry else f"https://{entry}")
+        port = parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    scheme = "" if parts.scheme == "https" else f"{parts.scheme}://"
+    return f"{scheme}{host}" if port in {None, _PORTS[parts.scheme]} else f"{scheme}{host}:{port}"
+
+
+def _command(verb: str, namespace: str, secret: str, key: str, value: str) -> str:
+    return f"kubectl -n {namespace} {verb} --overwrite secret {secret} {key}={value}"
