@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import msgspec
-
 from vkprovider.api import names
 from vkprovider.api.histogram import LONG_S, Histogram
-from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.api.objects import CustomResource
 from vkprovider.content.objects import StorePlace, open_store
 from vkprovider.content.spi import ContentStore
 from vkprovider.domain.definition.package import PackageLimits
@@ -20,8 +18,6 @@ from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
-
-PODS = "/api/v1/namespaces/{}/pods/{}"
 
 
 def monotonic() -> float:
@@ -126,18 +122,6 @@ class Context:
     def now_utc(self) -> datetime:
         """The wall clock with its microseconds."""
         return datetime.fromtimestamp(self.wall(), UTC)
-
-
-class _Written(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
-_written = msgspec.json.Decoder(_Written)
-
-
-def version_of(answer: bytes) -> str:
-    """Read the resourceVersion of an object that was just written."""
-    return _written.decode(answer).metadata.resource_version
 
 
 def ref_of(resource: CustomResource, kind: str) -> ObjectRef:

@@ -12,6 +12,7 @@ import pytest
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from vkprovider.api import reasons, stock_reasons
+from vkprovider.api.messages import Fault
 from vkprovider.api.models import parse_worker_spec
 from vkprovider.api.reasons import Explanation, Reason, known
 from vkprovider.domain.lablet import status as podstatus
@@ -84,9 +85,9 @@ def test_every_condition_of_a_pod_is_described() -> None:
     told = set()
     for report in (
         Report(State.READY, phase="Running"),
-        Report(State.INSTANTIATING, waiting=("ImportingLab", "m")),
+        Report(State.INSTANTIATING, waiting=Fault("ImportingLab", "m")),
         Report(State.READY, phase="Running", silent="worker w1 does not answer"),
-        Report(State.FAILED, phase="Failed", terminal=("LabStartTimeout", "too late")),
+        Report(State.FAILED, phase="Failed", terminal=Fault("LabStartTimeout", "too late")),
     ):
         told |= {key[0] for key in podstatus.render(pod(), report, claim(), {}, "").conditions}
     assert {"Ready", "vkprovider.io/LabConverged"} < told

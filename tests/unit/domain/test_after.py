@@ -20,13 +20,13 @@ from vkprovider.api.errors import (
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
-from vkprovider.domain.lablet.decided import After, decided
+from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.inputs import Inputs
 from vkprovider.domain.lablet.leftovers import of_claim
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
+from vkprovider.domain.lablet.stepfault import fault_report
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Acted, Archived, Done, Kind, Outcome, Step
 from vkprovider.domain.session.delivery import Session, Verdict
 
@@ -335,7 +335,7 @@ def test_a_hold_ends_with_time_or_with_a_change_of_the_deletion() -> None:
 def test_report_of_a_failed_step(row: Claim | None, deleted: bool, state: State, reason: str) -> None:  # noqa: FBT001 (a row)
     report = fault_report(facts_with(pod=pod(deleted=deleted), claim=row), Fault("WorkerError", "m"))
     assert report is not None
-    assert (report.state, report.waiting) == (state, (reason, "m; trying again"))
+    assert (report.state, report.waiting) == (state, Fault(reason, "m; trying again"))
 
 
 def test_a_pod_that_is_gone_or_terminal_reports_no_fault() -> None:
@@ -359,7 +359,7 @@ def test_ready_and_not_ready_any_more() -> None:
     assert first.state is State.READY
     later = msgspec.structs.replace(first, ready_since=NOW - 9)
     assert decide_on(later, Decision(WAIT, ready)).memory.ready_since == NOW - 9
-    lost = Report(State.INSTANTIATING, phase="Running", waiting=("Recovering", "m"))
+    lost = Report(State.INSTANTIATING, phase="Running", waiting=Fault("Recovering", "m"))
     assert decide_on(first, Decision(WAIT, lost)).memory.ready_since == 0.0
     assert decide_on(first, Decision(WAIT)).memory.ready_since == NOW, "no report, no change"
 

@@ -9,7 +9,7 @@ from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from tests.unit.domain.world import World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Limits, Report
 from vkprovider.domain.lablet.inputs import inputs_of
@@ -43,13 +43,13 @@ def report_of(decision: Decision) -> Report:
 def reason_of(decision: Decision) -> str:
     waiting = report_of(decision).waiting
     assert waiting is not None
-    return waiting[0]
+    return waiting.reason
 
 
 def message_of(decision: Decision) -> str:
     waiting = report_of(decision).waiting
     assert waiting is not None
-    return waiting[1]
+    return waiting.message
 
 
 # ------------------------------------------------------------------------------------------ the table of states
@@ -81,7 +81,7 @@ def test_the_table_of_states(
     decision = ask(*states, **known)
     report = report_of(decision)
     assert (decision.kind, report.state, report.phase) == (step, state, phase)
-    assert (report.waiting[0] if report.waiting else "") == reason
+    assert (report.waiting.reason if report.waiting else "") == reason
     assert report.ready == (state == "READY")
 
 
@@ -163,7 +163,7 @@ def test_a_refused_pod_stays_pending_with_one_reason() -> None:
     decision = ask(claim=None, refusal=refusal)
     report = report_of(decision)
     assert (decision.kind, report.state, report.phase) == (Kind.NONE, State.SCHEDULED, "Pending")
-    assert report.waiting == ("NotALablet", "set spec.runtimeClassName")
+    assert report.waiting == Fault("NotALablet", "set spec.runtimeClassName")
     assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
 
 
@@ -452,7 +452,7 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     """A Job counts a Pod only when its phase is final."""
     held = pod(deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
-    assert (report.phase, report.terminal) == ("Failed", ("Deleted", "deleted before its end"))
+    assert (report.phase, report.terminal) == ("Failed", Fault("Deleted", "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
     assert ask(claim=READY, pod=ended, presence=Presence.ABSENT).kind is Kind.DELETE_POD
 
@@ -469,7 +469,7 @@ def test_an_end_on_request_cleans_up_first(word: str) -> None:
     assert ask(*BOOTED, claim=row, pod=asked, claim_saved=False).kind is Kind.NONE, "not before it is remembered"
     assert ask(*BOOTED, claim=row, pod=asked).kind is Kind.STOP
     last = ask(claim=msgspec.structs.replace(row, lab_id=""), searched=True, pod=asked)
-    assert report_of(last).terminal == ("Completed", "ended on request")
+    assert report_of(last).terminal == Fault("Completed", "ended on request")
     assert (report_of(last).phase, report_of(last).state) == ("Succeeded", State.TERMINATED)
 
 

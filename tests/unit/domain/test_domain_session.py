@@ -85,7 +85,7 @@ def report_of(decision: Decision) -> Report:
 def told(decision: Decision) -> str:
     """State and waiting reason."""
     report = report_of(decision)
-    return f"{report.state} {report.waiting[0]}" if report.waiting else str(report.state)
+    return f"{report.state} {report.waiting.reason}" if report.waiting else str(report.state)
 
 
 def changed(decision: Decision) -> Claim:

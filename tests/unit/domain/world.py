@@ -18,14 +18,13 @@ from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import leftovers, lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
+from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.decided import After, decided
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
 from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
-from vkprovider.domain.lablet.stepfault import fault_of
+from vkprovider.domain.lablet.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Done, Kind, Outcome, Step
 from vkprovider.rest.errors import may_have_happened
 
@@ -279,7 +278,7 @@ class World:
         assert state is None or lifecycle.allowed(before, state), f"{before} → {state}"
         if decision.report is not None:
             waiting = decision.report.waiting
-            self.attention = waiting is not None and waiting[0] == "NeedsAttention"
+            self.attention = waiting is not None and waiting.reason == "NeedsAttention"
         self._report(decision.report)
         if decision.kind is Kind.FORGET:
             assert self.uid not in self.store

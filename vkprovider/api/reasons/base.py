@@ -14,6 +14,7 @@ class Trait(Flag):
         LASTING: It applies to a worker that is Ready all the same.
         LEAVING: The object is being deleted and accepts no new lablets.
         FOREIGN: The object belongs to another installation and is not touched.
+        SILENCE: The system does not answer; failures in a row for this reason emit one Warning Event.
     """
 
     DEFERRABLE = auto()
@@ -22,6 +23,7 @@ class Trait(Flag):
     LASTING = auto()
     LEAVING = auto()
     FOREIGN = auto()
+    SILENCE = auto()
 
 
 _NO_TRAITS: Final = Trait(0)
@@ -95,6 +97,11 @@ class Reason(StrEnum):
     def foreign(self) -> bool:
         """Whether the object belongs to another installation and is not touched."""
         return Trait.FOREIGN in self.traits
+
+    @property
+    def silence(self) -> bool:
+        """Whether the system does not answer, so that failures in a row emit one Warning Event."""
+        return Trait.SILENCE in self.traits
 
 
 class OtherReason(Reason):

@@ -163,6 +163,7 @@ class Trouble(Reason):
         "WorkerUnreachable",
         "The worker does not answer. Lablets keep their labs and turn Ready again with it.",
         "See that the worker runs and that its url can be reached from the provider.",
+        Trait.SILENCE,
     )
     CRASH_LOOP_BACK_OFF = (
         "CrashLoopBackOff",

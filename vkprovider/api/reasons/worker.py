@@ -17,6 +17,7 @@ class WorkerReason(Reason):
         "WorkerUnreachable",
         "The worker did not answer several probes in a row.",
         "See that it runs and that spec.url can be reached from the provider. Nothing is deleted meanwhile.",
+        Trait.SILENCE,
     )
     WORKER_ERROR = (
         "WorkerError",

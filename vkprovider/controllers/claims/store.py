@@ -194,10 +194,6 @@ class ClaimStore:
             self._index_session(old, None)
             self._touch(pod_uid, lazy=True)
 
-    def now(self, claim: Claim) -> Claim:
-        """Return the current version of a row, which may have changed during an outside call."""
-        return self.claims.get(claim.pod_uid, claim)
-
     def saved(self, pod_uid: str) -> bool:
         """Return whether the API server has the current version of a row."""
         return pod_uid not in self._dirty

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import labs, names
-from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
+from vkprovider.api.errors import Conflict, InputError, Invalid, OutsideError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.objects import ConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -21,17 +19,7 @@ from vkprovider.domain.lablet.leftovers import Leftovers
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_EVERY_S: Final = 600.0
-_PAGE: Final = "100"
-
-_config_map: Final = msgspec.json.Decoder(ConfigMap)
-
-
-class _Head(msgspec.Struct, frozen=True):
-    items: list[ConfigMap] = []
-    metadata: dict[str, Any] = {}
-
-
-_heads: Final = msgspec.json.Decoder(_Head)
+_PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +32,6 @@ class Archive:
 
     _ctx: Context
     leads: Callable[[], bool]
-
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/namespaces/{self._ctx.namespace}/configmaps"
 
     async def keep(
         self,
@@ -76,24 +60,24 @@ class Archive:
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
     async def _write(self, worker: Worker, left: Leftovers) -> None:
-        ctx, name = self._ctx, leftovers.name_of(left.pod_uid)
+        ctx = self._ctx
         body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
         try:
-            await ctx.kube.create(self._path, msgspec.json.encode(body), guard=worker.guard)
+            await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
         except Conflict:
             old = await self.find(left.pod_uid)
             if old is not None and not leftovers.same_learner(old, left):
                 await self._set_aside(worker, old)
             left = leftovers.merged(old, left)
             body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
-            await ctx.kube.replace(f"{self._path}/{name}", msgspec.json.encode(body), guard=worker.guard)
+            await ctx.api.config_maps.metadata_only.replace(body, guard=worker.guard)
 
     async def _set_aside(self, worker: Worker, old: Leftovers) -> None:
         """Store an earlier learner's leftovers under another name, so that the next learner's do not replace them."""
         ctx, name = self._ctx, leftovers.earlier_name_of(old)
         body = leftovers.build(old, namespace=ctx.namespace, installation=ctx.installation, name=name)
         with contextlib.suppress(Conflict):  # stored before
-            await ctx.kube.create(self._path, msgspec.json.encode(body), guard=worker.guard)
+            await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
 
     async def find(self, pod_uid: str) -> Leftovers | None:
         """Return what is stored of a lablet; None if there is nothing, or if it is damaged.
@@ -101,12 +85,9 @@ class Archive:
         Raises:
             OutsideError: The API server does not answer, or refuses.
         """
+        config_map = await self._ctx.api.config_maps.get(leftovers.name_of(pod_uid))
         try:
-            return leftovers.read(
-                _config_map.decode(await self._ctx.kube.get(f"{self._path}/{leftovers.name_of(pod_uid)}"))
-            )
-        except NotFound:
-            return None
+            return leftovers.read(config_map) if config_map is not None else None
         except InputError as error:
             _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
             return None
@@ -128,15 +109,11 @@ class Archive:
         Raises:
             OutsideError: The API server does not answer, or refuses.
         """
-        query = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}", "limit": _PAGE}
+        config_maps = self._ctx.api.config_maps
         oldest = self._ctx.now_unix - self._ctx.tuning.kept_s
-        while True:
-            page = _heads.decode(await self._ctx.kube.get(self._path, query))
-            for config_map in page.items:
+        labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+        async for page in config_maps.pages(labels=labels, page_size=_PAGE):
+            for config_map in page:
                 written = leftovers.written_at(config_map)
                 if written is not None and written < oldest:
-                    with contextlib.suppress(NotFound):
-                        await self._ctx.kube.delete(f"{self._path}/{config_map.metadata.name}")
-            if not (token := page.metadata.get("continue")):
-                return
-            query["continue"] = str(token)
+                    await config_maps.delete(config_map.metadata.name)

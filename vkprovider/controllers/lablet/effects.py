@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-import msgspec
-
 from vkprovider.api import labs as words
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.objects import Metadata, Pod
-from vkprovider.controllers.context import PODS, Context
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.portcheck import range_of
 from vkprovider.controllers.session.sessions import Sessions
@@ -35,13 +33,6 @@ _LEARNERS: Final = (
     names.ANNOTATION_DESIRED_STATE,
 )
 """Annotations removed from a Pod when its learner's time is over."""
-
-
-class _PodHead(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
-_head: Final = msgspec.json.Decoder(_PodHead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,27 +118,30 @@ class Effects:
 
     async def _confirm_gone(self, claim: Claim) -> Outcome:
         """Ask the API server itself before a lab is taken down because its Pod is missing in the informer's cache."""
-        try:
-            raw = await self.ctx.kube.get(PODS.format(claim.namespace, claim.pod))
-        except NotFound:
-            return Done()
-        if _head.decode(raw).metadata.uid == claim.pod_uid:
+        pod = await self.ctx.api.pods.within(claim.namespace).metadata_only.get(claim.pod)
+        if pod is not None and pod.metadata.uid == claim.pod_uid:
             raise Unavailable("the pod exists, the informer's cache does not show it yet")
         return Done()
 
     async def _delete_pod(self, pod: Pod, worker: Worker) -> Outcome:
-        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
-        with contextlib.suppress(NotFound, Conflict):  # gone, or the name is another Pod's by now
-            await self.ctx.kube.delete(path, uid=pod.metadata.uid, grace_s=0, guard=worker.guard, brief=True)
+        meta = pod.metadata
+        pods = self.ctx.api.pods.within(meta.namespace).metadata_only
+        with contextlib.suppress(Conflict):  # the name is another Pod's by now
+            await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=worker.guard)
         return Done()
 
     async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:
         """Patch labels and annotations of a Pod, unless it has changed: with its label back, it may be lent again."""
-        body = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version, **metadata}
-        path = PODS.format(pod.metadata.namespace, pod.metadata.name)
+        meta = pod.metadata
+        pods = self.ctx.api.pods.within(meta.namespace).metadata_only
         with contextlib.suppress(NotFound, Conflict):  # gone, or the watch is about to show the change
-            raw = msgspec.json.encode({"metadata": body})
-            await self.ctx.kube.merge_patch(f"{path}/status", raw, guard=worker.guard, brief=True)
+            await pods.patch_status(
+                meta.name,
+                {"metadata": metadata},
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                guard=worker.guard,
+            )
         return Done()
 
     # --------------------------------------------------------------------------------------------- archive

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
@@ -58,6 +59,7 @@ class Gatherer:
             claim=claim,
             memory=memory,
             claim_saved=worker.claims.saved(lablet.uid),
+            unsaved_because=_fault(worker.claims.fault),
             gone_confirmed=memory.gone_confirmed or lablet.removal_seen,
             refusal=refusal,
             presence=presence,
@@ -94,3 +96,7 @@ class Gatherer:
     def _is_leaving(self, uid: str) -> bool:
         lablet = self.lablets.get(uid)
         return lablet is not None and (lablet.memory.killing or lablet.pod is None)
+
+
+def _fault(error: InputError | None) -> Fault | None:
+    return Fault(error.reason, error.message) if error is not None else None

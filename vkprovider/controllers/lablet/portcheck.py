@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from vkprovider.api.messages import Condition
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
@@ -21,7 +22,7 @@ from vkprovider.kube.queue import KeyedQueue, Result
 
 _CONNECT_S: Final = 3.0
 _AGAIN_S: Final = 2.0
-_OPEN: Final = ("True", "PortsOpen", "")
+_OPEN: Final = Condition("PortsOpen", "True", "PortsOpen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,9 @@ class PortCheck:
         if self.ctx.now() < self._until.get(uid, 0.0):
             return Result(_AGAIN_S)
         text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.ctx.tuning.port_range))
-        return self._conclude(lablet, worker, ("False", "PortsNotOpened", text))
+        return self._conclude(lablet, worker, Condition("PortsOpen", "False", "PortsNotOpened", text))
 
-    def _conclude(self, lablet: Lablet, worker: Worker, result: tuple[str, str, str]) -> Result:
+    def _conclude(self, lablet: Lablet, worker: Worker, result: Condition) -> Result:
         self._until.pop(lablet.uid, None)
         lablet.ports_open = worker.ports_open = result
         self.checked(lablet.uid)

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 import structlog
 
-from vkprovider.api.errors import Conflict, Invalid, NotFound
+from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.messages import Notice
 from vkprovider.api.objects import Pod
-from vkprovider.controllers.context import PODS, Context, version_of
+from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet, Written
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
@@ -26,7 +25,6 @@ from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
 
 _log: Final = structlog.get_logger(__name__)
-_encode: Final = msgspec.json.encode
 _SAME_HEADLINE_S: Final = 1.0
 
 
@@ -100,17 +98,13 @@ class Publisher:
         left = self._due_at(wanted, known, written, urgent=urgent) - now
         if left > 0:
             return left
-        body = _encode(podstatus.patch(pod, wanted, claim, ctx.now_unix, devices))
-        path = PODS.format(pod.metadata.namespace, pod.metadata.name) + "/status"
+        body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
+        pods = ctx.api.pods.within(meta.namespace).metadata_only
         try:
-            answer = await ctx.kube.strategic_patch(path, body, guard=worker.guard, brief=True)
+            after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=worker.guard)
         except (NotFound, Conflict):
-            return None  # gone: the watch is about to show its deletion
-        except Invalid as error:
-            if "uid" in error.message:
-                return None  # the name is another Pod's by now
-            raise
-        written.status, written.version = wanted, int(version_of(answer) or 0)
+            return None  # gone, or the name is another Pod's by now: the watch is about to show it
+        written.status, written.version = wanted, int(after.metadata.resource_version or 0)
         written.at, written.progress_since = ctx.now(), 0.0
         ctx.counters.status_writes += 1
         return None

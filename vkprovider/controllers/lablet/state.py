@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Pod
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory
@@ -33,8 +34,7 @@ class Lablet:
         removal_seen: The informer showed the Pod's deletion and then its removal; written by the Pod handler.
         memory: Replaced by the turn alone.
         written: The last status written; changed by the publisher alone.
-        ports_open: Status, reason and message of the condition `PortsOpen`, None while unknown; written by the check of
-            ports.
+        ports_open: The condition `PortsOpen`, None while unknown; written by the check of ports.
     """
 
     uid: str
@@ -43,7 +43,7 @@ class Lablet:
     removal_seen: bool = False
     memory: Memory = BLANK
     written: Written = field(default_factory=Written)
-    ports_open: tuple[str, str, str] | None = None
+    ports_open: Condition | None = None
 
     @property
     def state(self) -> State | None:

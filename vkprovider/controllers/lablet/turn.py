@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Throttled
@@ -25,12 +24,11 @@ from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.lablet.after import Failure, Place, after, begun, failed, fault_report
+from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, chosen_session, decided, failed
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.decided import After, chosen_session, decided
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
-from vkprovider.domain.lablet.stepfault import fault_of
+from vkprovider.domain.lablet.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Abandoned, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
@@ -117,7 +115,7 @@ class Turns:
             return None
         if decision.observe:
             self.observe_soon(worker.name, lablet.uid)
-        wait_s = await self.publisher.publish(lablet, worker, _with_fault(decision.report, worker.claims.fault))
+        wait_s = await self.publisher.publish(lablet, worker, decision.report)
         waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
         return Result(min(waits) if waits else None)
 
@@ -246,10 +244,3 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await asyncio.wait((task,))
     if not task.cancelled():
         task.exception()  # retrieved: the turn has ended for another reason
-
-
-def _with_fault(report: Report | None, fault: InputError | None) -> Report | None:
-    """Report why a claim is not being written, instead of that it is."""
-    if report is None or fault is None or report.waiting is None or report.waiting[0] != "AllocatingPorts":
-        return report
-    return msgspec.structs.replace(report, waiting=(fault.reason, fault.message))

@@ -84,8 +84,8 @@ class NodeWriter:
             worker.guard,
             ports_open=worker.ports_open,
         )
-        if worker.ports_open is not None and worker.ports_open[0] == "False":
-            self._status.warn(resource, *worker.ports_open[1:])
+        if worker.ports_open is not None and worker.ports_open.status == "False":
+            self._status.warn(resource, worker.ports_open.reason, worker.ports_open.message)
         for lab_id, title in worker.lab_index.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
             self._status.warn(resource, "UnclaimedLab", note)

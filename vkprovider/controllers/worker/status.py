@@ -32,7 +32,7 @@ class WorkerStatusWriter:
         known: dict[str, Any],
         guard: Guard | None = None,
         *,
-        ports_open: tuple[str, str, str] | None = None,
+        ports_open: Condition | None = None,
     ) -> None:
         """Write the fields that have changed.
 
@@ -41,7 +41,7 @@ class WorkerStatusWriter:
             health: Becomes its condition Ready.
             known: Further fields of its status.
             guard: Called right before the write.
-            ports_open: Status, reason and message of its condition PortsOpen; None keeps the one there is.
+            ports_open: Its condition PortsOpen; None keeps the one there is.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -53,7 +53,7 @@ class WorkerStatusWriter:
         now = self._ctx.now_unix
         conditions = [condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)]
         if ports_open is not None:
-            conditions.append(condition(before, Condition("PortsOpen", *ports_open), now_unix=now))
+            conditions.append(condition(before, ports_open, now_unix=now))
         elif said := before.get("PortsOpen"):
             conditions.append(said)
         wanted = {

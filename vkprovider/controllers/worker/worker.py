@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Condition
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
@@ -75,7 +76,7 @@ class Worker:
         capacity: What it offers; None before its first turn.
         running: Pods on it that run, with or without a claim.
         parked: Nothing new is begun for it: it is being handed over.
-        ports_open: Whether the ports of the lablet that became ready last open: status, reason, message.
+        ports_open: Whether the ports of the lablet that became ready last open; None while unknown.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Worker:
     capacity: Capacity | None = None
     running: int = 0
     parked: bool = False
-    ports_open: tuple[str, str, str] | None = None
+    ports_open: Condition | None = None
 
     @property
     def spec(self) -> CMLWorkerSpec:

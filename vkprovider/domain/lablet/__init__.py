@@ -4,7 +4,7 @@
 * `decide`: the next step; `running`, `recovering`, `ending`, `delivering` decide while the lab runs, recovers and ends,
   and about its LDS session.
 * `steps`: the steps with their operands, and their outcomes.
-* `decided`, `after`: what decisions, and steps well or badly done, leave behind in memory and claim; their Events.
+* `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `intent`, `inputs`: what the Pod asks for: its containers, images and annotations.
 * `lifecycle`: the states of a lablet and the transitions between them.
 * `status`: the Pod's status, rendered and as a patch.

@@ -1,4 +1,4 @@
-"""What the outcome of a step leaves behind in memory and claim, and which Events it calls for.
+"""What decisions and steps leave behind in memory and claim, and which Events they call for.
 
     (memory, facts) ──decide──▶ decision ──decided──▶ (memory, claim, notices)        before the step
                                           ──begun──▶ memory                            right before its first call
@@ -15,11 +15,9 @@ from vkprovider.api.errors import Forbidden, Invalid, NotFound, OutsideError, Un
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.decided import After, warn
-from vkprovider.domain.lablet.delivering import closing_state
-from vkprovider.domain.lablet.facts import Facts, Report, phase_of
-from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of
+from vkprovider.domain.lablet.notices import Emitted, archived, news, pod_news
 from vkprovider.domain.lablet.steps import (
     WORKER_KINDS,
     Abandoned,
@@ -46,8 +44,24 @@ from vkprovider.domain.lablet.steps import (
     Stop,
     Wipe,
 )
+from vkprovider.domain.session.delivery import Session
 
 _replace = msgspec.structs.replace
+
+
+class After(msgspec.Struct, frozen=True, gc=False):
+    """What is left behind.
+
+    Attributes:
+        claim: As it should be; None if the lablet has none (any more).
+        lazy: Nothing waits until a changed claim is persisted.
+        notices: Events to emit on the Pod.
+    """
+
+    memory: Memory
+    claim: Claim | None
+    lazy: bool = True
+    notices: tuple[Notice, ...] = ()
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +94,51 @@ class Failure(msgspec.Struct, frozen=True):
     pause_s: float
     error: OutsideError | None = None
     not_done: bool = False
+
+
+def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, now: float) -> After:
+    """Record a decision, before its step is executed."""
+    claim, report = decision.claim or facts.claim, decision.report
+    changes: dict[str, Any] = {"refused": facts.refusal is not None}
+    if (session := chosen_session(facts, decision)) is not None:
+        changes["unasked"] = session.key
+    if decision.claim is not None and not decision.claim.lab_id:
+        changes |= {"absent": False, "assumed": None}
+    if decision.retry_at is not None:
+        changes["retry_at"] = decision.retry_at
+    if decision.anew:
+        changes |= {"starting_since": 0.0, "start_sent_at": 0.0}
+    if report is not None:
+        changes["state"] = report.state
+        if not report.ready:
+            changes["ready_since"] = 0.0
+        elif not memory.ready_since:
+            changes |= {"ready_since": now, "retry_at": 0.0, "starting_since": 0.0, "warned": None}
+    memory = _replace(memory, **changes)
+    emitted = pod_news(memory, facts, claim, worker, decision.events)
+    memory = _remember(memory, emitted)
+    return After(memory, claim, lazy=claim is None or not _is_awaited(claim), notices=emitted.notices)
+
+
+def _remember(memory: Memory, emitted: Emitted) -> Memory:
+    return _replace(
+        memory,
+        warned=emitted.warned,
+        input_faults=emitted.input_faults,
+        image_changed=emitted.image_changed,
+        killing=emitted.killing,
+    )
+
+
+def chosen_session(facts: Facts, decision: Decision) -> Session | None:
+    """Return the session that a decision chooses a deployment for; None if it chooses none."""
+    before = facts.claim.session if facts.claim is not None else None
+    return decision.claim.session if decision.claim is not None and before is None else None
+
+
+def _is_awaited(claim: Claim) -> bool:
+    """Return whether the next step waits for the claim: at an end, or before a session is made."""
+    return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
 
 
 def begun(memory: Memory, step: Step) -> Memory:
@@ -161,7 +220,7 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
     lazy = not (claim.closing_reason or claim.outcome)
     match outcome:
         case Archived():
-            memory, notices = _replace(memory, extracted=True), _archived(step, outcome)
+            memory, notices = _replace(memory, extracted=True), archived(step, outcome)
             if isinstance(step, Collect):
                 claim, lazy = _replace(claim, collected_at=place.now_unix), False
         case Provisioned(session=session):
@@ -182,20 +241,6 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
         case _:
             pass
     return After(memory, claim, lazy=lazy, notices=notices)
-
-
-def _archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
-    notices = []
-    if outcome.errors:
-        label, error = min(outcome.errors.items())
-        more = f" and {len(outcome.errors) - 1} more" if len(outcome.errors) > 1 else ""
-        notices.append(Notice("Warning", "NotKept", f"no configuration of {label}{more}: {error.message}"))
-    if isinstance(step, Collect):
-        left = outcome.leftovers
-        lacking = ", ".join(sorted(left.faults))
-        note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
-        notices.append(Notice("Normal", "Collected", note))
-    return tuple(notices)
 
 
 # ------------------------------------------------------------------------------------------ after a failure
@@ -227,21 +272,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
     if isinstance(error, NotFound) and step.kind in WORKER_KINDS:
         changes |= {"acted_at": place.now, "assumed": None}  # deleted by another client: observe again
     memory = _replace(memory, **changes)
-    notices: list[Notice] = []
-    if memory.failures == 1 or failure.fault.reason != "WorkerUnreachable":
-        notice = Notice("Warning", failure.fault.reason, failure.fault.message)
-        memory = warn(memory, place.pod, notice, notices)
-    return After(memory, claim, lazy=lazy, notices=tuple(notices))
-
-
-def fault_report(facts: Facts, fault: Fault) -> Report | None:
-    """Return what the Pod reports while a failed step waits to be tried again; None if nothing."""
-    pod, claim = facts.pod, facts.claim
-    if pod is None or pod.terminal:
-        return None
-    text = f"{fault.message}; trying again"
-    ending = pod.metadata.deletion_timestamp is not None or (claim is not None and claim.outcome)
-    state = State.STOPPING if ending else State.INSTANTIATING
-    if claim is not None and claim.closing_reason and not ending:
-        state = closing_state(facts, claim)
-    return Report(state, phase_of(facts), ("CleaningUp", text) if ending else (fault.reason, text), facts.devices)
+    if memory.failures > 1 and failure.fault.kind.silence:
+        return After(memory, claim, lazy=lazy)
+    emitted = news(memory, place.pod, [Notice("Warning", failure.fault.reason, failure.fault.message)])
+    return After(_remember(memory, emitted), claim, lazy=lazy, notices=emitted.notices)

@@ -11,7 +11,7 @@ import msgspec
 
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.ending import extract_due, extraction, finish, stop
@@ -60,7 +60,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             return None  # warm
         if delivery.refusal is not None:
             reason, message = delivery.refusal.reason, delivery.refusal.message
-            report = Report(State.INSTANTIATING, phase_of(facts), (reason, message), facts.devices)
+            report = Report(State.INSTANTIATING, phase_of(facts), Fault(reason, message), facts.devices)
             return Decision(WAIT, report, after_s=_LOOK_AGAIN_S, events=(Notice("Warning", reason, message),))
         number = claim.sessions + 1
         session = Session(
@@ -83,7 +83,7 @@ def _provisioning(facts: Facts, claim: Claim, session: Session) -> Report:
     text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
     if claim.ready_at:  # a warm lablet serves on
         return Report(State.READY, phase="Running", devices=facts.devices)
-    return Report(State.INSTANTIATING, phase_of(facts), ("ProvisioningSession", text), facts.devices)
+    return Report(State.INSTANTIATING, phase_of(facts), Fault("ProvisioningSession", text), facts.devices)
 
 
 def follow(facts: Facts, claim: Claim) -> Decision | None:
@@ -163,7 +163,7 @@ def _during(facts: Facts, state: State) -> Report:
     if phase_of(facts) == "Running":
         return Report(state, phase="Running", devices=facts.devices)
     return Report(
-        State.STOPPING, phase_of(facts), ("CleaningUp", "what the learner leaves is collected"), facts.devices
+        State.STOPPING, phase_of(facts), Fault("CleaningUp", "what the learner leaves is collected"), facts.devices
     )
 
 
@@ -210,7 +210,7 @@ def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
 def back_to_pool(facts: Facts, claim: Claim) -> Report:
     """Report that a lent lablet is on its way back."""
     text = f"the lab is wiped and started afresh for pool {claim.lent_by or claim.lent_back}"
-    return Report(State.INSTANTIATING, phase_of(facts), ("ReturningToPool", text), facts.devices)
+    return Report(State.INSTANTIATING, phase_of(facts), Fault("ReturningToPool", text), facts.devices)
 
 
 def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | None:
@@ -226,7 +226,9 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
         return Decision(SAVE, _paused(facts), changed, events=(Notice("Normal", "Stopping", "stopped on request"),))
     if not wanted:
         changed = msgspec.structs.replace(claim, stopped_at=0, started_at=facts.now_unix)
-        report = Report(State.INSTANTIATING, phase_of(facts), ("StartingNodes", "started on request"), facts.devices)
+        report = Report(
+            State.INSTANTIATING, phase_of(facts), Fault("StartingNodes", "started on request"), facts.devices
+        )
         return Decision(Start(claim), report, changed, retry_at=0.0, anew=True)
     left = claim.stopped_at + limits.stopped_max_s - facts.now_unix
     if left <= 0:
@@ -242,7 +244,7 @@ def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | 
 
 def _paused(facts: Facts) -> Report:
     text = f"stopped on request; go on with: kubectl lablet start {facts.pod.metadata.name if facts.pod else ''}"
-    return Report(State.STOPPED, phase_of(facts), ("LabStopped", text), facts.devices)
+    return Report(State.STOPPED, phase_of(facts), Fault("LabStopped", text), facts.devices)
 
 
 def ready_report(claim: Claim, devices: tuple[DeviceFact, ...]) -> Report:

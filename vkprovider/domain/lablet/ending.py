@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import labs
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -35,11 +35,11 @@ def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
     """Begin to end a lablet whose Pod stays: the claim records the outcome before anything is taken down."""
     if facts.claim is None:
         state = State.TERMINATED if phase == "Succeeded" else State.FAILED
-        return Decision(WAIT, Report(state, phase=phase, terminal=(reason, message)))
+        return Decision(WAIT, Report(state, phase=phase, terminal=Fault(reason, message)))
     changed = msgspec.structs.replace(
         facts.claim, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False
     )
-    report = Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", message))
+    report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
     event = Notice("Warning" if phase == "Failed" else "Normal", reason, message)
     return Decision(SAVE, report, changed, events=(event,))
 
@@ -47,7 +47,7 @@ def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
 def _cleaning(facts: Facts, text: str) -> Report | None:
     if facts.pod is None or facts.pod.terminal:
         return None
-    return Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), devices=facts.devices)
+    return Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
 
 
 def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
@@ -126,12 +126,12 @@ def _gone(facts: Facts) -> Decision:
             return Decision(SAVE, None, msgspec.structs.replace(claim, lab_id=""))
         state = State.TERMINATED if claim.outcome == "Succeeded" else State.FAILED
         return Decision(
-            WAIT, Report(state, phase=claim.outcome, terminal=(claim.outcome_reason, claim.outcome_message))
+            WAIT, Report(state, phase=claim.outcome, terminal=Fault(claim.outcome_reason, claim.outcome_message))
         )
     if pod.metadata.deletion_timestamp is None:
         return Decision(Release(claim) if claim is not None else WAIT)
     if pod.metadata.finalizers and not pod.terminal:
-        return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=("Deleted", "deleted before its end")))
+        return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=Fault("Deleted", "deleted before its end")))
     if facts.memory.delete_sent:
         return Decision(WAIT)
     return Decision(DeletePod(pod))

@@ -6,7 +6,7 @@ import msgspec
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.inputs import NOTHING, Inputs
@@ -48,6 +48,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         memory: What this replica remembers.
         claim_saved: Whether the API server has the claim as it is here.
         gone_confirmed: A Pod of this UID certainly does not exist: the API server said so, or its removal was watched.
+        unsaved_because: Why the API server does not have the claim; None if it has it, or gets it with the next write.
         refusal: Why the Pod may not begin; only while it has no claim.
         presence, devices: The lab, as observed after the last step that changed it.
         observed_at: When that observation was requested.
@@ -62,6 +63,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     claim: Claim | None
     memory: Memory = BLANK
     claim_saved: bool = True
+    unsaved_because: Fault | None = None
     gone_confirmed: bool = False
     refusal: InputError | None = None
     presence: Presence = Presence.UNKNOWN
@@ -78,18 +80,18 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     """The content of the Pod's status.
 
     Attributes:
-        waiting: Reason and message of the containers that wait; None if they run.
+        waiting: Why the containers wait; None if they run.
         phase: The phase to move to, if it may; a phase never goes back.
         silent: The worker does not answer: containers stay as they were reported, Ready turns False.
-        terminal: Reason and message of a final phase.
+        terminal: Why the phase is final; None if it is not.
     """
 
     state: State
     phase: str = "Pending"
-    waiting: tuple[str, str] | None = None
+    waiting: Fault | None = None
     devices: tuple[DeviceFact, ...] = ()
     silent: str = ""
-    terminal: tuple[str, str] | None = None
+    terminal: Fault | None = None
 
     @property
     def ready(self) -> bool:

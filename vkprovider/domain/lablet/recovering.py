@@ -6,7 +6,7 @@ import msgspec
 
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.delivering import back_to_pool, worked
@@ -29,7 +29,7 @@ def labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -
 def not_ready(claim: Claim, reason: str, message: str, devices: tuple[DeviceFact, ...]) -> Report:
     """Return the report of a lablet whose devices do not all run; Running if it was ready before."""
     phase = "Running" if claim.ready_at else "Pending"
-    return Report(State.INSTANTIATING, phase=phase, waiting=(reason, message), devices=devices)
+    return Report(State.INSTANTIATING, phase=phase, waiting=Fault(reason, message), devices=devices)
 
 
 def recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
@@ -84,7 +84,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, t
         changed = msgspec.structs.replace(
             claim, outcome="Failed", outcome_reason=reason, outcome_message=text, resetting=False
         )
-        report = Report(State.STOPPING, phase=phase_of(facts), waiting=("CleaningUp", text), devices=facts.devices)
+        report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
         return Decision(SAVE, report, changed, events=(event,))
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.retry_first_s, cap_s=limits.retry_cap_s)
@@ -103,7 +103,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, t
         last_devices=(),
     )
     report = Report(
-        State.INSTANTIATING, phase=phase_of(facts), waiting=("CrashLoopBackOff", text), devices=facts.devices
+        State.INSTANTIATING, phase=phase_of(facts), waiting=Fault("CrashLoopBackOff", text), devices=facts.devices
     )
     return Decision(SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
@@ -112,7 +112,7 @@ def reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
     """Begin to wipe the lab and start it afresh on request; the session stays."""
     text = "the lab is wiped and started afresh on request"
     if extract_due(facts, claim, limits):
-        report = Report(State.INSTANTIATING, phase_of(facts), ("Resetting", text), facts.devices)
+        report = Report(State.INSTANTIATING, phase_of(facts), Fault("Resetting", text), facts.devices)
         return Decision(extraction(facts, claim, Extract), report)
     changed = msgspec.structs.replace(
         claim,
@@ -130,7 +130,7 @@ def reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
         last_started_at=claim.ready_at or claim.started_at or facts.now_unix,
         last_devices=(),
     )
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=("Resetting", text), devices=facts.devices)
+    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=Fault("Resetting", text), devices=facts.devices)
     return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", "Resetting", text),))
 
 
@@ -140,9 +140,9 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
     if claim.lent_back:
         report = back_to_pool(facts, claim)
     else:
-        why = ("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started afresh")
+        why = Fault("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started afresh")
         if claim.last_reason == "Reset":
-            why = ("Resetting", claim.last_message)
+            why = Fault("Resetting", claim.last_message)
         report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, devices=facts.devices)
     if states & labs.ACTIVE or states - labs.KNOWN:
         return stop(facts, claim, report, now)
@@ -156,5 +156,5 @@ def back_off(facts: Facts, claim: Claim, now: float) -> Decision:
     left = facts.memory.retry_at - now
     reason = "CrashLoopBackOff" if claim.restarts else "Recovering"
     text = f"back-off {claim.last_reason or 'after a failure'}: starting again"
-    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=(reason, text), devices=facts.devices)
+    report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=Fault(reason, text), devices=facts.devices)
     return Decision(WAIT, report, after_s=left)

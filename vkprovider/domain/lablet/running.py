@@ -6,7 +6,7 @@ import msgspec
 
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import known
 from vkprovider.domain.claims.claim import Claim
@@ -44,7 +44,12 @@ _START_AGAIN_S: Final = 30.0
 def _waiting(
     reason: str, message: str, *, state: State = State.INSTANTIATING, devices: tuple[DeviceFact, ...] = ()
 ) -> Report:
-    return Report(state, waiting=(reason, message), devices=devices)
+    return Report(state, waiting=Fault(reason, message), devices=devices)
+
+
+def _claiming(facts: Facts) -> Report:
+    fault = facts.unsaved_because or Fault("AllocatingPorts", "the worker's claims are being written")
+    return Report(State.INSTANTIATING, waiting=fault)
 
 
 def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
@@ -56,12 +61,12 @@ def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
             report = _waiting(refusal.reason, refusal.message, state=State.SCHEDULED)
             event = Notice("Warning", refusal.reason, refusal.message)
             return Decision(WAIT, report, events=() if known(refusal.reason).passing else (event,))
-        return Decision(MakeClaim(pod), _waiting("AllocatingPorts", "the worker's claims are being written"))
+        return Decision(MakeClaim(pod), _claiming(facts))
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(WAIT, report, after_s=_SAVED_S)
-        return Decision(WAIT, _waiting("AllocatingPorts", "the worker's claims are being written"))
+        return Decision(WAIT, _claiming(facts))
     if (news := follow(facts, claim)) is not None:
         return news
     if facts.silent:

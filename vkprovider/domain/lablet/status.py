@@ -12,11 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api import labs, names
-from vkprovider.api.objects import Condition, Container, ContainerStatus, Pod
+from vkprovider.api.messages import Condition
+from vkprovider.api.objects import Condition as PodCondition
+from vkprovider.api.objects import Container, ContainerStatus, Pod
 from vkprovider.api.reasons import known
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
+from vkprovider.domain.lablet.lifecycle import State
 
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 
@@ -33,11 +36,11 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         port_mappings: JSON; "" if the lablet has no ports.
-        ports_open: Status, reason and message of that condition; None while it is not known.
+        ports_open: The condition `PortsOpen`; None while it is not known.
     """
 
     port_mappings: str = ""
-    ports_open: tuple[str, str, str] | None = None
+    ports_open: Condition | None = None
 
 
 NO_EXTRAS: Final = Extras()
@@ -87,7 +90,7 @@ def render(
         extras: What the status contains besides.
     """
     phase = report.phase if _PHASES[report.phase] >= _PHASES.get(pod.status.phase, 0) else pod.status.phase
-    terminal_reason = report.terminal[0] if report.terminal and report.phase == "Failed" else ""
+    terminal_reason = report.terminal.reason if report.terminal and report.phase == "Failed" else ""
     containers = None if report.silent else tuple(_container(c, report, claim, devices) for c in pod.spec.containers)
     annotations = [(names.ANNOTATION_STATE, str(report.state))]
     if claim is not None:
@@ -117,7 +120,7 @@ def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[Co
     if report.terminal is not None:
         reason = "PodCompleted" if report.phase == "Succeeded" else "PodFailed"
     else:
-        reason = report.waiting[0] if report.waiting else ""
+        reason = report.waiting.reason if report.waiting else ""
     imported = "True" if claim is not None and claim.lab_id else "False"
     booted = bool(report.devices) and all(device.state == labs.BOOTED for device in report.devices)
     converged = "True" if report.ready or (booted and report.terminal is None) else "False"
@@ -133,7 +136,7 @@ def _usual_conditions(
     reason: str,
     imported: str,
     converged: str,
-    ports_open: tuple[str, str, str] | None,
+    ports_open: Condition | None,
     sessions: tuple[ConditionKey, ...],
 ) -> tuple[ConditionKey, ...]:
     """Return the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
@@ -143,9 +146,14 @@ def _usual_conditions(
         ("Ready", ready, reason, ""),
         (names.CONDITION_LAB_IMPORTED, imported, "", ""),
         (names.CONDITION_LAB_CONVERGED, converged, "", ""),
-        *(((names.CONDITION_PORTS_OPEN, *ports_open),) if ports_open is not None else ()),
+        *((_ports_open(ports_open),) if ports_open is not None else ()),
         *sessions,
     )
+
+
+def _ports_open(condition: Condition) -> ConditionKey:
+    """Return the Pod's form of a condition that the CMLWorker shows too."""
+    return names.CONDITION_PORTS_OPEN, condition.status, condition.reason, condition.message
 
 
 def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
@@ -163,14 +171,14 @@ def _container(container: Container, report: Report, claim: Claim | None, device
     label = devices.get(container.name)
     restarts = claim.restarts_of(label) if claim is not None else 0
     if report.terminal is not None:
-        return (container.name, False, restarts, "terminated", *report.terminal)
+        return (container.name, False, restarts, "terminated", report.terminal.reason, report.terminal.message)
     state = next((device.state for device in report.devices if device.label == label), "") if label else ""
-    if report.waiting is None or (state == labs.BOOTED and report.waiting[0] != "CleaningUp"):
+    if report.waiting is None or (state == labs.BOOTED and report.state is not State.STOPPING):
         return _running(container.name, restarts)
     off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
-    if off and not known(report.waiting[0]).asked_for:
+    if off and not report.waiting.kind.asked_for:
         return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
-    return (container.name, False, restarts, "waiting", *report.waiting)
+    return (container.name, False, restarts, "waiting", report.waiting.reason, report.waiting.message)
 
 
 @lru_cache(maxsize=256)
@@ -231,7 +239,7 @@ def patch(
     return {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}, "status": status}
 
 
-def _condition_patch(old: list[Condition], wanted: tuple[ConditionKey, ...], now: str) -> list[dict[str, Any]]:
+def _condition_patch(old: list[PodCondition], wanted: tuple[ConditionKey, ...], now: str) -> list[dict[str, Any]]:
     by_type = {c.type: c for c in old}
     result = []
     for type_, status, reason, message in wanted:

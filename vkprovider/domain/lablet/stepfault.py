@@ -1,9 +1,12 @@
-"""The fault that a failed step shows on the Pod."""
+"""The fault that a failed step shows on the Pod, and its report while the step waits to be tried again."""
 
 from typing import Final
 
 from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, Unauthorized, Unavailable
 from vkprovider.api.messages import Fault
+from vkprovider.domain.lablet.delivering import closing_state
+from vkprovider.domain.lablet.facts import Facts, Report, phase_of
+from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import Kind
 
 _DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.COLLECT})
@@ -50,3 +53,16 @@ def worker_fault(error: OutsideError) -> Fault:
 def may_pass(error: OutsideError) -> bool:
     """Return whether a retry may soon succeed: there was no answer, and no device that takes CML too long."""
     return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _TRANSIENT
+
+
+def fault_report(facts: Facts, fault: Fault) -> Report | None:
+    """Return what the Pod reports while a failed step waits to be tried again; None if nothing."""
+    pod, claim = facts.pod, facts.claim
+    if pod is None or pod.terminal:
+        return None
+    text = f"{fault.message}; trying again"
+    ending = pod.metadata.deletion_timestamp is not None or (claim is not None and claim.outcome)
+    state = State.STOPPING if ending else State.INSTANTIATING
+    if claim is not None and claim.closing_reason and not ending:
+        state = closing_state(facts, claim)
+    return Report(state, phase_of(facts), Fault("CleaningUp" if ending else fault.reason, text), facts.devices)

@@ -1,0 +1,75 @@
+"""Events about a lablet: which ones a step, a decision or a change of the Pod calls for."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import intent
+from vkprovider.domain.lablet.facts import Facts
+from vkprovider.domain.lablet.memory import Memory
+from vkprovider.domain.lablet.steps import Archived, Collect, Step
+
+
+class Emitted(msgspec.Struct, frozen=True, gc=False):
+    """Events to emit, and what is remembered of them so that none is repeated.
+
+    Attributes:
+        warned, input_faults, image_changed, killing: The values of these fields of the memory.
+    """
+
+    notices: tuple[Notice, ...]
+    warned: Fault | None
+    input_faults: tuple[str, ...] = ()
+    image_changed: str = ""
+    killing: bool = False
+
+
+def news(memory: Memory, pod: Pod | None, notices: Iterable[Notice]) -> Emitted:
+    """Leave out a Warning that was the last one, or that the Pod's status shows an earlier replica emitted."""
+    warned, fresh = memory.warned, list[Notice]()
+    for notice in notices:
+        if notice.type == "Warning":
+            before, warned = warned, Fault(notice.reason, notice.message)
+            if before == warned or (before is None and _says(pod, notice)):
+                continue
+        fresh.append(notice)
+    return Emitted(tuple(fresh), warned, memory.input_faults, memory.image_changed, memory.killing)
+
+
+def _says(pod: Pod | None, notice: Notice) -> bool:
+    waiting = [status.state.get("waiting", {}) for status in pod.status.container_statuses] if pod is not None else []
+    return any(w.get("reason") == notice.reason and w.get("message", "").startswith(notice.message) for w in waiting)
+
+
+def pod_news(memory: Memory, facts: Facts, claim: Claim | None, worker: str, notices: Iterable[Notice]) -> Emitted:
+    """Return a decision's Events, and those about what users did to the Pod."""
+    pod, emitted = facts.pod, news(memory, facts.pod, notices)
+    more = list(emitted.notices)
+    faults = facts.inputs.faults
+    if faults and faults != memory.input_faults:
+        more.append(Notice("Warning", "AnnotationInvalid", "; ".join(faults)))
+    image = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
+    if image and image != memory.image_changed:
+        more.append(Notice("Warning", "ImageChangeIgnored", image))
+    killing = pod is not None and pod.metadata.deletion_timestamp is not None
+    if killing and not memory.killing and claim is not None:
+        more.append(Notice("Normal", "Killing", f"Removing the lab from worker {worker}"))
+    return Emitted(tuple(more), emitted.warned, faults, image, killing or memory.killing)
+
+
+def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
+    """Return the Events about what was put into the archive, and about what could not be read."""
+    notices = []
+    if outcome.errors:
+        label, error = min(outcome.errors.items())
+        more = f" and {len(outcome.errors) - 1} more" if len(outcome.errors) > 1 else ""
+        notices.append(Notice("Warning", "NotKept", f"no configuration of {label}{more}: {error.message}"))
+    if isinstance(step, Collect):
+        left = outcome.leftovers
+        lacking = ", ".join(sorted(left.faults))
+        note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
+        notices.append(Notice("Normal", "Collected", note))
+    return tuple(notices)
