@@ -15,6 +15,8 @@ from vkpsandbox.cml.world.model import Interface, Lab, Link, Node
 T = TypeVar("T")
 
 PERMISSIONS: Final = ("lab_view", "lab_admin", "lab_exec", "lab_edit")
+_UNKNOWN_FIELD: Final = re.compile(r"contains unknown field `([^`]+)`")
+_MISSING_FIELD: Final = re.compile(r"missing required field `([^`]+)`")
 _PATH_IN_MESSAGE: Final = re.compile(r" - at `\$(.*)`$")
 
 
@@ -79,15 +81,18 @@ class Call:
         Raises:
             CmlError: It does not have that shape.
         """
+        return self.check(self.json(), shape)
+
+    def check(self, given: Any, shape: type[T]) -> T:
+        """Read decoded JSON as a shape; unknown keys are refused, as CML refuses them.
+
+        Raises:
+            CmlError: It does not have that shape.
+        """
         try:
-            return msgspec.json.decode(self.body, type=shape)
+            return msgspec.convert(given, type=shape)
         except msgspec.ValidationError as error:
-            message = str(error)
-            where = _PATH_IN_MESSAGE.search(message)
-            location = re.findall(r"\w+", where[1]) if where else []
-            raise invalid(message, ["body", *location]) from error
-        except msgspec.DecodeError as error:
-            raise invalid(str(error), kind="json_invalid") from error
+            raise _refused(str(error)) from error
 
     def require_admin(self) -> None:
         """Refuse everyone but administrators.
@@ -148,6 +153,18 @@ class Call:
         if link is None:
             raise CmlError(E.LINK_NOT_FOUND, id=self.path["link"])
         return lab, link
+
+
+def _refused(message: str) -> CmlError:
+    """Word a violation as CML does: unknown and missing fields are named in the location."""
+    where = _PATH_IN_MESSAGE.search(message)
+    parts = re.findall(r"\w+", where[1]) if where else []
+    location = ["body", *(int(part) if part.isdecimal() else part for part in parts)]
+    if unknown := _UNKNOWN_FIELD.search(message):
+        return invalid("Extra inputs are not permitted", [*location, unknown[1]], "extra_forbidden")
+    if missing := _MISSING_FIELD.search(message):
+        return invalid("Field required", [*location, missing[1]], "missing")
+    return invalid(message, location)
 
 
 Handler = Callable[[Call], Any]

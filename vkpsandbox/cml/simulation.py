@@ -11,7 +11,7 @@ import msgspec
 from vkpsandbox.cml.accounts import Accounts
 from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world.boots import BootTimes
-from vkpsandbox.cml.world.definitions import from_json
+from vkpsandbox.cml.world.definition_json import from_json
 from vkpsandbox.cml.world.host import add
 from vkpsandbox.cml.world.model import Lab, Resources
 from vkpsandbox.cml.world.topology import VERSIONS, VERSIONS_2_10
@@ -65,6 +65,24 @@ class System(msgspec.Struct, kw_only=True):
     auth_config: dict[str, Any] = msgspec.field(default_factory=lambda: {"method": "local"})
 
 
+def nat_bridge(connector_id: str) -> dict[str, Any]:
+    """Return the bridge whose network CML translates to its host's."""
+    operational = {"forwarding": "NAT", "interface": None, "stp": False, "ip_networks": ["192.168.255.1/24"]}
+    return _bridge(connector_id, "virbr0", "NAT", operational)
+
+
+def system_bridge(connector_id: str) -> dict[str, Any]:
+    """Return the bridge into the network of CML's host."""
+    operational = {"forwarding": "BRIDGE", "interface": "ens192", "stp": False, "ip_networks": []}
+    return _bridge(connector_id, "bridge0", "System Bridge", operational)
+
+
+def _bridge(connector_id: str, device: str, label: str, operational: dict[str, Any]) -> dict[str, Any]:
+    flags = {"label": label, "protected": False, "snooped": True}
+    state = {**flags, **operational, "mtu": 1500, "exists": True, "enabled": True}
+    return {"id": connector_id, "device_name": device, **flags, "tags": [label], "allowed": True, "operational": state}
+
+
 class Snapshot(msgspec.Struct, kw_only=True):
     """What the state file holds."""
 
@@ -89,10 +107,8 @@ class Simulation:
         total = Resources(settings.licence_nodes, settings.cpus * 100, settings.memory_gib * 1024)
         self.world = World(total=total, boot_times=settings.boot_times(), new_id=new_id, stop_s=settings.stop_seconds)
         self.system = System(product_uuid=new_id())
-        for device, label in (("virbr0", "NAT"), ("bridge0", "System Bridge")):
-            connector = {"id": new_id(), "device_name": device, "label": label, "protected": False, "snooped": True}
-            connector |= {"tags": [label], "allowed": True, "operational": {"state": "STARTED"}}
-            self.system.connectors[str(connector["id"])] = connector
+        for connector in (nat_bridge(new_id()), system_bridge(new_id())):
+            self.system.connectors[connector["id"]] = connector
         self.accounts = Accounts(secret=new_id())
         self.accounts.put_user(now, new_id(), settings.username, settings.password, admin=True)
 

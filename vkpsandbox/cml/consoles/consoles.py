@@ -80,7 +80,7 @@ class Consoles:
     def _find(self, key: str) -> tuple[Node, int] | None:
         for lab in self._world.labs.values():
             for node in lab.nodes.values():
-                if key in node.console_keys:
+                if key in node.console_keys and node.state in RUNNING:
                     return node, node.console_keys.index(key)
         return None
 

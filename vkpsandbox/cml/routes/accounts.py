@@ -25,6 +25,7 @@ class PasswordChange(msgspec.Struct, forbid_unknown_fields=True):
 class UserChange(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of a user that can be changed."""
 
+    username: Name | UnsetType = UNSET
     fullname: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     email: str | UnsetType = UNSET
@@ -95,7 +96,17 @@ def add_user(call: Call) -> Created:
 
 
 def _apply_user(call: Call, user: User, given: UserChange) -> None:
-    for name in ("fullname", "description", "email", "admin", "resource_pool", "opt_in", "tour_version", "pubkey"):
+    for name in (
+        "username",
+        "fullname",
+        "description",
+        "email",
+        "admin",
+        "resource_pool",
+        "opt_in",
+        "tour_version",
+        "pubkey",
+    ):
         value = getattr(given, name)
         if value is not UNSET:
             setattr(user, name, value)
@@ -137,8 +148,11 @@ def change_user(call: Call) -> dict[str, Any]:
     if user.id != call.user.id:
         call.require_admin()
     given = call.read(UserChange)
-    if given.admin is not UNSET or given.groups is not UNSET or given.resource_pool is not UNSET:
+    renamed = given.username is not UNSET and given.username != user.username
+    if renamed or given.admin is not UNSET or given.groups is not UNSET or given.resource_pool is not UNSET:
         call.require_admin()
+    if renamed and call.sim.accounts.by_name(str(given.username)) is not None:
+        raise CmlError(E.USER_EXISTS, id=given.username)
     if given.password is not UNSET:
         if not call.sim.accounts.has_password(user, given.password.old_password):
             raise CmlError(E.WRONG_OLD_PASSWORD)
@@ -155,6 +169,12 @@ def delete_user(call: Call) -> None:
     del call.sim.accounts.users[user.id]
     for group in call.sim.accounts.groups.values():
         group.members = [member for member in group.members if member != user.id]
+
+
+def user_groups(call: Call) -> list[str]:
+    """List the ids of a user's groups; deprecated, but still in CML 2.9."""
+    groups: list[str] = get_user(call)["groups"]
+    return groups
 
 
 def _group_json(call: Call, group: Group) -> dict[str, Any]:
@@ -212,6 +232,16 @@ def get_group(call: Call) -> dict[str, Any]:
     return _group_json(call, call.sim.accounts.group(call.path["group"]))
 
 
+def group_members(call: Call) -> list[str]:
+    """List the ids of a group's members; deprecated, but still in CML 2.9."""
+    return call.sim.accounts.group(call.path["group"]).members
+
+
+def group_labs(call: Call) -> list[str]:
+    """List the ids of the labs that are shared with a group; deprecated, but still in CML 2.9."""
+    return [association["id"] for association in get_group(call)["associations"]]
+
+
 def group_id(call: Call) -> str:
     """Find a group by name."""
     for group in call.sim.accounts.groups.values():
@@ -244,10 +274,13 @@ ROUTES = (
     Route("PATCH", "/users/{user}", change_user),
     Route("DELETE", "/users/{user}", delete_user),
     Route("GET", "/users/{user}/id", user_id),
+    Route("GET", "/users/{user}/groups", user_groups),
     Route("GET", "/groups", list_groups),
     Route("POST", "/groups", add_group),
     Route("GET", "/groups/{group}", get_group),
     Route("PATCH", "/groups/{group}", change_group),
     Route("DELETE", "/groups/{group}", delete_group),
     Route("GET", "/groups/{group}/id", group_id),
+    Route("GET", "/groups/{group}/labs", group_labs),
+    Route("GET", "/groups/{group}/members", group_members),
 )

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import msgspec
+
 from vkpsandbox.cml.calls import Call, Route
-from vkpsandbox.cml.errors import CmlError, E, invalid
+from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world import editing
+from vkpsandbox.cml.world.drawing import ANNOTATION, SmartAnnotationChange
 
 
 def list_annotations(call: Call) -> list[dict[str, Any]]:
@@ -15,10 +18,7 @@ def list_annotations(call: Call) -> list[dict[str, Any]]:
 def add_annotation(call: Call) -> dict[str, Any]:
     """Add an annotation."""
     lab = call.lab("lab_edit")
-    given = call.read(dict[str, Any])
-    if given.get("type") not in {"text", "rectangle", "ellipse", "line"}:
-        raise invalid("Input should be 'text', 'rectangle', 'ellipse' or 'line'", ("body", "type"), "literal_error")
-    annotation = {**given, "id": call.sim.new_id()}
+    annotation = {**msgspec.to_builtins(call.read(ANNOTATION)), "id": call.sim.new_id()}
     lab.annotations[annotation["id"]] = annotation
     editing.touch(call.sim.world, call.now, lab, "CREATED", "Annotation", annotation["id"])
     return annotation
@@ -39,9 +39,11 @@ def get_annotation(call: Call) -> dict[str, Any]:
 
 
 def change_annotation(call: Call) -> dict[str, Any]:
-    """Change an annotation."""
+    """Change an annotation; a change names the annotation's type."""
     annotation = _annotation(call, smart=False, permission="lab_edit")
-    annotation.update(call.read(dict[str, Any]) | {"id": annotation["id"]})
+    given = call.read(dict[str, Any])
+    kept = {key: value for key, value in annotation.items() if key not in {"id", "type"}}
+    annotation.update(msgspec.to_builtins(call.check(kept | given, ANNOTATION)))
     return annotation
 
 
@@ -64,7 +66,7 @@ def get_smart_annotation(call: Call) -> dict[str, Any]:
 def change_smart_annotation(call: Call) -> dict[str, Any]:
     """Change how a smart annotation looks."""
     annotation = _annotation(call, smart=True, permission="lab_edit")
-    annotation.update(call.read(dict[str, Any]) | {"id": annotation["id"]})
+    annotation.update(msgspec.to_builtins(call.read(SmartAnnotationChange)))
     return annotation
 
 

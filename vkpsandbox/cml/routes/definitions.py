@@ -6,14 +6,14 @@ import yaml
 
 from vkpsandbox.cml.calls import Call, Route, Text
 from vkpsandbox.cml.errors import CmlError, E, invalid
-from vkpsandbox.cml.world.definitions import (
-    DEFINITIONS,
-    Definition,
+from vkpsandbox.cml.world.definition_json import (
     from_json,
     image_definition_json,
-    image_id,
     node_definition_json,
+    simplified_json,
 )
+from vkpsandbox.cml.world.definitions import Definition, image_id
+from vkpsandbox.cml.world.platforms import DEFINITIONS
 
 SUCCESS = "Success"
 
@@ -61,8 +61,7 @@ def list_simplified(call: Call) -> list[dict[str, Any]]:
     """Show the fields of each node definition that a user interface needs."""
     images = _images(call).values()
     return [
-        {key: definition[key] for key in ("id", "general", "device", "ui", "sim")}
-        | {"image_definitions": [one["id"] for one in images if one["node_definition_id"] == definition["id"]]}
+        simplified_json(definition, [one["id"] for one in images if one["node_definition_id"] == definition["id"]])
         for definition in _nodes(call).values()
     ]
 

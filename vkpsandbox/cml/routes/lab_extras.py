@@ -53,7 +53,7 @@ def bootstrap(call: Call) -> None:
     lab = call.lab("lab_edit")
     for node in lab.nodes.values():
         definition = call.sim.world.definition(node.node_definition)
-        if not node.configuration and definition.config_name:
+        if not node.configuration and definition.extracts:
             editing.configure(call.sim.world, node, f"hostname {node.label}\n")
 
 

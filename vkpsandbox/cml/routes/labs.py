@@ -96,6 +96,9 @@ def change_lab(call: Call) -> dict[str, Any]:
 
 
 def _apply(call: Call, lab: Lab, change: LabChange) -> None:
+    for name in ("autostart", "node_staging"):
+        if getattr(change, name) is not UNSET and not call.sim.at_least(2, 10):
+            raise invalid("Extra inputs are not permitted", ("body", name), "extra_forbidden")
     if change.title is not UNSET:
         lab.title = change.title
     if change.description is not UNSET:
@@ -104,8 +107,6 @@ def _apply(call: Call, lab: Lab, change: LabChange) -> None:
         lab.notes = change.notes
     if change.owner is not UNSET:
         lab.owner = call.sim.accounts.user(change.owner).id
-    if (change.autostart is not UNSET or change.node_staging is not UNSET) and not call.sim.at_least(2, 10):
-        raise invalid("Extra inputs are not permitted", ("body", "autostart"), "extra_forbidden")
     if change.autostart is not UNSET:
         lab.autostart = change.autostart
     if change.node_staging is not UNSET:

@@ -42,8 +42,19 @@ def licensing(call: Call) -> dict[str, Any]:
         | {"description": "Expansion nodes"},
     ]
     return {
-        "registration": {"status": "COMPLETED" if registered else "NOT_REGISTERED", "smart_account": "simulated"},
-        "authorization": {"status": status},
+        "registration": {
+            "status": "COMPLETED" if registered else "NOT_REGISTERED",
+            "smart_account": "simulated" if registered else None,
+            "virtual_account": "simulated" if registered else None,
+            "expires": "2099-12-31 00:00:00" if registered else None,
+            "register_time": _time(registered=registered),
+            "renew_time": _time(registered=registered, scheduled="2099-06-30 00:00:00"),
+        },
+        "authorization": {
+            "status": status,
+            "expires": "2099-12-31 00:00:00" if registered else None,
+            "renew_time": _time(registered=registered, scheduled="2099-06-30 00:00:00"),
+        },
         "features": features,
         "reservation_mode": system.reservation_mode,
         "transport": {
@@ -60,7 +71,16 @@ def licensing(call: Call) -> dict[str, Any]:
 
 
 def _feature(feature: str, name: str, in_use: int, most: int, status: str) -> dict[str, Any]:
-    return {"id": feature, "name": name, "in_use": in_use, "status": status, "version": "1.0", "min": 0, "max": most}
+    counts = {"in_use": in_use, "min": 0, "max": most, "minEndDate": None, "maxEndDate": None}
+    return {"id": feature, "name": name, "status": status, "version": "1.0", **counts}
+
+
+def _time(*, registered: bool, scheduled: str | None = None) -> dict[str, str | None]:
+    """Render when a licensing request was made and will be made; the times are invented."""
+    made = "2025-01-01 00:00:00" if registered else None
+    result = "SUCCESS" if registered else None
+    times = {"succeeded": None, "attempted": made, "scheduled": scheduled if registered else None}
+    return {**times, "status": None, "failure": None, "success": result}
 
 
 def features(call: Call) -> list[dict[str, Any]]:

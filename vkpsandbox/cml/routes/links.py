@@ -12,6 +12,7 @@ from vkpsandbox.cml.world import editing
 from vkpsandbox.cml.world.model import Capture, Interface, Lab
 from vkpsandbox.cml.world.rules import NodeOp
 from vkpsandbox.cml.world.states import RUNNING, WireState
+from vkpsandbox.cml.world.topology import Condition
 from vkpsandbox.cml.world.wires import carries
 
 EMPTY_PCAP: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
@@ -170,7 +171,8 @@ def get_condition(call: Call) -> dict[str, Any]:
 def change_condition(call: Call) -> dict[str, Any]:
     """Set a link's condition, for example `{"bandwidth": 2000, "latency": 50, "loss": 5.1}`."""
     _, link = call.link("lab_edit")
-    link.condition = {"enabled": True, **(link.condition or {}), **call.read(dict[str, Any])}
+    given = msgspec.to_builtins(call.read(Condition))
+    link.condition = {**(link.condition or {}), **given}
     return link.condition
 
 

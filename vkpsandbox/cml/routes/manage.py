@@ -1,6 +1,6 @@
 """Administration: maintenance, notices, connectors, telemetry, diagnostics, repositories."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -10,7 +10,7 @@ from vkpsandbox.cml.errors import CmlError, E, invalid
 from vkpsandbox.cml.routes import views
 from vkpsandbox.cml.world import editing
 from vkpsandbox.cml.world.states import RUNNING
-from vkpsandbox.cml.world.topology import parse
+from vkpsandbox.cml.world.topology import Tag, parse
 
 
 class Maintenance(msgspec.Struct, forbid_unknown_fields=True):
@@ -114,8 +114,17 @@ def push_connectors(call: Call) -> list[dict[str, Any]]:
     return list_connectors(call)
 
 
-def _connector(call: Call) -> dict[str, Any]:
-    call.require_admin()
+class ConnectorChange(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of a bridge that can be changed."""
+
+    label: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | UnsetType = UNSET
+    protected: bool | UnsetType = UNSET
+    snooped: bool | UnsetType = UNSET
+    tags: list[Tag] | UnsetType = UNSET
+
+
+def get_connector(call: Call) -> dict[str, Any]:
+    """Show a bridge."""
     found = call.sim.system.connectors.get(call.path["connector"])
     if found is None:
         raise CmlError(E.CONNECTOR_NOT_FOUND, id=call.path["connector"])
@@ -124,14 +133,18 @@ def _connector(call: Call) -> dict[str, Any]:
 
 def change_connector(call: Call) -> dict[str, Any]:
     """Change a bridge's label, tags or protection."""
-    found = _connector(call)
-    found.update(call.read(dict[str, Any]))
+    call.require_admin()
+    found = get_connector(call)
+    given = msgspec.to_builtins(call.read(ConnectorChange))
+    found.update(given)
+    found["operational"].update({name: given[name] for name in ("label", "protected", "snooped") if name in given})
     return found
 
 
 def delete_connector(call: Call) -> None:
     """Forget a bridge."""
-    del call.sim.system.connectors[_connector(call)["id"]]
+    call.require_admin()
+    del call.sim.system.connectors[get_connector(call)["id"]]
 
 
 def telemetry(call: Call) -> dict[str, Any]:
@@ -252,6 +265,7 @@ ROUTES = (
     Route("DELETE", "/system/notices/{notice}", delete_notice),
     Route("GET", "/system/external_connectors", list_connectors),
     Route("PUT", "/system/external_connectors", push_connectors),
+    Route("GET", "/system/external_connectors/{connector}", get_connector),
     Route("PATCH", "/system/external_connectors/{connector}", change_connector),
     Route("DELETE", "/system/external_connectors/{connector}", delete_connector),
     Route("GET", "/system/auth/config", auth_config),

@@ -48,7 +48,7 @@ class NewNode(NodeChange, forbid_unknown_fields=True, kw_only=True):
     node_definition: str
 
 
-DECORATION = frozenset({"label", "x", "y", "hide_links", "tags"})
+DECORATION = frozenset({"label", "x", "y", "hide_links", "tags", "priority", "pyats"})
 """The fields that can be changed in every state."""
 
 
@@ -85,6 +85,8 @@ def add_node(call: Call) -> dict[str, str]:
     given = call.read(NewNode)
     node = Node(id=call.sim.new_id(), lab=lab.id, label=given.label, node_definition=given.node_definition)
     _apply(call, lab, node, given)
+    if given.configuration is UNSET or given.configuration is None:
+        editing.configure(call.sim.world, node, call.sim.world.definition(node.node_definition).day0 or None)
     populate = bool(call.flag("populate_interfaces"))
     return {"id": editing.add_node(call.sim.world, call.now, lab, node, populate=populate).id}
 
@@ -171,7 +173,7 @@ def extract_configuration(call: Call) -> str:
     lab, node = call.node("lab_edit")
     world = call.sim.world
     world.check(NodeOp.EXTRACT, node)
-    if not world.definition(node.node_definition).config_name:
+    if not world.definition(node.node_definition).extracts:
         raise CmlError(E.NOT_EXTRACTABLE, id=node.id, state=node.state)
     editing.configure(world, node, console.running_configuration(node))
     node.learned = []

@@ -7,7 +7,8 @@ from typing import Any
 from vkpsandbox.cml.simulation import Simulation
 from vkpsandbox.cml.world.definitions import image_id
 from vkpsandbox.cml.world.model import Interface, Lab, Link, Node
-from vkpsandbox.cml.world.states import PROGRESS, RUNNING, WireState
+from vkpsandbox.cml.world.states import PROGRESS, WireState
+from vkpsandbox.cml.world.wires import links_of
 
 
 def stamp(at: float) -> str:
@@ -61,12 +62,11 @@ def node_json(
     """
     world = sim.world
     state = world.state(node)
-    running = node.state in RUNNING
     consoles = [
         {"console_key": key, "label": f"Serial{line}", "device_number": line}
         for line, key in enumerate(node.console_keys)
     ]
-    compute = world.host.id if running else None
+    compute = world.host.id if node.placed else None
     drawn: dict[str, Any] = {
         "id": node.id,
         "lab_id": node.lab,
@@ -97,7 +97,7 @@ def node_json(
         drawn["configuration"] = node.configuration[0].content if node.configuration else None
     elif not exclude_configurations:
         drawn["configuration"] = node.configuration
-    if operational and running:
+    if operational and node.placed:
         definition = world.definition(node.node_definition)
         drawn["operational"] = {
             "boot_disk_size": node.boot_disk_size,
@@ -139,13 +139,14 @@ def interface_json(lab: Lab, node: Node, interface: Interface, *, operational: b
     }
     if operational:
         drawn["operational"] = None
-        if interface.state is WireState.STARTED:
+        if node.placed:
+            plugged = interface.state is WireState.STARTED
             port = 10000 + zlib.crc32(interface.id.encode()) % 40000
             drawn["operational"] = {
-                "device_name": f"tap{interface.id[:8]}",
+                "device_name": f"tap{interface.id[:8]}" if plugged else None,
                 "mac_address": mac_of(node, interface),
-                "src_udp_port": port,
-                "dst_udp_port": port + 1,
+                "src_udp_port": port if plugged else None,
+                "dst_udp_port": port + 1 if plugged else None,
             }
     return drawn
 
@@ -231,6 +232,18 @@ def layer3_json(sim: Simulation, lab: Lab, node: Node) -> dict[str, Any]:
 
 
 def _reaches_nat(lab: Lab, link: Link, node: Node) -> bool:
-    peer = lab.nodes[link.node_b if link.node_a == node.id else link.node_a]
-    config = peer.configuration[0].content if peer.configuration else "NAT"
-    return peer.node_definition == "external_connector" and config in {"NAT", "virbr0"}
+    """Return whether a link leads to the NAT network: directly, or through unmanaged switches."""
+    seen, ahead = {node.id}, [link]
+    while ahead:
+        crossed = ahead.pop()
+        ends = {crossed.node_a, crossed.node_b} - seen
+        seen |= ends
+        for peer in (lab.nodes[end] for end in ends):
+            if crossed.state is not WireState.STARTED:
+                continue
+            config = peer.configuration[0].content if peer.configuration else "NAT"
+            if peer.node_definition == "external_connector" and config in {"NAT", "virbr0"}:
+                return True
+            if peer.node_definition == "unmanaged_switch":
+                ahead += links_of(lab, peer)
+    return False

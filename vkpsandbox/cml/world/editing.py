@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from vkpsandbox.cml.errors import CmlError, E, invalid
 from vkpsandbox.cml.world.model import ConfigFile, Interface, Lab, Link, Node
 from vkpsandbox.cml.world.rules import NodeOp
@@ -69,7 +71,7 @@ def import_topology(world: World, now: float, owner: str, topology: Topology, ti
             ports[part.id, port.id] = _plug(world, lab, node, label, port.slot, port.type, port.mac_address)
     for wire in topology.links:
         link = join(world, now, lab, ports[wire.n1, wire.i1], ports[wire.n2, wire.i2], wire.label)
-        link.condition = wire.conditioning
+        link.condition = msgspec.to_builtins(wire.conditioning)
     lab.annotations = {
         annotation_id: {**annotation, "id": annotation_id}
         for annotation_id, annotation in ((world.new_id(), annotation) for annotation in topology.annotations)

@@ -115,6 +115,11 @@ class Node(msgspec.Struct, kw_only=True):
     """Configuration lines typed on the device since its configuration was last extracted."""
 
     @property
+    def placed(self) -> bool:
+        """Whether the node was launched since its last wipe: it then has a compute host, keys and addresses."""
+        return bool(self.boots)
+
+    @property
     def booted_at(self) -> float:
         """When the present or last run has booted."""
         return self.boots[-1].booted_at if self.boots else 0.0

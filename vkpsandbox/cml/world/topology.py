@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import yaml
+from msgspec import UNSET, UnsetType
 
 from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world.model import ConfigFile, Lab, Node
@@ -30,6 +31,29 @@ Cpus = Annotated[int, msgspec.Meta(ge=1, le=128)]
 CpuLimit = Annotated[int, msgspec.Meta(ge=20, le=100)]
 Slot = Annotated[int, msgspec.Meta(ge=0, le=128)]
 Configuration = str | list[ConfigFile] | None
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=10000)]
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+class Condition(msgspec.Struct, forbid_unknown_fields=True):
+    """The condition of a link: what it does to its packets."""
+
+    bandwidth: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] | UnsetType = UNSET
+    """In kbit/s."""
+    latency: Milliseconds | UnsetType = UNSET
+    delay_corr: Percent | UnsetType = UNSET
+    limit: Milliseconds | UnsetType = UNSET
+    loss: Percent | UnsetType = UNSET
+    loss_corr: Percent | UnsetType = UNSET
+    gap: Milliseconds | UnsetType = UNSET
+    duplicate: Percent | UnsetType = UNSET
+    duplicate_corr: Percent | UnsetType = UNSET
+    jitter: Milliseconds | UnsetType = UNSET
+    reorder_prob: Percent | UnsetType = UNSET
+    reorder_corr: Percent | UnsetType = UNSET
+    corrupt_prob: Percent | UnsetType = UNSET
+    corrupt_corr: Percent | UnsetType = UNSET
+    enabled: bool = True
 
 
 class LabPart(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,7 +108,7 @@ class LinkPart(msgspec.Struct, forbid_unknown_fields=True):
     n2: ShortId
     i2: ShortId
     label: str | None = None
-    conditioning: dict[str, Any] | None = None
+    conditioning: Condition | None = None
 
 
 class Topology(msgspec.Struct, forbid_unknown_fields=True):

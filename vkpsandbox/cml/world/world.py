@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world import wires
 from vkpsandbox.cml.world.boots import BootTimes
-from vkpsandbox.cml.world.definitions import DEFINITIONS, Definition, stand_in
+from vkpsandbox.cml.world.definitions import Definition, stand_in
 from vkpsandbox.cml.world.events import Events
 from vkpsandbox.cml.world.host import Host
 from vkpsandbox.cml.world.model import Boot, Lab, Node, Resources, settled
+from vkpsandbox.cml.world.platforms import DEFINITIONS
 from vkpsandbox.cml.world.rules import LAB_RULES, NODE_RULES, Effect, LabOp, NodeOp
 from vkpsandbox.cml.world.states import ACTIVE, RUNNING, NodeState, WireState
 
@@ -42,8 +43,6 @@ class World:
         self._queue: dict[tuple[str, str], Node] = {}
         self._timers: list[tuple[float, int, str, str]] = []
         self._ticket = 0
-
-    # reading
 
     def lab(self, lab_id: str) -> Lab:
         """Find a lab.
@@ -83,7 +82,7 @@ class World:
         cpus = definition.cpus if node.cpus is None else node.cpus
         limit = 100 if node.cpu_limit is None else node.cpu_limit
         ram_mib = definition.ram_mib if node.ram is None else node.ram
-        return Resources(int(definition.licensed), cpus * limit, ram_mib)
+        return Resources(int(definition.licensed), (cpus or 0) * limit, ram_mib or 0)
 
     def queued(self) -> list[Node]:
         """List the nodes that wait for a licence, CPU or memory, oldest first."""
@@ -241,8 +240,9 @@ class World:
         self.launches += 1
         boot = Boot(now, now + self.boot_times.draw(definition.id, self.launches))
         node.boots.append(boot)
-        node.console_keys = [self.new_id() for _ in range(definition.serial_ports)]
-        node.vnc_key = self.new_id() if definition.vnc else None
+        if len(node.boots) == 1:  # a node that was only stopped keeps its keys
+            node.console_keys = [self.new_id() for _ in range(definition.serial_ports)]
+            node.vnc_key = self.new_id() if definition.vnc else None
         self._enter(now, lab, node, NodeState.STARTED)
         wires.connect(lab, node)
         self._wake(boot.booted_at, node)
@@ -266,12 +266,12 @@ class World:
             node.held = None
             node.boots[-1].ended_at = now
         node.stop_at = None
-        node.console_keys, node.vnc_key = [], None
         self._enter(now, lab, node, NodeState.STOPPED)
         wires.disconnect(lab, node, WireState.STOPPED)
 
     def _wipe(self, now: float, lab: Lab, node: Node) -> None:
         node.boots, node.typed, node.learned = [], [], []
+        node.console_keys, node.vnc_key = [], None
         node.wipes += 1
         self._enter(now, lab, node, NodeState.DEFINED)
         wires.disconnect(lab, node, WireState.DEFINED)
