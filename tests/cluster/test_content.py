@@ -164,7 +164,9 @@ def test_package_is_stored_whole_and_pods_run_it(cluster: Cluster, netlab: Netla
     stored = content_of(cluster, version["digest"])
     assert stored == {"cml.yaml.gz": files("1.0.0")["cml.yaml"], "grade.xml.gz": GRADE}
     assert [device["label"] for device in netlab.status["devices"]] == ["h0"]
-    assert netlab.status["portTemplate"] == [{"name": "h0_serial", "device": "h0", "protocol": "tcp"}]
+    assert [(port["name"], port["device"], port["opened"]) for port in netlab.status["portTemplate"]] == [
+        ("h0_serial", "h0", True)
+    ]
     assert netlab.said("Refreshed") == ("True", "ContentStored")
     assert netlab.status["lastRefresh"] | {"time": ""} == {
         "request": "",
@@ -287,7 +289,7 @@ BAD: dict[str, tuple[Mapping[str, str | bytes] | bytes, str, str]] = {
     "no-zip": (b"not a zip", "PackageInvalid", "it is no zip"),
     "no-topology": ({"version": "2"}, "PackageInvalid", "cml.yaml is missing"),
     "bad-topology": ({"version": "2", "cml.yaml": "lab: {}"}, "TopologyInvalid", "lab.version is missing"),
-    "bad-grade": (files("2", grade_xml="<a>"), "PackageInvalid", "grade.xml is no XML"),
+    "bad-grade": (files("2", grade_xml="<a>"), "PackageInvalid", "grade.xml is not XML"),
     "unknown-device": (
         {"version": "2", "cml.yaml": topology({"h0": "mine"})},
         "ResourcesUnknown",

@@ -107,6 +107,11 @@ DEFINITION_STATUS: Final = _object(
             label={**_STRING, "description": "Its label in the topology."},
             container={**_STRING, "description": "Name of the container that stands for it."},
             nodeDefinition={**_STRING, "description": "Its node definition."},
+            imageDefinition={
+                **_STRING,
+                "description": "Its image definition; missing where the node definition decides.",
+            },
+            visible={"type": "boolean", "description": "Whether learners see it."},
         ),
     },
     portTemplate={
@@ -116,7 +121,10 @@ DEFINITION_STATUS: Final = _object(
             "One port.",
             name={**_STRING, "description": "Its name in `port-mappings`."},
             device={**_STRING, "description": "Label of the device that is reached by it."},
+            container={**_STRING, "description": "Name of the container that stands for the device."},
             protocol={**_STRING, "description": "Its transport protocol, tcp or udp."},
+            tag={**_STRING, "description": "The tag that requests it."},
+            opened={"type": "boolean", "description": "Whether CML opens it; false for http, https, ssh, telnet, tcp."},
         ),
     },
     resources={

@@ -13,8 +13,9 @@ from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
 
-_HEADINGS: Final = ("DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER")
+_HEADINGS: Final = ("DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "CONTAINER")
 _WIDE: Final = (*_HEADINGS, "NAME", "IN TOPOLOGY", "INSIDE")
+_CLOSED: Final = "not opened by CML"
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -25,6 +26,8 @@ class Port(msgspec.Struct, frozen=True):
         container: The Pod's container that stands for the device; "" if there is none.
         original_port: The placeholder in the topology.
         internal_port: The device's own port behind it; None for its consoles.
+        transport: tcp or udp; empty if an older version wrote the annotation.
+        opened: Whether CML listens there.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Port(msgspec.Struct, frozen=True):
     container: str
     original_port: int
     internal_port: int | None
+    transport: str
+    opened: bool
 
 
 class _Device(msgspec.Struct, frozen=True):
@@ -118,6 +123,8 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
             container=container_of(info.device_label),
             original_port=info.original_port,
             internal_port=info.internal_port,
+            transport=info.transport,
+            opened=info.opened,
         )
         for key, info in infos.items()
     ]
@@ -128,7 +135,8 @@ def table(rows: Sequence[Port], *, wide: bool) -> str:
     """Format ports as a table."""
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
-        cells = (row.device, row.access, row.address or NONE, str(row.port), row.container or NONE)
+        where = (row.address or NONE) if row.opened else _CLOSED
+        cells = (row.device, row.access, row.transport.upper() or NONE, where, str(row.port), row.container or NONE)
         more = (row.name, str(row.original_port), str(row.internal_port or NONE))
         lines.append((*cells, *more) if wide else cells)
     return aligned(lines)

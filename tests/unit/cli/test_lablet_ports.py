@@ -24,19 +24,23 @@ def test_every_way_in_is_a_row() -> None:
     pod = with_ports(
         {
             "R_1_serial": info("R 1", "serial", 10012),
-            "R_1_ssh": info("R 1", "ssh", 10011, internal_port=22),
+            "R_1_pat22": info("R 1", "pat", 10011, internal_port=22, transport="tcp"),
+            "R_1_http": info("R 1", "http", 10014, transport="tcp", opened=False),
+            "R_1_patudp53": info("R 1", "pat", 10015, internal_port=53, transport="udp"),
             "h0_vnc": info("h0", "vnc", 10013),
         },
         "r-1",
     )
     assert table(ports_of(pod, {}), wide=False).splitlines() == [
-        "DEVICE   ACCESS   ADDRESS        PORT    CONTAINER",
-        "R 1      ssh      198.51.100.1   10011   r-1",
-        "R 1      serial   198.51.100.1   10012   r-1",
-        "h0       vnc      198.51.100.1   10013   <none>",
+        "DEVICE   ACCESS   PROTOCOL   ADDRESS             PORT    CONTAINER",
+        "R 1      pat      TCP        198.51.100.1        10011   r-1",
+        "R 1      serial   <none>     198.51.100.1        10012   r-1",
+        "R 1      http     TCP        not opened by CML   10014   r-1",
+        "R 1      pat      UDP        198.51.100.1        10015   r-1",
+        "h0       vnc      <none>     198.51.100.1        10013   <none>",
     ]
     first = table(ports_of(pod, {}), wide=True).splitlines()[1]
-    assert first.split()[-3:] == ["R_1_ssh", "5065", "22"]
+    assert first.split()[-3:] == ["R_1_pat22", "5065", "22"]
 
 
 def test_definition_knows_whose_container_it_is() -> None:

@@ -53,7 +53,19 @@ def test_versions_devices_ports_and_price() -> None:
     assert (first["refreshedBy"], first["refreshedAt"]) == ("jane", AT)
     assert second.keys() == {"version", "digest", "resources"}
     assert [device["label"] for device in told["devices"]] == ["R1", "h0"]
-    assert told["portTemplate"] == [{"name": "R1_serial", "device": "R1", "protocol": "tcp"}]
+    assert [(device["nodeDefinition"], device["visible"]) for device in told["devices"]] == [
+        (device.definition, device.visible) for device in KEPT[0].topology.devices
+    ]
+    assert told["portTemplate"] == [
+        {
+            "name": "R1_serial",
+            "device": "R1",
+            "container": "r1",
+            "protocol": "tcp",
+            "tag": KEPT[0].topology.template.slots[0].tag.text,
+            "opened": True,
+        }
+    ]
     assert told["resources"] == Resources(3000, 2**30, 2, 1).quantities()
     assert "lastRefresh" not in told
 

@@ -61,7 +61,7 @@ def test_only_visible_devices_that_a_client_reaches_are_delivered() -> None:
     told = devices_for(lab, ports, "fd00::5", {})
     assert [(one.name, one.uri) for one in told] == [
         ("R1", f"telnet://[fd00::5]:{ports['R1_serial']}"),
-        ("web", f"http://[fd00::5]:{ports['web_http']}"),
+        ("web", f"telnet://[fd00::5]:{ports['web_serial']}"),
     ]
     assert {(one.username, one.password) for one in told} == {(None, None)}
     assert devices_for(lab, {}, WORKER, {}) == [], "no port, no way"

@@ -67,8 +67,8 @@ def assert_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no mapping"),
-        ("- a", "no mapping"),
+        ("", "not a mapping"),
+        ("- a", "not a mapping"),
         ("a: [", "not YAML in line 2"),
         ("a: b: c", "not YAML in line 1"),
         ("\x00", "not YAML"),
@@ -84,10 +84,10 @@ def assert_read_or_refused(text: str) -> None:
         (header(version={}), "lab.version a mapping is unknown"),
         (header(notes=["x"]), "lab.notes must be a text"),
         (text_of(nodes=...), "nodes is missing"),
-        (text_of(nodes={}), "nodes is missing or no list"),
+        (text_of(nodes={}), "nodes is missing or not a list"),
         (text_of(nodes=[]), "nodes is empty"),
         (text_of(links=...), "links is missing"),
-        (text_of(links={}), "links is missing or no list"),
+        (text_of(links={}), "links is missing or not a list"),
         (text_of(nodes=["r1"]), "nodes[0] must be a mapping"),
         (device(label=...), "nodes[0].label must be a text"),
         (device(label=5), "nodes[0].label must be a text of 1 to 128 characters, not 5"),

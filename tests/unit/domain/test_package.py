@@ -17,6 +17,8 @@ from tests.support.topologies import topology
 from vkprovider.api.errors import InputError
 from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition.package import Package, PackageLimits
+from vkprovider.domain.topology import topology as topologies
+from vkprovider.domain.topology.devices import devices_for
 
 TEXT = topology({"workstation": "ubuntu", "R1": "iosv"}, tags={"workstation": ["vnc:5066"], "R1": ["serial:5065"]})
 GOOD: dict[str, str | bytes] = {
@@ -81,22 +83,22 @@ def test_byte_order_mark_is_no_part_of_the_text() -> None:
     ("change", "message"),
     [
         ({"cml.yaml": "a: [\n"}, "TopologyInvalid: not YAML in line 2"),
-        ({"cml.yaml": "just text"}, "TopologyInvalid: the topology is no mapping"),
+        ({"cml.yaml": "just text"}, "TopologyInvalid: the topology is not a mapping"),
         ({"cml.yaml": "a: &a [x,x]\nb: &b [*a,*a]\nc: [" + "*b," * 101 + "]"}, "aliases, at most 100"),
         ({"cml.yaml": "[" * 5000}, "TopologyInvalid"),
         ({"cml.yaml": TEXT.encode("utf-16")}, "PackageInvalid: 'cml.yaml' is not UTF-8: byte 0"),
         ({"cml.yaml": b"lab: \xfc"}, "'cml.yaml' is not UTF-8: byte 5; save it as UTF-8"),
         ({"cml.yml": TEXT}, "it holds cml.yaml and cml.yml, which mean the same"),
-        ({"grade.xml": "<grade>"}, "PackageInvalid: grade.xml is no XML in line 1, column 8"),
-        ({"grade.xml": ""}, "grade.xml is no XML"),
-        ({"grade.xml": "no xml"}, "grade.xml is no XML"),
-        ({"grade.xml": "<a>\0</a>"}, "grade.xml is no XML"),
-        ({"grade.xml": "<a>" * 101 + "</a>" * 101}, "grade.xml is no XML: elements are nested more than 100 deep"),
+        ({"grade.xml": "<grade>"}, "PackageInvalid: grade.xml is not XML in line 1, column 8"),
+        ({"grade.xml": ""}, "grade.xml is not XML"),
+        ({"grade.xml": "no xml"}, "grade.xml is not XML"),
+        ({"grade.xml": "<a>\0</a>"}, "grade.xml is not XML"),
+        ({"grade.xml": "<a>" * 101 + "</a>" * 101}, "grade.xml is not XML: elements are nested more than 100 deep"),
         ({"grade.xml": "<?xml version='1.0' encoding='ISO-8859-1'?><a/>"}, "grade.xml says that it is 'ISO-8859-1'"),
         ({"grade.xml": "<?xml version='1.0' encoding='latin-1'?><a>ü</a>".encode("latin-1")}, "is not UTF-8"),
         ({"pod.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}, "pod.xml declares entities"),
         ({"pod.xml": '<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'}, "pod.xml declares entities or reads other files"),
-        ({"pod.xml": "<a>&unknown;</a>"}, "pod.xml is no XML"),
+        ({"pod.xml": "<a>&unknown;</a>"}, "pod.xml is not XML"),
         ({"devices.yaml": "- label: R2\n"}, "devices.yaml [0].label: the topology has no device 'R2'"),
         ({"devices.yaml": "- label: R1\n- label: R1\n"}, "devices.yaml [1].label: 'R1' is in it twice"),
         ({"devices.yaml": "- [R1]\n"}, "devices.yaml [0] must be a mapping"),
@@ -116,8 +118,28 @@ def test_bad_file_is_refused_with_its_name(change: dict[str, str | bytes], messa
 
 def test_device_file_may_be_a_list_or_have_a_heading() -> None:
     text = "devices:\n- {label: R1, node_definition: iosv, port_tags: ['serial:5065'], image_definition: iosv-1}\n"
-    packages.validate(read(GOOD | {"devices.yaml": text}))
-    packages.validate(read(GOOD | {"devices.yaml": "[]"}))
+    for written in (text, "- {label: R1, image_definition: iosv-1}\n"):
+        found = packages.validate(read(GOOD | {"devices.yaml": written}))
+        assert [device.image for device in found.devices] == [None, "iosv-1"]
+    assert packages.validate(read(GOOD | {"devices.yaml": "[]"})) == topologies.parse(TEXT)
+
+
+def test_device_file_takes_effect() -> None:
+    """R000-069: visibility goes before the tags, the image goes into the lab, and nothing else changes."""
+    text = topology({"pc": "ubuntu", "db": "server"}, tags={"pc": ["vnc:1"], "db": ["hidden", "serial:2"]})
+    plain = packages.validate(Package("1", text))
+    file = "- {label: pc, is_user_visible: false, image_definition: desktop-2}\n- {label: db, is_user_visible: true}\n"
+    changed = packages.validate(Package("1", text, {"devices.yaml": file}))
+    assert [(device.label, device.visible, device.image) for device in changed.devices] == [
+        ("pc", False, "desktop-2"),
+        ("db", True, None),
+    ]
+    ports = {"pc_vnc": 10001, "db_serial": 10002}
+    assert [device.name for device in devices_for(plain, ports, "10.0.0.1", {})] == ["pc"]
+    assert [device.name for device in devices_for(changed, ports, "10.0.0.1", {})] == ["db"]
+    before, after = (yaml.safe_load(lab.render(title="t", notes="n", ports=ports)) for lab in (plain, changed))
+    before["nodes"][0]["image_definition"] = "desktop-2"
+    assert after == before
 
 
 def billion_laughs() -> str:
@@ -175,7 +197,7 @@ def test_zip_bomb_that_lies_about_its_size_is_not_unpacked() -> None:
         at = data.rfind(signature)
         struct.pack_into("<I", data, at + offset, 100)
     assert len(data) < packages.MIB
-    assert "PackageInvalid: it is no zip that can be read: Bad CRC-32" in refused(bytes(data))
+    assert "PackageInvalid: it is not a zip that can be read: Bad CRC-32" in refused(bytes(data))
 
 
 def test_hundred_megabytes_of_one_file_are_refused() -> None:
@@ -240,7 +262,7 @@ def test_other_methods_are_refused(method: int) -> None:
 # ------------------------------------------------------------------------------------------- damage
 @pytest.mark.parametrize("data", [b"", b"PK", b"lab: {}", b"\x1f\x8b" + bytes(100), package(GOOD)[:-30]])
 def test_what_is_no_zip(data: bytes) -> None:
-    assert "PackageInvalid: it is no zip that can be read" in refused(data)
+    assert "PackageInvalid: it is not a zip that can be read" in refused(data)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 12))

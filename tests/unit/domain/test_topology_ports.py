@@ -53,10 +53,11 @@ def test_the_reference_lab() -> None:
         *("PC_serial", "PC_vnc", "iosv-0_serial", "iosv-0_serial1", "iosv-0_pat22", "iosv-0_patudp161", "iosv-0_http"),
         "management_server_serial",
     ]
+    assert [slot.name for slot in slots if not slot.tag.opened] == ["iosv-0_http"], "CML does not listen there"
     assert [slot.protocol for slot in slots] == ["tcp"] * 5 + ["udp"] + ["tcp"] * 2
     assert [(d.label, d.visible, d.primary) for d in topology.devices] == [
         ("PC", True, "PC_vnc"),
-        ("iosv-0", True, "iosv-0_http"),
+        ("iosv-0", True, "iosv-0_pat22"),
         ("management server", False, "management_server_serial"),
         ("ext-conn-0", False, None),
     ]

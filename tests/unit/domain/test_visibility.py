@@ -37,16 +37,24 @@ def test_the_first_rule_that_applies_hides_a_device(definition: str, tags: list[
     [
         (["serial:5065", "vnc:5066"], [("d_vnc", "vnc"), ("d_serial", "telnet")]),
         (["serial:1", "pat:2:22"], [("d_pat22", "ssh"), ("d_serial", "telnet")]),
-        (["pat:1:22", "http:2", "https:3"], [("d_https", "https"), ("d_http", "http"), ("d_pat22", "ssh")]),
-        (["ssh:1", "telnet:2"], [("d_ssh", "ssh"), ("d_telnet", "telnet")]),
+        (["serial:1", "http:2"], [("d_serial", "telnet")]),
+        (["pat:1:22", "http:2", "https:3"], [("d_pat22", "ssh")]),
+        (["ssh:1", "telnet:2", "http:3", "https:4", "tcp:5"], []),
+        (
+            ["serial:1", "pat:2:23", "pat:3:22", "pat:4:80", "pat:5:443", "vnc:6"],
+            [
+                *(("d_vnc", "vnc"), ("d_pat443", "https"), ("d_pat80", "http"), ("d_pat22", "ssh")),
+                *(("d_pat23", "telnet"), ("d_serial", "telnet")),
+            ],
+        ),
         (["serial:1:1", "serial:2"], [("d_serial", "telnet"), ("d_serial1", "telnet")]),
-        (["pat:udp:1:22", "pat:2:80", "tcp:3"], []),
+        (["pat:udp:1:22", "pat:2:8080", "tcp:3"], []),
         (["core"], []),
     ],
 )
 def test_the_best_way_to_a_device_comes_first(tags: list[str], ways: list[tuple[str, str]]) -> None:
-    """R000-107, C35."""
-    template = PortTemplate.from_cml_nodes([{"label": "d", "tags": tags}])
+    """R000-107, C35; only ports that CML opens, C18."""
+    template = PortTemplate.of([("d", "d", tags)])
     assert list(accesses(template.slots)) == [Access(*way) for way in ways]
 
 

@@ -15,6 +15,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.api.packing import pack, unpack
+from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
@@ -153,11 +154,12 @@ def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, 
         text = files.pop(CONTENT_KEY.removesuffix(PACKED))
     except (KeyError, ValueError) as error:
         raise InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}") from None
-    topology = topologies.parse(text)
+    package = Package(version, text, files)
+    topology = packages.validate(package)
     return Content(
         definition=definition,
         version=version,
-        digest=digest_of(uid, Package(version, text, files)),
+        digest=digest_of(uid, package),
         sequence=sequence,
         topology=topology,
         need=need_of(topology, spec.resources, table),

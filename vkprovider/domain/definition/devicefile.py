@@ -2,7 +2,7 @@
 
     - label: workstation            # as in the topology
       node_definition: ubuntu       # optional, as in the topology
-      image_definition: desktop-1   # optional
+      image_definition: desktop-1   # optional; instead of the topology's
       port_tags: ["vnc:5066"]       # optional, tags that the device has in the topology
       is_user_visible: true         # optional; instead of what follows from its tags
 

@@ -13,7 +13,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler
@@ -115,19 +115,29 @@ def read(data: bytes, limits: PackageLimits, *, version: str = "") -> Package:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, limits, version)
     except _DAMAGE as error:
-        raise _invalid(f"it is no zip that can be read: {shorten(str(error), 120)}") from None
+        raise _invalid(f"it is not a zip that can be read: {shorten(str(error), 120)}") from None
 
 
 def validate(package: Package) -> Topology:
-    """Check the topology and the files that depend on it.
+    """Parse the topology with the changes that `devices.yaml` makes to it.
 
     Raises:
         InputError: `TopologyInvalid` or `PackageInvalid`.
     """
     topology = topologies.parse(package.text)
-    if DEVICES in package.files:
-        devicefile.parse(package.files[DEVICES], topology.devices)
-    return topology
+    if DEVICES not in package.files:
+        return topology
+    entries = devicefile.parse(package.files[DEVICES], topology.devices)
+    images = {label: entry.image_definition for label, entry in entries.items() if entry.image_definition}
+    if images:
+        topology = topologies.parse(package.text, images=images)
+    devices = tuple(
+        replace(device, visible=entry.is_user_visible)
+        if (entry := entries.get(device.label)) is not None and entry.is_user_visible is not None
+        else device
+        for device in topology.devices
+    )
+    return replace(topology, devices=devices)
 
 
 def too_large(what: str, limit: int, setting: str) -> InputError:
@@ -249,9 +259,9 @@ def _check_xml(name: str, text: str) -> None:
         raise _invalid(f"{name} declares entities or reads other files; write them out") from None
     except SAXParseException as error:
         where = f"line {error.getLineNumber()}, column {(error.getColumnNumber() or 0) + 1}"
-        raise _invalid(f"{name} is no XML in {where}: {shorten(error.getMessage(), 120)}") from None
+        raise _invalid(f"{name} is not XML in {where}: {shorten(error.getMessage(), 120)}") from None
     except (SAXException, ValueError, LookupError) as error:
-        raise _invalid(f"{name} is no XML: {shorten(str(error), 120)}") from None
+        raise _invalid(f"{name} is not XML: {shorten(str(error), 120)}") from None
 
 
 def _show(name: str) -> str:

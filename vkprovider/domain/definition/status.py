@@ -14,6 +14,7 @@ from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.refresh import RefreshOutcome
+from vkprovider.domain.topology.topology import Device
 
 READY: Final = "Ready"
 _LISTED_MAX: Final = 500
@@ -92,12 +93,16 @@ def render(
         "source": resource.status.get("source", "") if read.source is None else read.source,
         "version": versions[0].version if versions else "",
         "versions": [_version(content) for content in versions],
-        "devices": [
-            {"label": d.label, "container": d.container, "nodeDefinition": d.definition}
-            for d in (versions[0].topology.devices[:_LISTED_MAX] if versions else ())
-        ],
+        "devices": [_device(device) for device in (versions[0].topology.devices[:_LISTED_MAX] if versions else ())],
         "portTemplate": [
-            {"name": slot.name, "device": slot.device, "protocol": slot.protocol}
+            {
+                "name": slot.name,
+                "device": slot.device,
+                "container": slot.container,
+                "protocol": slot.protocol,
+                "tag": slot.tag.text,
+                "opened": slot.tag.opened,
+            }
             for slot in (versions[0].topology.template.slots[:_LISTED_MAX] if versions else ())
         ],
         "resources": contents.charged(versions).quantities() if versions else {},
@@ -131,6 +136,18 @@ def _last(resource: CustomResource, outcome: RefreshOutcome, now: int) -> dict[s
     before = resource.status.get("lastRefresh", {})
     same = all(before.get(key) == value for key, value in last.items())
     return {**last, "time": before["time"] if same and "time" in before else iso(now)}
+
+
+def _device(device: Device) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "label": device.label,
+        "container": device.container,
+        "nodeDefinition": device.definition,
+        "visible": device.visible,
+    }
+    if device.image is not None:
+        shown["imageDefinition"] = device.image
+    return shown
 
 
 def _version(content: Content) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class PortInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         original_port: The placeholder in the topology.
         allocated_port: The worker's port.
         internal_port: The device's own, of a `pat:` tag.
+        transport: tcp or udp; empty in an annotation that an older version wrote.
+        opened: False if CML does not open the port: the tag's kind is not one of serial, vnc and pat.
     """
 
     device_label: str
@@ -28,6 +30,8 @@ class PortInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     original_port: int
     allocated_port: int
     internal_port: int | None = None
+    transport: str = ""
+    opened: bool = True
 
 
 @lru_cache(maxsize=256)
@@ -45,6 +49,8 @@ def mappings_of(template: PortTemplate, ports: Mapping[str, int]) -> dict[str, P
             original_port=slot.tag.outside,
             allocated_port=ports[slot.name],
             internal_port=slot.tag.inside,
+            transport=slot.protocol,
+            opened=slot.tag.opened,
         )
         for slot in template.slots
         if slot.name in ports

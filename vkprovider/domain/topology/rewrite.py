@@ -6,6 +6,7 @@ for the others.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,23 +23,23 @@ class Form:
     """A text with gaps.
 
     Attributes:
-        parts: Text and the author's port of a gap, alternating; text comes first and last.
-        slots: Name of the slot whose port fills each gap.
+        parts: Text and the author's own value of a gap, alternating; text comes first and last.
+        slots: The name of what fills each gap: of a slot whose port it is, or `title` and `notes`.
     """
 
     parts: tuple[str, ...]
     slots: tuple[str, ...]
 
-    def filled(self, ports: Mapping[str, int] | None) -> str:
-        """Return the text with these ports, or with the author's.
+    def filled(self, values: Mapping[str, int] | Mapping[str, str] | None) -> str:
+        """Return the text with these values, or with the author's.
 
         Raises:
-            KeyError: A slot has no port.
+            KeyError: A gap has no value.
         """
-        if ports is None:
+        if values is None:
             return "".join(self.parts)
         parts = list(self.parts)
-        parts[1::2] = [str(ports[slot]) for slot in self.slots]
+        parts[1::2] = [str(values[slot]) for slot in self.slots]
         return "".join(parts)
 
 
@@ -64,14 +65,43 @@ def form_of(document: Mapping[str, Any], template: PortTemplate, *, source: str,
     return gaps.form(yamltext.write(marked, shared=shared))
 
 
+def head_of(header: Mapping[str, Any], *, source: str, flat: bool, shared: bool) -> Form:
+    """Write the lab's fields as text with a gap for `title` and one for `notes`.
+
+    Args:
+        header: The fields.
+        source: The text that they were read from.
+        flat: Whether they are at the top level, as up to version 0.0.5.
+        shared: Whether YAML aliases may share parts of them.
+
+    Raises:
+        ValueError: YAML cannot carry it.
+    """
+    word = _word_of(source)
+    marked = {**header, "notes": f"{word}notes.", "title": f"{word}title."}
+    text = yamltext.write(marked if flat else {"lab": marked}, shared=shared)
+    parts: list[str] = []
+    found: list[str] = []
+    at = 0
+    for gap in re.finditer(f'"?{word}(notes|title)\\."?', text):
+        parts += (text[at : gap.start()], '""')
+        found.append(gap[1])
+        at = gap.end()
+    return Form((*parts, text[at:]), tuple(found))
+
+
+def _word_of(source: str) -> str:
+    """Return a word that a text does not contain: no text can contain its own digest, not even on purpose."""
+    return "w" + hashlib.sha256(source.encode()).hexdigest()[:32]
+
+
 class _Gaps:
     """Marks the ports in the tags of a document with a word that occurs nowhere else in it."""
 
     def __init__(self, template: PortTemplate, source: str) -> None:
         self._by_device: dict[str, dict[str, int]] = {}
         self._by_tag: dict[str, int] = {}
-        # No text can contain its own digest, not even on purpose.
-        self._word = hashlib.sha256(source.encode()).hexdigest()[:32]
+        self._word = _word_of(source)
         self._marked: list[str] = []
         self._found: list[tuple[str, str]] = []
         for i, slot in enumerate(template.slots):

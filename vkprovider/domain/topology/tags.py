@@ -5,7 +5,7 @@ own. The outside port in the topology is a placeholder: each lablet gets another
 
     serial:5041         the device's console         serial:5041:1   its second line
     vnc:5042            its screen                   http:5045       (https, ssh, telnet, tcp:) allocated and rewritten,
-    pat:5043:22         TCP to its port 22                           but CML opens nothing for them
+    pat:5043:22         TCP to its port 22                           but not opened by CML
     pat:udp:5044:53     UDP to its port 53
 """
 
@@ -21,6 +21,8 @@ _FORM: Final = re.compile(
     r"|pat:(?:(?P<transport>tcp|udp):)?(?P<out>[0-9]{1,9}):(?P<inside>[0-9]{1,9})"
 )
 _NUMBERS: Final = ("console", "port", "out")
+_OPENED: Final = frozenset({"serial", "vnc", "pat"})
+"""Kinds of tags for which CML's port service listens; no other kind ever opens a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,21 @@ class PortTag:
     text: str
 
     @property
+    def opened(self) -> bool:
+        """Whether CML opens the port."""
+        return opened_by_cml(self.kind)
+
+    @property
     def access(self) -> str:
         """The service behind the port, unique within a device: serial, serial1, pat22, patudp53."""
         if self.kind == "pat":
             return f"pat{'udp' if self.protocol == 'udp' else ''}{self.inside}"
         return f"{self.kind}{self.line or ''}"
+
+
+def opened_by_cml(kind: str) -> bool:
+    """Return whether CML opens ports of a kind of tag."""
+    return kind in _OPENED
 
 
 def parse_tag(text: str) -> PortTag | None:

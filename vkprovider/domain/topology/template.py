@@ -7,13 +7,12 @@ reach the same service through two ports; the second is `PC_serial-2`.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.domain.topology.tags import PortTag, parse_tag
 
 _SPACE: Final = re.compile(r"\s")
@@ -41,14 +40,6 @@ class PortSlot:
     tag: PortTag
 
 
-@dataclass(frozen=True, slots=True)
-class PortDefinition:
-    """A service of a device, listed once."""
-
-    name: str
-    protocol: str
-
-
 class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
     """The ports that a topology requests.
 
@@ -57,31 +48,6 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
     """
 
     slots: tuple[PortSlot, ...] = ()
-
-    @property
-    def definitions(self) -> tuple[PortDefinition, ...]:
-        """All services in topology order: one entry per device and access, however many tags lead there."""
-        found: dict[tuple[str, str], PortDefinition] = {}
-        for slot in self.slots:
-            found.setdefault((slot.device, slot.tag.access), PortDefinition(slot.name, slot.protocol))
-        return tuple(found.values())
-
-    @staticmethod
-    def from_cml_nodes(nodes: Iterable[Any] | None) -> "PortTemplate":
-        """Build the template of a topology's `nodes`; other tags, and nodes without a label, are skipped.
-
-        Example:
-            `[{"label": "PC", "tags": ["serial:4567", "vnc:4568"]}]` yields PC_serial and PC_vnc.
-        """
-        tags: dict[str, list[str]] = {}
-        for node in nodes if isinstance(nodes, Sequence) else ():
-            if isinstance(node, Mapping) and isinstance(label := node.get("label"), str) and label:
-                given = node.get("tags")
-                tags.setdefault(label, []).extend(
-                    tag for tag in (given if isinstance(given, list) else ()) if isinstance(tag, str)
-                )
-        taken = {names.LAB_CONTAINER}
-        return PortTemplate.of([(label, names.container_name(label, taken), found) for label, found in tags.items()])
 
     @classmethod
     def of(cls, devices: Sequence[tuple[str, str, Iterable[str]]]) -> Self:
@@ -98,43 +64,6 @@ class PortTemplate(msgspec.Struct, frozen=True, cache_hash=True):
                 count = counts[access] = counts.get(access, 0) + 1
                 name = f"{stems[label]}_{access}" + (f"-{count}" if count > 1 else "")
                 slots.append(PortSlot(name, label, container, tag.kind, tag.protocol, tag))
-        return cls(tuple(slots))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the template as plain data, for a status or an event.
-
-        Example:
-            `{"ports": [{"name": "PC_serial", "protocol": "tcp", "device": "PC", "container": "pc", "tag": …}]}`
-        """
-        return {
-            "ports": [
-                {
-                    "name": slot.name,
-                    "protocol": slot.protocol,
-                    "device": slot.device,
-                    "container": slot.container,
-                    "tag": slot.tag.text,
-                }
-                for slot in self.slots
-            ]
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Parse the result of `to_dict`.
-
-        Raises:
-            ValueError: It is not a port template.
-        """
-        slots: list[PortSlot] = []
-        try:
-            for port in data["ports"]:
-                tag = parse_tag(port["tag"])
-                if tag is None:
-                    raise ValueError(f"{port['tag']!r} is not a port tag")
-                slots.append(PortSlot(port["name"], port["device"], port["container"], tag.kind, tag.protocol, tag))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a port template: {error!r}") from None
         return cls(tuple(slots))
 
 

@@ -7,13 +7,14 @@ the field's name, because here the message reaches the author.
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
 from vkprovider.domain.topology import tags as grammar
 from vkprovider.domain.topology import visibility, yamltext
-from vkprovider.domain.topology.rewrite import Form, form_of
+from vkprovider.domain.topology.rewrite import Form, form_of, head_of
 from vkprovider.domain.topology.template import PortSlot, PortTemplate
 from vkprovider.domain.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
 
@@ -61,21 +62,19 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A parsed topology.
+    """A parsed topology: plain data, so that it can be parsed in one process and used in another.
 
     Attributes:
-        header: The lab's fields, with the author's notes, without the title: each lablet has its own.
-        flat: Whether the header is at the top level, as up to version 0.0.5.
-        shared: Whether YAML aliases may share parts of the header.
+        notes: The author's.
+        head: The lab's fields as text, with gaps for title and notes.
         template: The ports that its tags request.
-        form: Everything but the header, as text with gaps for the ports.
+        form: Everything but the lab's fields, as text with gaps for the ports.
     """
 
     version: str
     devices: tuple[Device, ...]
-    header: dict[str, Any]
-    flat: bool
-    shared: bool
+    notes: str
+    head: Form
     template: PortTemplate
     form: Form
 
@@ -90,37 +89,43 @@ class Topology:
         Raises:
             KeyError: A slot has no port.
         """
-        header = dict(self.header)
-        header["title"] = title
-        header["notes"] = (f"{notes}\n\n{header['notes']}" if header["notes"] else notes)[:NOTES_CHARS_MAX]
-        top = header if self.flat else {"lab": header}
-        return yamltext.write(top, shared=self.shared) + self.form.filled(ports)
+        all_notes = (f"{notes}\n\n{self.notes}" if self.notes else notes)[:NOTES_CHARS_MAX]
+        return self.head.filled({"title": yamltext.scalar(title), "notes": yamltext.scalar(all_notes)}) + (
+            self.form.filled(ports)
+        )
 
 
-def parse(text: str) -> Topology:
+def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Topology:
     """Parse a topology.
 
+    Args:
+        text: Of a cml.yaml.
+        images: Image definitions that replace those in the text, by the device's label.
+
     Raises:
-        InputError: `TopologyInvalid`, with the place and what CML expects there.
+        InputError: `TopologyInvalid`, with the field and what is wrong about it.
     """
     document, shared = yamltext.load(text)
     if not isinstance(document, dict):
-        raise InputError("TopologyInvalid", "the topology is no mapping; expected `lab`, `nodes` and `links`")
+        raise InputError("TopologyInvalid", "the topology is not a mapping; expected `lab`, `nodes` and `links`")
     flat = "lab" not in document
     header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
     version = _version(header, flat=flat)
-    devices, template = _devices(_nodes(document, flat=flat))
+    nodes = _nodes(document, flat=flat)
+    devices, template = _devices(nodes, images)
     rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
+    if images:
+        rest["nodes"] = [
+            {**node, "image_definition": images[node["label"]]} if node["label"] in images else node for node in nodes
+        ]
     clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
-    clean["notes"] = header.get("notes") or header.get("lab_notes") or ""
     try:
-        yamltext.write(clean, shared=shared)
+        head = head_of(clean, source=text, flat=flat, shared=shared)
         form = form_of(rest, template, source=text, shared=shared)
     except ValueError as error:
         raise InputError("TopologyInvalid", str(error)) from None
-    return Topology(
-        version=version, devices=devices, header=clean, flat=flat, shared=shared, template=template, form=form
-    )
+    notes = header.get("notes") or header.get("lab_notes") or ""
+    return Topology(version=version, devices=devices, notes=notes, head=head, template=template, form=form)
 
 
 def _version(header: Any, *, flat: bool) -> str:
@@ -145,15 +150,15 @@ def _nodes(document: dict[Any, Any], *, flat: bool) -> list[Any]:
     """Check that nodes and links are lists; return the nodes."""
     nodes, links = document.get("nodes"), document.get("links", [] if flat else None)
     if not isinstance(nodes, list):
-        raise _invalid("nodes", "is missing or no list")
+        raise _invalid("nodes", "is missing or not a list")
     if not nodes:
         raise _invalid("nodes", "is empty; a lab needs at least one device")
     if not isinstance(links, list):
-        raise _invalid("links", "is missing or no list")
+        raise _invalid("links", "is missing or not a list")
     return nodes
 
 
-def _devices(nodes: list[Any]) -> tuple[tuple[Device, ...], PortTemplate]:
+def _devices(nodes: list[Any], images: Mapping[str, str]) -> tuple[tuple[Device, ...], PortTemplate]:
     labels: dict[str, int] = {}
     containers = {names.LAB_CONTAINER}
     devices = []
@@ -167,6 +172,8 @@ def _devices(nodes: list[Any]) -> tuple[tuple[Device, ...], PortTemplate]:
         if label in labels:
             raise _invalid(f"{place}.label", f"{label!r} is nodes[{labels[label]}]'s already; labels must differ")
         labels[label] = i
+        if label in images:
+            node = {**node, "image_definition": images[label]}  # noqa: PLW2901 (the same node, completed)
         devices.append(_device(node, label, names.container_name(label, containers), place))
     template = PortTemplate.of([(device.label, device.container, device.tags) for device in devices])
     slots: dict[str, list[PortSlot]] = {}

@@ -1,7 +1,8 @@
 """Which devices learners see, and how they reach them.
 
-A device is shown if a learner can use it. It is shown with its primary access: the best one for a learner among those
-that its tags offer.
+A device is shown if a learner can use it. It is shown with its primary access: the best one for a learner among the
+ports that CML opens. Tags such as `http:` and `ssh:` get a port, but CML does not listen there, so they are no access:
+a device's web page or SSH server is reached through `pat:OUTSIDE:443`, `:80` or `:22`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,11 +18,10 @@ INFRASTRUCTURE_NODE_TYPES: Final = frozenset({"external_connector", "unmanaged_s
 
 _PREFERENCE: Final = (
     ("vnc", "vnc"),
-    ("https", "https"),
-    ("http", "http"),
+    ("pat443", "https"),
+    ("pat80", "http"),
     ("pat22", "ssh"),
-    ("ssh", "ssh"),
-    ("telnet", "telnet"),
+    ("pat23", "telnet"),
     ("serial", "telnet"),
 )
 """(access of a port, the protocol that a client uses there), best first. Other accesses serve no client."""

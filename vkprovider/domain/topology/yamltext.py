@@ -1,9 +1,11 @@
 """YAML from outside: read within limits, written quickly.
 
-Reading: size, nesting, aliases and merge keys are limited before anything is expanded, because a few lines of YAML can
-otherwise fill any memory or crash the process. Writing: what JSON can hold is written as JSON, one line for each key of
-the top level. That is YAML, too, and a hundred times quicker to write; everything else (dates, bytes, infinities,
-aliases) goes through the YAML emitter.
+Reading: size, nesting and what aliases and merge keys multiply are limited before anything is expanded, because a few
+lines of YAML can otherwise fill any memory or crash the process. Numbers to base 60 (`1:30`) stay text: CML writes
+none, they are read in quadratic time, and an author means an address or a time.
+
+Writing: what JSON can hold is written as JSON, one line for each key of the top level. That is YAML, too, and a hundred
+times quicker to write; everything else (dates, bytes, infinities, aliases) goes through the YAML emitter.
 """
 
 import math
@@ -21,18 +23,32 @@ ALIASES_MAX: Final = 100
 """CML writes no YAML aliases; many of them are an attempt to exhaust the parser."""
 NESTING_MAX: Final = 100
 """CML nests a handful deep; the C parser overflows its stack, and so ends the process, at some ten thousand."""
-MERGED_MAX: Final = 10_000
-"""Keys that merge keys (`<<: *common`) may copy; each can copy several times what another one has copied."""
+EXPANDED_MAX: Final = 100_000
+"""Values of a document with aliases once each alias and merge key (`<<: *common`) is replaced by what it names."""
 
 _KEY_CHARS_MAX: Final = 128
 """YAML ends a simple key after 1024 characters; one of these may take six when it is escaped."""
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON leaves as it is and YAML does not: characters that it refuses, or reads as the end of a line."""
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_MERGE: Final = "tag:yaml.org,2002:merge"
 _OPENING: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
 _CLOSING: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # (yaml has no types)
+    """A safe loader that reads numbers to base 60 as text."""
+
+    def whole(self, node: yaml.ScalarNode) -> Any:
+        """Return an integer, or the text of one to base 60."""
+        return node.value if ":" in node.value else self.construct_yaml_int(node)
+
+    def fraction(self, node: yaml.ScalarNode) -> Any:
+        """Return a float, or the text of one to base 60."""
+        return node.value if ":" in node.value else self.construct_yaml_float(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.fraction)
 
 
 def load(text: str) -> tuple[Any, bool]:
@@ -51,7 +67,7 @@ def load(text: str) -> tuple[Any, bool]:
             if document is None:
                 return None, False
             if aliases:
-                _check_merges(document)
+                _check_expanded(document)
             return loader.construct_document(document), aliases > 0
         finally:
             loader.dispose()
@@ -84,37 +100,42 @@ def _check_events(text: str) -> int:
     return aliases
 
 
-def _check_merges(document: yaml.Node) -> None:
-    """Check how many keys each mapping has once its merge keys are expanded.
+def _check_expanded(document: yaml.Node) -> None:
+    """Check how large and how deep the document is once its aliases and merge keys are expanded.
 
     Raises:
-        InputError: They are too many.
+        InputError: It is too large or too deep, or an alias stands within what it names.
     """
-    widths: dict[int, int] = {}
+    known: dict[int, tuple[int, int] | None] = {}
 
-    def width(node: yaml.Node) -> int:
-        """Return the keys of a mapping, those that it merges included; visit every node once."""
-        if id(node) in widths or isinstance(node, yaml.ScalarNode):
-            return widths.get(id(node), 0)
-        widths[id(node)] = 0  # an alias of a node within itself adds nothing
-        if isinstance(node, yaml.SequenceNode):
-            total = sum(width(item) for item in node.value)
-        else:
-            total = 0
-            for key, value in node.value:
-                width(key)
-                inner = width(value)
-                total += inner if key.tag == _MERGE else 1
-        if total > MERGED_MAX and _merges(node):
-            raise InputError("TopologyInvalid", f"the topology's YAML merge keys copy more than {MERGED_MAX} keys")
-        widths[id(node)] = total
-        return total
+    def measure(node: yaml.Node) -> tuple[int, int]:
+        """Return values and depth; visit every node once. Anchors precede aliases, so the recursion is not deep."""
+        if isinstance(node, yaml.ScalarNode):
+            return 1, 0
+        if id(node) in known:
+            found = known[id(node)]
+            if found is None:
+                raise InputError("TopologyInvalid", f"a YAML alias{_place(node)} stands within what it names")
+            return found
+        known[id(node)] = None
+        inner = node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
+        size, depth = 1, 0
+        for part in inner:
+            more, below = measure(part)
+            size, depth = size + more, max(depth, below)
+        if size > EXPANDED_MAX:
+            what = f"expand to more than {EXPANDED_MAX} values"
+            raise InputError("TopologyInvalid", f"the topology's YAML aliases{_place(node)} {what}")
+        if depth >= NESTING_MAX:
+            raise InputError("TopologyInvalid", f"the topology is nested more than {NESTING_MAX} deep")
+        known[id(node)] = found = (size, depth + 1)
+        return found
 
-    width(document)
+    measure(document)
 
 
-def _merges(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.MappingNode) and any(key.tag == _MERGE for key, _ in node.value)
+def _place(node: yaml.Node) -> str:
+    return f" in line {node.start_mark.line + 1}"
 
 
 def write(mapping: Mapping[str, Any], *, shared: bool = False) -> str:
@@ -136,6 +157,11 @@ def write(mapping: Mapping[str, Any], *, shared: bool = False) -> str:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"it cannot be written again: {shorten(str(error), 120)}") from None
     return text
+
+
+def scalar(text: str) -> str:
+    """Return a text as a YAML scalar that fits wherever a plain word does."""
+    return _json(text)
 
 
 def _json(value: Any) -> str:
