@@ -1,12 +1,12 @@
-"""A real API server for all, and a stand-in for one that misbehaves."""
+"""A real API server for all, and a bare HTTP server whose answers a test scripts."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.component.kube.apiserver import ApiServer, kubeconfig_of
 from tests.support import apiserver as real
+from tests.support.scripted import ScriptedServer, kubeconfig_of
 from vkprovider.kube.client import KubeClient
 
 
@@ -18,14 +18,14 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServ
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    server = await ApiServer().start()
+async def server() -> AsyncIterator[ScriptedServer]:
+    server = await ScriptedServer().start()
     yield server
     await server.stop()
 
 
 @pytest.fixture
-def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
+def kubeconfig(server: ScriptedServer, tmp_path: Path) -> str:
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig_of(server.url))
     return str(path)

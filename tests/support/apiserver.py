@@ -68,6 +68,13 @@ class ApiServer:
         """Return the TLS settings of a client without a certificate."""
         return ssl.create_default_context(cafile=str(self.pki / "server-ca.crt"))
 
+    def provider_token(self) -> str:
+        """Return a token of the provider's ServiceAccount."""
+        if not self._token:
+            account = (content.SERVICE_ACCOUNT, f"--namespace={SYSTEM}", "--duration=24h")
+            self._token = self._sandbox.kubectl("create", "token", *account).stdout.strip()
+        return self._token
+
     def write_provider_kubeconfig(self, path: Path, server: str = "") -> str:
         """Write a kubeconfig with a token of the provider's ServiceAccount; return its path.
 
@@ -75,11 +82,8 @@ class ApiServer:
             path: The file.
             server: URL to dial instead of the API server's own.
         """
-        if not self._token:
-            account = (content.SERVICE_ACCOUNT, f"--namespace={SYSTEM}", "--duration=24h")
-            self._token = self._sandbox.kubectl("create", "token", *account).stdout.strip()
         cluster = {"server": server} if server else read_cluster(self.kubeconfig)
-        write_kubeconfig(path, name="provider", cluster=cluster, user={"token": self._token})
+        write_kubeconfig(path, name="provider", cluster=cluster, user={"token": self.provider_token()})
         return str(path)
 
 

@@ -1,6 +1,7 @@
 """An HTTP proxy before a real API server, in the test's own loop: it keeps a log and makes requests fail on demand.
 
-It is plain HTTP to the client and TLS to the API server; the client's token passes through.
+It is plain HTTP to the client and TLS to the API server; the client's token passes through. Watches pass line by line,
+so that a test can put a line of its own between those of the API server.
 """
 
 import asyncio
@@ -12,9 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
+from urllib.parse import parse_qsl
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDictProxy
 from yarl import URL
 
 _HOP: Final = frozenset({"host", "connection", "transfer-encoding", "content-length", "keep-alive"})
@@ -25,17 +28,25 @@ class Asked:
     """One request, and how it was answered.
 
     Attributes:
+        path: Decoded; `raw_path` is what was sent.
         status: 0 while there is no answer, and if there was none.
         answered_s: When the whole answer was there, on the monotonic clock; 0 as above.
     """
 
     method: str
     path: str
+    raw_path: str
     query: str
+    headers: CIMultiDictProxy[str]
     body: bytes
     began_s: float
     status: int = 0
     answered_s: float = 0.0
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The query's parameters."""
+        return dict(parse_qsl(self.query, keep_blank_values=True))
 
     @property
     def line(self) -> str:
@@ -57,9 +68,11 @@ class Fault:
         count: How many requests it still meets; None is no limit.
         delay_s: How long a request waits before anything else happens to it.
         status: What it is answered with instead of being passed on.
+        message: The message of that answer.
         drop: Its connection breaks before it is passed on.
         lose: It is passed on, and its connection breaks instead of an answer.
         answer: The body of a successful answer, instead of being passed on: a stale list, for one.
+        alter: Returns the body to answer with, for the one that the API server has answered with.
         first: Called with the request before anything else happens to it.
         met: How many requests it has met.
     """
@@ -68,9 +81,11 @@ class Fault:
     count: int | None = 1
     delay_s: float = 0.0
     status: int = 0
+    message: str = "as the test wants"
     drop: bool = False
     lose: bool = False
-    answer: bytes = b""
+    answer: bytes | None = None
+    alter: Callable[[bytes], bytes] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     first: Callable[[Asked], Any] | None = None
     met: int = 0
@@ -96,7 +111,7 @@ class FaultyApi:
         self._target = url
         self._tls = tls
         self._faults: list[Fault] = []
-        self._watches: list[tuple[str, web.Request]] = []
+        self._watches: list[_Watch] = []
         self._broken: list[Exception] = []
         self.asked: list[Asked] = []
         self.url = ""
@@ -142,11 +157,28 @@ class FaultyApi:
 
     def end_watches(self, pattern: str = "") -> int:
         """Break the connections of watches; return how many there were."""
-        hit = [request for line, request in self._watches if re.search(pattern, line)]
-        for request in hit:
-            if request.transport is not None:
-                request.transport.abort()
+        hit = self._open(pattern)
+        for watch in hit:
+            watch.abort()
         return len(hit)
+
+    def finish_watches(self, pattern: str = "") -> None:
+        """End watches as the API server does at their timeout."""
+        for watch in self._open(pattern):
+            watch.lines.put_nowait(b"")
+
+    def inject(self, line: bytes, pattern: str = "") -> None:
+        """Send a line to open watches, as if it came from the API server."""
+        for watch in self._open(pattern):
+            watch.lines.put_nowait(line)
+
+    @property
+    def watching(self) -> int:
+        """How many watches are open."""
+        return len(self._watches)
+
+    def _open(self, pattern: str) -> "list[_Watch]":
+        return [watch for watch in self._watches if re.search(pattern, watch.line)]
 
     def matching(self, pattern: str) -> list[Asked]:
         """Return the requests that match, in order."""
@@ -165,7 +197,8 @@ class FaultyApi:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        asked = Asked(request.method, request.path, request.query_string, body, time.monotonic())
+        path, raw_path, query = request.path, request.raw_path.partition("?")[0], request.query_string
+        asked = Asked(request.method, path, raw_path, query, request.headers, body, time.monotonic())
         self.asked.append(asked)
         fault = next((fault for fault in self._faults if fault.meets(asked)), None)
         if fault is not None:
@@ -176,18 +209,19 @@ class FaultyApi:
                 return self._break(request)
             if fault.status:
                 asked.status, asked.answered_s = fault.status, time.monotonic()
-                return web.Response(status=fault.status, body=_status(fault.status), headers=fault.headers)
-            if fault.answer:
+                body = _status(fault.status, fault.message)
+                return web.Response(status=fault.status, body=body, headers=fault.headers)
+            if fault.answer is not None:
                 asked.status, asked.answered_s = 200, time.monotonic()
                 return web.Response(body=fault.answer, content_type="application/json")
-        return await self._pass_on(request, asked, lose=fault is not None and fault.lose)
+        return await self._pass_on(request, asked, fault)
 
     def _break(self, request: web.Request) -> web.Response:
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=502)
 
-    async def _pass_on(self, request: web.Request, asked: Asked, *, lose: bool) -> web.StreamResponse:
+    async def _pass_on(self, request: web.Request, asked: Asked, fault: Fault | None) -> web.StreamResponse:
         url = URL(self._target + request.raw_path, encoded=True)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
         async with self._http.request(request.method, url, data=asked.body or None, headers=headers) as got:
@@ -195,8 +229,10 @@ class FaultyApi:
             if "watch=" in request.query_string and got.status == 200:
                 return await self._stream(request, asked, got, answer_headers)
             text = await got.read()
-            if lose:
+            if fault is not None and fault.lose:
                 return self._break(request)
+            if fault is not None and fault.alter is not None:
+                text = fault.alter(text)
             asked.status, asked.answered_s = got.status, time.monotonic()
             return web.Response(status=got.status, body=text, headers=answer_headers)
 
@@ -206,18 +242,53 @@ class FaultyApi:
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         asked.status = got.status
-        key = (asked.line, request)
-        self._watches.append(key)
+        watch = _Watch(asked.line, request)
+        self._watches.append(watch)
+        reading = asyncio.create_task(watch.read(got))
         try:
-            with contextlib.suppress(ConnectionError, aiohttp.ClientError):
-                async for data in got.content.iter_any():
-                    await response.write(data)
+            with contextlib.suppress(ConnectionError):
+                while line := await watch.lines.get():
+                    await response.write(line)
                 await response.write_eof()
         finally:
-            self._watches = [watch for watch in self._watches if watch is not key]
+            self._watches.remove(watch)
+            reading.cancel()
+            if got.connection is not None and got.connection.transport is not None:
+                got.connection.transport.abort()  # or TLS would still be saying farewell when the loop is closed
+            await asyncio.gather(reading, return_exceptions=True)
         return response
 
 
-def _status(code: int) -> bytes:
+@dataclass(eq=False)
+class _Watch:
+    """An open watch.
+
+    Attributes:
+        lines: What is still to be sent to the client; an empty one ends the watch.
+    """
+
+    line: str
+    request: web.Request
+    lines: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+
+    async def read(self, got: aiohttp.ClientResponse) -> None:
+        """Read the API server's lines until it ends the watch."""
+        rest = b""
+        try:
+            async for data in got.content.iter_any():
+                lines, newline, rest = (rest + data).rpartition(b"\n")
+                if newline:
+                    self.lines.put_nowait(lines + newline)
+            self.lines.put_nowait(b"")
+        except (ConnectionError, aiohttp.ClientError):
+            self.abort()
+
+    def abort(self) -> None:
+        """Break the client's connection."""
+        if self.request.transport is not None:
+            self.request.transport.abort()
+
+
+def _status(code: int, message: str) -> bytes:
     reason = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
-    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": "as the test wants"}).encode()
+    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from tests.component.kube.apiserver import status_body
+from tests.support.scripted import status_body
 from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from tests.component.controllers.claimserver import ClaimServer, context
-from tests.component.kube.apiserver import kubeconfig_of
+from tests.support.scripted import kubeconfig_of
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.domain.claims.claim import Claim

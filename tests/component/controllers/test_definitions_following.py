@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.component.controllers.claimserver import context
-from tests.component.kube.apiserver import ApiServer
+from tests.support.scripted import ScriptedServer
 from tests.support.topologies import topology
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.definition.packages import Packages
@@ -59,7 +59,7 @@ def follower(kube: KubeClient) -> Follower:
     return Follower(kube)
 
 
-async def test_versions_and_faults_are_those_of_the_leader(follower: Follower, server: ApiServer) -> None:
+async def test_versions_and_faults_are_those_of_the_leader(follower: Follower, server: ScriptedServer) -> None:
     assert await follower.see(READY) == (["1.0"], "")
     assert await follower.see(REFUSED) == (["1.0"], "TopologyInvalid")
     assert follower.changes == 2

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tests.component.kube.apiserver import ApiServer, refuse, status_body
+from tests.support.scripted import ScriptedServer, refuse, status_body
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
@@ -71,7 +71,7 @@ def hear(membership: Membership, replica: str, version: str) -> None:
 
 
 async def test_a_replica_of_which_our_watch_has_not_told_is_asked_for(
-    server: ApiServer, clock: Clock, membership: Membership
+    server: ScriptedServer, clock: Clock, membership: Membership
 ) -> None:
     async def there(_: web.Request) -> web.Response:
         return web.json_response(member("new", "7"))
@@ -84,13 +84,13 @@ async def test_a_replica_of_which_our_watch_has_not_told_is_asked_for(
     assert membership.is_gone("new")
 
 
-async def test_a_replica_that_has_left_may_be_replaced(server: ApiServer, membership: Membership) -> None:
+async def test_a_replica_that_has_left_may_be_replaced(server: ScriptedServer, membership: Membership) -> None:
     server.next(refuse(404, "not found"), when="GET")
     assert await membership.end("left")
 
 
 async def test_a_renewal_heard_while_we_ask_is_not_forgotten(
-    server: ApiServer, clock: Clock, membership: Membership
+    server: ScriptedServer, clock: Clock, membership: Membership
 ) -> None:
     async def meanwhile(_: web.Request) -> web.Response:
         hear(membership, "late", "2")
@@ -107,7 +107,7 @@ async def test_a_renewal_heard_while_we_ask_is_not_forgotten(
 
 
 async def test_memberships_of_the_dead_are_ended_and_no_others(
-    server: ApiServer, clock: Clock, membership: Membership
+    server: ScriptedServer, clock: Clock, membership: Membership
 ) -> None:
     hear(membership, "dead", "1")
     hear(membership, "me", "1")
@@ -141,7 +141,7 @@ TAKEN = refuse(409, "leases already exists")
 
 
 async def test_the_name_of_a_replica_that_lives_is_not_taken(
-    server: ApiServer, clock: Clock, membership: Membership
+    server: ScriptedServer, clock: Clock, membership: Membership
 ) -> None:
     """LABLET_CONTROLLER_INSTANCE_ID given twice: the second process never acts, the first one is not disturbed."""
     for version in range(5):
@@ -156,7 +156,7 @@ async def test_the_name_of_a_replica_that_lives_is_not_taken(
 
 
 async def test_the_name_of_a_replica_that_is_silent_is_ended_like_any_other(
-    server: ApiServer, clock: Clock, membership: Membership
+    server: ScriptedServer, clock: Clock, membership: Membership
 ) -> None:
     hear(membership, "me", "7")
     clock.now += GONE_S
@@ -170,7 +170,9 @@ async def test_the_name_of_a_replica_that_is_silent_is_ended_like_any_other(
     assert membership.lease_age_s is not None
 
 
-async def test_a_container_that_crashed_leaves_its_name_to_the_next(server: ApiServer, membership: Membership) -> None:
+async def test_a_container_that_crashed_leaves_its_name_to_the_next(
+    server: ScriptedServer, membership: Membership
+) -> None:
     host, pid, _ = membership._ctx.process.rsplit("-", 2)
     server.next(TAKEN, when="POST")
     server.next(answering(lease_of(f"{host}-{pid}-ffff", "7")), when="GET")
@@ -184,7 +186,7 @@ async def test_a_container_that_crashed_leaves_its_name_to_the_next(server: ApiS
 
 @pytest.mark.parametrize("mine", [True, False])
 async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
-    server: ApiServer, ctx: Context, *, mine: bool
+    server: ScriptedServer, ctx: Context, *, mine: bool
 ) -> None:
     """Two writes of one name: the answer to ours was lost, or another process has taken it while we were away."""
     lost: list[str] = []
@@ -213,7 +215,7 @@ def node_lease(holder: str, epoch: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("theirs", "ours"), [(5, {}), (3, {"w": 4})])
 async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
-    server: ApiServer, ctx: Context, theirs: int, ours: dict[str, int]
+    server: ScriptedServer, ctx: Context, theirs: int, ours: dict[str, int]
 ) -> None:
     """Somebody may take the node right after us, and the watch be quicker than the answer to our own write."""
     ownership = owning_none(ctx)
@@ -236,7 +238,7 @@ def ours(epoch: int = 1, version: str = "1", holder: str = "me") -> dict[str, An
 
 
 @pytest.fixture
-async def ownership(server: ApiServer, ctx: Context) -> Ownership:
+async def ownership(server: ScriptedServer, ctx: Context) -> Ownership:
     """The replica has taken node `w`, in epoch 1."""
     ownership = owning_none(ctx)
     server.next(refuse(404, "not found"), when="GET")
@@ -259,7 +261,7 @@ async def renew(ownership: Ownership) -> None:
     ("found", "kept"), [(ours(1, "2"), True), (ours(2, "2"), False), (ours(1, "2", holder="other"), False)]
 )
 async def test_renewal_whose_answer_was_lost_does_not_cost_the_node(
-    server: ApiServer, ownership: Ownership, found: dict[str, Any], *, kept: bool
+    server: ScriptedServer, ownership: Ownership, found: dict[str, Any], *, kept: bool
 ) -> None:
     server.next(MODIFIED, when="PUT")
     server.next(answering(found), when="GET")
@@ -269,7 +271,7 @@ async def test_renewal_whose_answer_was_lost_does_not_cost_the_node(
     assert [seen.method for seen in server.seen] == ["PUT", "GET"] + ["PUT"] * kept
 
 
-async def test_renewal_under_way_does_not_undo_a_release(server: ApiServer, ownership: Ownership) -> None:
+async def test_renewal_under_way_does_not_undo_a_release(server: ScriptedServer, ownership: Ownership) -> None:
     async def meanwhile(_: web.Request) -> web.Response:
         server.next(MODIFIED, when="PUT")
         server.next(answering(ours(1, "2")), when="GET")
@@ -285,7 +287,7 @@ async def test_renewal_under_way_does_not_undo_a_release(server: ApiServer, owne
     assert (released["metadata"]["resourceVersion"], released["spec"]["holderIdentity"]) == ("2", None)
 
 
-async def test_all_nodes_are_released(server: ApiServer, ctx: Context) -> None:
+async def test_all_nodes_are_released(server: ScriptedServer, ctx: Context) -> None:
     names = [f"w{number}" for number in range(30)]
     ownership = owning_none(ctx)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.component.kube.apiserver import ApiServer, refuse
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
@@ -24,7 +24,7 @@ def leases(kube: KubeClient) -> NodeLeases:
 class Stored:
     """The one Lease of the server: what was written last, with a version of its own."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.version = 0
 
@@ -46,7 +46,7 @@ class Stored:
         return body
 
 
-async def test_renewal_keeps_the_epoch_and_names_the_version(server: ApiServer, leases: NodeLeases) -> None:
+async def test_renewal_keeps_the_epoch_and_names_the_version(server: ScriptedServer, leases: NodeLeases) -> None:
     stored = Stored(server)
     lease = await stored.write(leases, None, "u1", holder="me", anew=True)
     first = (epoch_of(lease), lease.spec.acquire_time, lease.spec.renew_time)
@@ -59,7 +59,7 @@ async def test_renewal_keeps_the_epoch_and_names_the_version(server: ApiServer, 
     assert (lease.metadata.name, lease.metadata.uid, owner_uid_of(lease)) == ("vnode.w1", "lease-uid", "u1")
 
 
-async def test_worker_that_was_made_again_owns_its_lease(server: ApiServer, leases: NodeLeases) -> None:
+async def test_worker_that_was_made_again_owns_its_lease(server: ScriptedServer, leases: NodeLeases) -> None:
     """Else the garbage collector takes the Lease away with the worker that is gone, and its epoch too."""
     stored = Stored(server)
     lease = await stored.write(leases, None, "u1", holder="me", anew=True)
@@ -70,13 +70,13 @@ async def test_worker_that_was_made_again_owns_its_lease(server: ApiServer, leas
 
 
 @pytest.mark.parametrize("status", [404, 409])
-async def test_lease_that_others_have_written_is_lost(server: ApiServer, leases: NodeLeases, status: int) -> None:
+async def test_lease_that_others_have_written_is_lost(server: ScriptedServer, leases: NodeLeases, status: int) -> None:
     lease = await Stored(server).write(leases, None, "u1", holder="me", anew=True)
     server.next(refuse(status, "changed"), when="PUT")
     assert await leases.write("w1", lease, "u1", holder="me") is None
 
 
-async def test_lease_of_somebody_else_is_left_alone(server: ApiServer, leases: NodeLeases) -> None:
+async def test_lease_of_somebody_else_is_left_alone(server: ScriptedServer, leases: NodeLeases) -> None:
     async def foreign(_: web.Request) -> web.Response:
         return web.json_response({"metadata": {"name": "vnode.w1"}})
 

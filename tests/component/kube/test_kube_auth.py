@@ -1,3 +1,5 @@
+"""Credentials and TLS: real tokens on the real API server; what is sent, and certificates, on a scripted one."""
+
 import asyncio
 import base64
 import os
@@ -16,7 +18,9 @@ import pytest
 import trustme
 import yaml
 
-from tests.component.kube.apiserver import ApiServer
+from tests.support.apiserver import ApiServer
+from tests.support.faultyapi import FaultyApi
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
 from vkprovider.kube import auth, transport
 from vkprovider.kube.client import KubeClient
@@ -54,10 +58,10 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-async def tls_server(authority: trustme.CA) -> AsyncIterator[ApiServer]:
+async def tls_server(authority: trustme.CA) -> AsyncIterator[ScriptedServer]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1", "kubernetes.test").configure_cert(context)
-    server = await ApiServer(tls=context).start()
+    server = await ScriptedServer(tls=context).start()
     yield server
     await server.stop()
 
@@ -70,7 +74,9 @@ def pem(authority: trustme.CA) -> bytes:
 # Tokens
 
 
-async def test_a_token_file_that_rotates(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_file_that_rotates(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(auth, "TOKEN_AGE_S_MAX", 0.0)
     token = tmp_path / "token"
     token.write_text("one\n")
@@ -83,7 +89,7 @@ async def test_a_token_file_that_rotates(server: ApiServer, tmp_path: Path, monk
     assert [s.headers["Authorization"] for s in server.seen] == ["Bearer one", "Bearer two", "Bearer two"]
 
 
-async def test_a_token_is_not_read_for_every_request(server: ApiServer, tmp_path: Path) -> None:
+async def test_a_token_is_not_read_for_every_request(server: ScriptedServer, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     async with connected(write(tmp_path / "config", {"server": server.url}, {"tokenFile": "token"})) as client:
@@ -93,57 +99,67 @@ async def test_a_token_is_not_read_for_every_request(server: ApiServer, tmp_path
     assert [s.headers["Authorization"] for s in server.seen] == ["Bearer one", "Bearer one"]
 
 
-async def test_a_401_reads_the_credentials_once_more(server: ApiServer, tmp_path: Path) -> None:
+@pytest.fixture
+async def strict(apiserver: ApiServer) -> AsyncIterator[FaultyApi]:
+    """The real API server, which refuses a token that it did not issue."""
+    async with FaultyApi(apiserver.url, apiserver.client_tls()) as api:
+        yield api
+
+
+@pytest.fixture
+async def token(apiserver: ApiServer) -> str:
+    """A token that the real API server accepts."""
+    return await asyncio.to_thread(apiserver.provider_token)
+
+
+async def test_a_401_reads_the_credentials_once_more(strict: FaultyApi, token: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
-    write(path, {"server": server.url}, {"token": "old"})
+    write(path, {"server": strict.url}, {"token": "old"})
     async with connected(str(path)) as client:
-        write(path, {"server": server.url}, {"token": "new"})
-        server.token = "new"
+        write(path, {"server": strict.url}, {"token": token})
         await asyncio.gather(*(client.get(PATH) for _ in range(8)))
         assert not client.errors
-        assert sum(s.headers["Authorization"] == "Bearer new" for s in server.seen) == 8
-        async with client.stream("/log") as batches:
+        assert sum(asked.headers["Authorization"] == f"Bearer {token}" for asked in strict.asked) == 8
+        async with client.stream("/readyz") as batches:
             assert [batch async for batch in batches] == []
+        assert strict.asked[-1].status == 200
 
 
-async def test_a_second_401_is_an_error(server: ApiServer, kubeconfig: str) -> None:
-    server.token = "other"
-    async with connected(kubeconfig) as client:
+async def test_a_second_401_is_an_error(strict: FaultyApi, tmp_path: Path) -> None:
+    async with connected(write(tmp_path / "config", {"server": strict.url}, {"token": "other"})) as client:
         with pytest.raises(errors.Unauthorized):
             await client.get(PATH)
-        assert len(server.seen) == 2
+        assert len(strict.asked) == 2
 
 
-async def test_a_401_and_a_kubeconfig_that_is_gone(server: ApiServer, kubeconfig: str) -> None:
-    server.token = "other"
+async def test_a_401_and_a_kubeconfig_that_is_gone(strict: FaultyApi, tmp_path: Path) -> None:
+    kubeconfig = write(tmp_path / "config", {"server": strict.url}, {"token": "other"})
     async with connected(kubeconfig) as client:
         await asyncio.to_thread(Path(kubeconfig).unlink)
         with pytest.raises(errors.Unauthorized, match="no kubeconfig"):
             await client.get(PATH)
 
 
-async def test_a_401_does_not_lead_to_another_cluster(server: ApiServer, tmp_path: Path) -> None:
+async def test_a_401_does_not_lead_to_another_cluster(strict: FaultyApi, token: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
-    write(path, {"server": server.url}, {"token": "old"})
+    write(path, {"server": strict.url}, {"token": "old"})
     async with connected(str(path)) as client:
-        server.token = "new"
-        write(path, {"server": "http://198.51.100.1"}, {"token": "new"})
+        write(path, {"server": "http://198.51.100.1"}, {"token": token})
         with pytest.raises(errors.Unauthorized, match="now names http://198"):
             await client.get(PATH)
 
 
-async def test_a_401_stays_in_its_context(server: ApiServer, tmp_path: Path) -> None:
+async def test_a_401_stays_in_its_context(strict: FaultyApi, token: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
-    write(path, {"server": server.url}, {"token": "old"})
+    write(path, {"server": strict.url}, {"token": "old"})
     async with connected(str(path)) as client:
-        write(path, {"server": server.url}, {"token": "new"})
-        server.token = "new"
+        write(path, {"server": strict.url}, {"token": token})
         text = path.read_text().replace("current-context: test", "current-context: elsewhere")
         path.write_text(text)
         await client.get(PATH)
 
 
-async def test_no_token_no_header(server: ApiServer, tmp_path: Path) -> None:
+async def test_no_token_no_header(server: ScriptedServer, tmp_path: Path) -> None:
     async with connected(write(tmp_path / "config", {"server": server.url + "/"}, {})) as client:
         await client.get(PATH)
     assert "Authorization" not in server.seen[0].headers
@@ -155,7 +171,7 @@ async def test_no_token_no_header(server: ApiServer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["data", "file"])
 async def test_the_servers_certificate_is_verified(
-    tls_server: ApiServer, tmp_path: Path, pem: bytes, where: str
+    tls_server: ScriptedServer, tmp_path: Path, pem: bytes, where: str
 ) -> None:
     (tmp_path / "ca.crt").write_bytes(pem)
     named = {"certificate-authority-data": b64(pem)} if where == "data" else {"certificate-authority": "ca.crt"}
@@ -164,7 +180,7 @@ async def test_the_servers_certificate_is_verified(
     assert tls_server.seen[0].headers["Authorization"] == "Bearer t"
 
 
-async def test_an_unknown_authority_is_refused(tls_server: ApiServer, tmp_path: Path) -> None:
+async def test_an_unknown_authority_is_refused(tls_server: ScriptedServer, tmp_path: Path) -> None:
     other = trustme.CA().cert_pem.bytes()
     cluster = {"server": tls_server.url, "certificate-authority-data": b64(other)}
     async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
@@ -174,7 +190,7 @@ async def test_an_unknown_authority_is_refused(tls_server: ApiServer, tmp_path: 
 
 
 async def test_an_authority_that_was_replaced_is_read_again(
-    tls_server: ApiServer, tmp_path: Path, pem: bytes, monkeypatch: pytest.MonkeyPatch
+    tls_server: ScriptedServer, tmp_path: Path, pem: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As kubelet does in a running Pod when the cluster's CA rotates."""
     trusted = tmp_path / "ca.crt"
@@ -191,7 +207,7 @@ async def test_an_authority_that_was_replaced_is_read_again(
     assert len(tls_server.seen) == 1
 
 
-async def test_insecure_skip_tls_verify(tls_server: ApiServer, tmp_path: Path) -> None:
+async def test_insecure_skip_tls_verify(tls_server: ScriptedServer, tmp_path: Path) -> None:
     cluster = {"server": tls_server.url, "insecure-skip-tls-verify": True}
     async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
         await client.get(PATH)
@@ -199,7 +215,7 @@ async def test_insecure_skip_tls_verify(tls_server: ApiServer, tmp_path: Path) -
 
 @pytest.mark.parametrize(("name", "trusted"), [("kubernetes.test", True), ("other.test", False)])
 async def test_the_servers_name_may_be_given(
-    tls_server: ApiServer, tmp_path: Path, pem: bytes, name: str, *, trusted: bool
+    tls_server: ScriptedServer, tmp_path: Path, pem: bytes, name: str, *, trusted: bool
 ) -> None:
     cluster = {"server": tls_server.url, "certificate-authority-data": b64(pem), "tls-server-name": name}
     async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
@@ -210,7 +226,7 @@ async def test_the_servers_name_may_be_given(
                 await client.get(PATH)
 
 
-async def test_plain_http_on_a_tls_port(server: ApiServer, tmp_path: Path, pem: bytes) -> None:
+async def test_plain_http_on_a_tls_port(server: ScriptedServer, tmp_path: Path, pem: bytes) -> None:
     cluster = {"server": server.url.replace("http", "https"), "certificate-authority-data": b64(pem)}
     async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
         with pytest.raises(errors.TlsFailed, match="WRONG_VERSION_NUMBER"):
@@ -218,19 +234,19 @@ async def test_plain_http_on_a_tls_port(server: ApiServer, tmp_path: Path, pem: 
 
 
 @pytest.fixture
-async def mutual_server(authority: trustme.CA) -> AsyncIterator[ApiServer]:
+async def mutual_server(authority: trustme.CA) -> AsyncIterator[ScriptedServer]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(context)
     context.verify_mode = ssl.CERT_REQUIRED
-    server = await ApiServer(tls=context).start()
+    server = await ScriptedServer(tls=context).start()
     yield server
     await server.stop()
 
 
 @pytest.mark.parametrize("where", ["data", "file"])
 async def test_client_certificates(
-    mutual_server: ApiServer,
+    mutual_server: ScriptedServer,
     authority: trustme.CA,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -254,7 +270,7 @@ async def test_client_certificates(
     assert not any(scratch.iterdir())
 
 
-async def test_a_server_that_wants_a_certificate(mutual_server: ApiServer, tmp_path: Path, pem: bytes) -> None:
+async def test_a_server_that_wants_a_certificate(mutual_server: ScriptedServer, tmp_path: Path, pem: bytes) -> None:
     cluster = {"server": mutual_server.url, "certificate-authority-data": b64(pem)}
     async with connected(write(tmp_path / "config", cluster, {"token": "t"})) as client:
         # By TLS 1.3 the client learns why only if the alert comes before the reset.
@@ -297,7 +313,7 @@ async def test_what_cannot_be_used_is_said(
 
 
 async def test_the_service_account_of_a_pod(
-    tls_server: ApiServer, pem: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tls_server: ScriptedServer, pem: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("from the pod")
     (tmp_path / "ca.crt").write_bytes(pem)
@@ -316,7 +332,7 @@ async def test_the_service_account_of_a_pod(
 
 
 async def test_kubeconfig_comes_before_the_service_account(
-    kubeconfig: str, server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kubeconfig: str, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
@@ -354,19 +370,19 @@ def plugin(tmp_path: Path, expires: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script)}}
 
 
-async def test_an_exec_plugin(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exec_plugin(server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "TOKEN_AGE_S_MAX", 0.0)
     user = plugin(tmp_path, "2999-01-01T00:00:00Z")
     async with connected(write(tmp_path / "config", {"server": server.url}, user)) as client:
         await client.get(PATH)
         await client.get(PATH)
-        server.token = "run-2"
+        server.next(refuse(401, "Unauthorized"))
         await client.get(PATH)
     assert [s.headers["Authorization"] for s in server.seen] == ["Bearer run-1"] * 3 + ["Bearer run-2"]
 
 
 async def test_an_exec_plugin_whose_token_expires(
-    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "TOKEN_AGE_S_MAX", 0.0)
     user = plugin(tmp_path, "2001-01-01T00:00:00Z")
@@ -382,7 +398,7 @@ async def test_an_exec_plugin_that_fails(tmp_path: Path) -> None:
         await auth.load(write(tmp_path / "config", {"server": "http://a"}, user))
 
 
-async def test_a_password(server: ApiServer, tmp_path: Path) -> None:
+async def test_a_password(server: ScriptedServer, tmp_path: Path) -> None:
     user = {"username": "u", "password": "p"}
     async with connected(write(tmp_path / "config", {"server": server.url}, user)) as client:
         await client.get(PATH)

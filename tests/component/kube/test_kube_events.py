@@ -1,13 +1,14 @@
+"""Events on the real API server: what is written, counted, paced, tried again and dropped."""
+
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.component.kube.apiserver import ApiServer, refuse
 from tests.component.kube.conftest import until
+from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import Fenced
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
@@ -54,16 +55,16 @@ async def running(recorder: EventRecorder) -> AsyncIterator[EventRecorder]:
         await task
 
 
-def written(server: ApiServer) -> list[tuple[str, str]]:
-    return [(s.method, s.json.get("reason", s.json.get("count"))) for s in server.seen]
+def written(api: FaultyApi) -> list[tuple[str, str]]:
+    return [(asked.method, asked.json.get("reason", asked.json.get("count"))) for asked in api.asked]
 
 
-async def test_what_describe_shows_is_written(server: ApiServer, running: EventRecorder) -> None:
+async def test_what_describe_shows_is_written(api: FaultyApi, running: EventRecorder) -> None:
     running.emit(POD, "Normal", "Pulled", "content is here", action="Starting")
     await until(lambda: running.written_total == 1)
-    (seen,) = server.seen
-    assert (seen.method, seen.path) == ("POST", "/api/v1/namespaces/default/events")
-    event = seen.json
+    (asked,) = api.asked
+    assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/default/events")
+    event = asked.json
     assert event.pop("metadata")["name"].startswith("a.")
     assert event == {
         "apiVersion": "v1",
@@ -82,97 +83,95 @@ async def test_what_describe_shows_is_written(server: ApiServer, running: EventR
     }
 
 
-async def test_events_of_cluster_scoped_objects_go_to_default(server: ApiServer, running: EventRecorder) -> None:
+async def test_events_of_cluster_scoped_objects_go_to_default(api: FaultyApi, running: EventRecorder) -> None:
     running.emit(NODE, "Warning", "WorkerUnreachable", "no answer")
     await until(lambda: running.written_total == 1)
-    assert server.seen[0].path == "/api/v1/namespaces/default/events"
-    assert server.seen[0].json["metadata"]["namespace"] == "default"
-    assert server.seen[0].json["involvedObject"]["namespace"] == ""
+    assert api.asked[0].path == "/api/v1/namespaces/default/events"
+    assert api.asked[0].json["metadata"]["namespace"] == "default"
+    assert api.asked[0].json["involvedObject"]["namespace"] == ""
 
 
-async def test_names_differ_and_are_short_enough(server: ApiServer, running: EventRecorder) -> None:
+async def test_names_differ_and_are_short_enough(api: FaultyApi, running: EventRecorder) -> None:
     long = ObjectRef("v1", "Pod", "default", "x" * 253, "u")
     for n in range(20):
         running.emit(long, "Normal", "Pulled", f"note {n}")
     await until(lambda: running.written_total == 20)
-    names = {s.json["metadata"]["name"] for s in server.seen}
+    names = {asked.json["metadata"]["name"] for asked in api.asked}
     assert len(names) == 20
     assert max(map(len, names)) <= 253
 
 
-async def test_long_notes_are_shortened(server: ApiServer, running: EventRecorder) -> None:
+async def test_long_notes_are_shortened(api: FaultyApi, running: EventRecorder) -> None:
     running.emit(POD, "Normal", "Pulled", "x" * 5000)
     await until(lambda: running.written_total == 1)
-    assert len(server.seen[0].json["message"]) == 1024
+    assert len(api.asked[0].json["message"]) == 1024
 
 
-async def test_the_same_words_are_counted_once_a_minute(
-    server: ApiServer, running: EventRecorder, clock: Clock
-) -> None:
+async def test_the_same_words_are_counted_once_a_minute(api: FaultyApi, running: EventRecorder, clock: Clock) -> None:
     running.emit(POD, "Warning", "BackOff", "again")
     await until(lambda: running.written_total == 1)
-    name = server.seen[0].json["metadata"]["name"]
+    name = api.asked[0].json["metadata"]["name"]
     for _ in range(5):
         clock.now_s += 1
         running.emit(POD, "Warning", "BackOff", "again")
     clock.now_s += 54
     running.emit(POD, "Warning", "BackOff", "another")  # wakes the loop, which looks at its clock
     await until(lambda: running.written_total == 2)
-    assert written(server)[1] == ("POST", "BackOff")
+    assert written(api)[1] == ("POST", "BackOff")
     clock.now_s += 1
     running.emit(POD, "Warning", "BackOff", "a third")
     await until(lambda: running.written_total == 4)
-    patch = next(s for s in server.seen if s.method == "PATCH")
+    patch = next(asked for asked in api.asked if asked.method == "PATCH")
     assert patch.path == f"/api/v1/namespaces/default/events/{name}"
     assert patch.json == {"count": 6, "lastTimestamp": "2023-11-14T22:30:05Z"}
 
 
-async def test_the_same_words_before_they_are_written_are_one_event(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_the_same_words_before_they_are_written_are_one_event(api: FaultyApi, recorder: EventRecorder) -> None:
     for _ in range(7):
         recorder.emit(POD, "Warning", "BackOff", "again")
     assert recorder.depth == 1
     assert await recorder.flush(5)
-    assert [(s.method, s.json["count"]) for s in server.seen] == [("POST", 7)]
+    assert [(asked.method, asked.json["count"]) for asked in api.asked] == [("POST", 7)]
 
 
-async def test_after_ten_minutes_it_is_another_event(server: ApiServer, recorder: EventRecorder, clock: Clock) -> None:
+async def test_after_ten_minutes_it_is_another_event(api: FaultyApi, recorder: EventRecorder, clock: Clock) -> None:
     for pause_s in (0, 599, 601):
         clock.now_s += pause_s
         recorder.emit(POD, "Warning", "BackOff", "again")
         assert await recorder.flush(5)
-    assert [s.method for s in server.seen] == ["POST", "PATCH", "POST"]
+    assert [asked.method for asked in api.asked] == ["POST", "PATCH", "POST"]
 
 
-async def test_other_words_other_event(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_other_words_other_event(api: FaultyApi, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Normal", "Pulled", "x")
     recorder.emit(POD, "Warning", "Pulled", "x")
     recorder.emit(POD, "Normal", "Pulling", "x")
     recorder.emit(POD, "Normal", "Pulled", "y")
     recorder.emit(NODE, "Normal", "Pulled", "x")
     assert await recorder.flush(5)
-    assert [s.method for s in server.seen] == ["POST"] * 5
+    assert [asked.method for asked in api.asked] == ["POST"] * 5
 
 
-async def test_an_event_that_expired_is_made_again(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_an_event_that_expired_is_made_again(api: FaultyApi, recorder: EventRecorder) -> None:
     for _ in range(2):
         recorder.emit(POD, "Warning", "BackOff", "again")
-        server.next(refuse(404, "events not found"), when="PATCH")
+        api.fault("^PATCH", status=404, message="events not found")
         assert await recorder.flush(5)
-    assert [s.method for s in server.seen] == ["POST", "PATCH", "POST"]
-    assert server.seen[-1].json["count"] == 2
+    assert [asked.method for asked in api.asked] == ["POST", "PATCH", "POST"]
+    assert api.asked[-1].json["count"] == 2
 
 
-async def test_warnings_go_first(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_warnings_go_first(api: FaultyApi, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Normal", "One", "")
     recorder.emit(POD, "Normal", "Two", "")
     recorder.emit(POD, "Warning", "Bad", "")
     recorder.emit(POD, "Warning", "Worse", "")
     assert await recorder.flush(5)
-    assert [reason for _, reason in written(server)] == ["Bad", "Worse", "One", "Two"]
+    assert [reason for _, reason in written(api)] == ["Bad", "Worse", "One", "Two"]
 
 
 @pytest.mark.parametrize("options", [{"queued_max": 4}])
-async def test_a_full_queue_drops_the_oldest_normal(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_a_full_queue_drops_the_oldest_normal(api: FaultyApi, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Warning", "Bad", "")
     for n in range(6):
         recorder.emit(POD, "Normal", f"N{n}", "")
@@ -182,21 +181,21 @@ async def test_a_full_queue_drops_the_oldest_normal(server: ApiServer, recorder:
     assert (recorder.depth, recorder.dropped_total) == (4, 8)
     recorder.emit(POD, "Normal", "N0", "")  # dropped before, so it is no repetition
     assert await recorder.flush(5)
-    assert [reason for _, reason in written(server)] == ["W1", "W2", "W3", "W4", "N0"]
+    assert [reason for _, reason in written(api)] == ["W1", "W2", "W3", "W4", "N0"]
 
 
 @pytest.mark.parametrize("options", [{"queued_max": 1}])
-async def test_what_is_said_again_after_it_was_dropped_is_written(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_what_is_said_again_after_it_was_dropped_is_written(api: FaultyApi, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Normal", "One", "")
     recorder.emit(POD, "Normal", "Two", "")
     assert recorder.dropped_total == 1
     assert await recorder.flush(5)
     recorder.emit(POD, "Normal", "One", "")
     assert await recorder.flush(5)
-    assert [(s.json["reason"], s.json["count"]) for s in server.seen] == [("Two", 1), ("One", 2)]
+    assert [(asked.json["reason"], asked.json["count"]) for asked in api.asked] == [("Two", 1), ("One", 2)]
 
 
-async def test_normal_events_of_a_vanished_object_are_dropped(server: ApiServer, recorder: EventRecorder) -> None:
+async def test_normal_events_of_a_vanished_object_are_dropped(api: FaultyApi, recorder: EventRecorder) -> None:
     recorder.emit(POD, "Normal", "Killing", "")
     recorder.emit(POD, "Warning", "Bad", "")
     recorder.emit(NODE, "Normal", "Other", "")
@@ -204,49 +203,52 @@ async def test_normal_events_of_a_vanished_object_are_dropped(server: ApiServer,
     recorder.forget("never heard of")
     assert recorder.forgotten_total == 1
     assert await recorder.flush(5)
-    assert [reason for _, reason in written(server)] == ["Bad", "Other"]
+    assert [reason for _, reason in written(api)] == ["Bad", "Other"]
 
 
 @pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
-async def test_a_failed_write_is_tried_again(server: ApiServer, running: EventRecorder) -> None:
-    server.next(refuse(503, "starting"), when="POST")
-    server.next(refuse(429, "busy", Retry_After="0"), when="POST")
+async def test_a_failed_write_is_tried_again(api: FaultyApi, running: EventRecorder) -> None:
+    api.fault("^POST", status=503)
+    api.fault("^POST", status=429, headers={"Retry-After": "0"})
     running.emit(POD, "Normal", "Pulled", "")
     await until(lambda: running.written_total == 1)
-    assert len(server.seen) == 3
-    assert len({s.json["metadata"]["name"] for s in server.seen}) == 1
+    assert len(api.asked) == 3
+    assert len({asked.json["metadata"]["name"] for asked in api.asked}) == 1
     assert running.dropped_total == 0
 
 
-async def test_a_try_that_got_through_unheard_counts_as_written(server: ApiServer, running: EventRecorder) -> None:
-    server.next(refuse(409, 'events "a.1" already exists'))
+@pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
+async def test_a_try_that_got_through_unheard_counts_as_written(api: FaultyApi, running: EventRecorder) -> None:
+    """The API server answers the second try that the Event exists."""
+    api.fault("^POST", lose=True)
     running.emit(POD, "Normal", "Pulled", "")
     await until(lambda: running.written_total == 1)
+    assert [asked.status for asked in api.asked] == [0, 409]
 
 
 @pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
-async def test_after_a_few_tries_it_is_given_up(server: ApiServer, running: EventRecorder) -> None:
-    server.next(refuse(503, "starting"), times=4)
+async def test_after_a_few_tries_it_is_given_up(api: FaultyApi, running: EventRecorder) -> None:
+    api.fault("", status=503, count=4)
     running.emit(POD, "Normal", "Pulled", "")
     running.emit(POD, "Normal", "Started", "")
     await until(lambda: running.written_total == 1)
     assert running.dropped_total == 1
-    assert written(server)[-1] == ("POST", "Started")
+    assert written(api)[-1] == ("POST", "Started")
 
 
 @pytest.mark.parametrize("status", [403, 404, 422])
 async def test_a_refused_event_is_not_insisted_on(
-    server: ApiServer, running: EventRecorder, logs: list[dict[str, Any]], status: int
+    api: FaultyApi, running: EventRecorder, logs: list[dict[str, Any]], status: int
 ) -> None:
-    server.next(refuse(status, "namespace is being terminated"))
+    api.fault("", status=status, message="namespace is being terminated")
     running.emit(POD, "Normal", "Pulled", "")
     await until(lambda: running.dropped_total == 1)
-    assert len(server.seen) == 1
+    assert len(api.asked) == 1
     assert [entry["error"] for entry in logs] == ["namespace is being terminated"]
 
 
 async def test_events_that_may_not_be_written_do_not_hold_up_the_others(
-    server: ApiServer, running: EventRecorder, clock: Clock
+    api: FaultyApi, running: EventRecorder, clock: Clock
 ) -> None:
     def fenced() -> None:
         raise Fenced("another replica acts for it")
@@ -255,7 +257,7 @@ async def test_events_that_may_not_be_written_do_not_hold_up_the_others(
         running.emit(POD, "Warning", "BackOff", f"note {number}", guard=fenced)
     running.emit(NODE, "Normal", "NodeReady", "note")
     await until(lambda: running.written_total == 1, 1.0)
-    assert written(server) == [("POST", "NodeReady")]
+    assert written(api) == [("POST", "NodeReady")]
     for _ in range(10):
         clock.now_s += 60
         running.emit(NODE, "Normal", "Tick", f"at {clock.now_s}")
@@ -263,9 +265,7 @@ async def test_events_that_may_not_be_written_do_not_hold_up_the_others(
     await until(lambda: running.dropped_total == 20)
 
 
-async def test_event_waits_for_a_fence_that_opens_again(
-    server: ApiServer, running: EventRecorder, clock: Clock
-) -> None:
+async def test_event_waits_for_a_fence_that_opens_again(api: FaultyApi, running: EventRecorder, clock: Clock) -> None:
     closed = True
 
     def fence() -> None:
@@ -278,10 +278,10 @@ async def test_event_waits_for_a_fence_that_opens_again(
     clock.now_s += 60
     running.emit(NODE, "Normal", "Tick", "now")
     await until(lambda: running.written_total == 2)
-    assert ("POST", "BackOff") in written(server)
+    assert ("POST", "BackOff") in written(api)
 
 
-async def test_writes_are_paced(server: ApiServer, client: KubeClient) -> None:
+async def test_writes_are_paced(api: FaultyApi, client: KubeClient) -> None:
     recorder = EventRecorder(client, component="c", instance="i", rate_per_s=1, burst=3)
     task = asyncio.create_task(recorder.run())
     for n in range(10):
@@ -289,39 +289,30 @@ async def test_writes_are_paced(server: ApiServer, client: KubeClient) -> None:
     await until(lambda: recorder.written_total == 3)
     recorder.emit(POD, "Warning", "Bad", "")
     await until(lambda: recorder.written_total == 4)
-    assert written(server)[-1] == ("POST", "Bad")  # it came last, and went before the seven that wait
+    assert written(api)[-1] == ("POST", "Bad")  # it came last, and went before the seven that wait
     task.cancel()
     assert await recorder.flush(5)
     assert recorder.written_total == 11
 
 
 async def test_flush_finds_what_was_in_hand_when_the_loop_was_cancelled(
-    server: ApiServer, recorder: EventRecorder
+    api: FaultyApi, recorder: EventRecorder
 ) -> None:
-    entered = asyncio.Event()
-
-    async def hang(_: Any) -> Any:
-        entered.set()
-        await asyncio.sleep(3600)
-
-    server.next(hang)
+    held = api.fault("", delay_s=3600)
     task = asyncio.create_task(recorder.run())
     recorder.emit(POD, "Normal", "Pulled", "")
-    await asyncio.wait_for(entered.wait(), 5)
+    await until(lambda: held.met)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await recorder.flush(5)
     assert recorder.written_total == 1
-    first, second = (json.loads(s.body)["metadata"]["name"] for s in server.seen)
+    first, second = (asked.json["metadata"]["name"] for asked in api.asked)
     assert first == second
 
 
-async def test_flush_has_a_deadline(server: ApiServer, recorder: EventRecorder) -> None:
-    async def hang(_: Any) -> Any:
-        await asyncio.sleep(3600)
-
-    server.next(hang)
+async def test_flush_has_a_deadline(api: FaultyApi, recorder: EventRecorder) -> None:
+    api.fault("", delay_s=3600)
     recorder.emit(POD, "Normal", "Pulled", "")
     assert not await recorder.flush(0.05)
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.component.kube.apiserver import ApiServer, refuse
 from tests.support.lds_simulator import FORM, TOKEN
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import names
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
@@ -34,7 +34,9 @@ HOUR_S = 3600
 class World:
     """One deployment, one replica that looks after strays, and the rows of everybody."""
 
-    def __init__(self, simulator: LdsSimulator, server: ApiServer, kube: KubeClient, *, leads: bool = True) -> None:
+    def __init__(
+        self, simulator: LdsSimulator, server: ScriptedServer, kube: KubeClient, *, leads: bool = True
+    ) -> None:
         self.simulator = simulator
         self.server = server
         self.deployments = Deployments(Source("/nowhere", url=simulator.url, token=TOKEN))
@@ -77,7 +79,7 @@ async def simulator() -> AsyncIterator[LdsSimulator]:
 
 
 @pytest.fixture
-async def world(simulator: LdsSimulator, server: ApiServer, kube: KubeClient) -> AsyncIterator[World]:
+async def world(simulator: LdsSimulator, server: ScriptedServer, kube: KubeClient) -> AsyncIterator[World]:
     world = World(simulator, server, kube)
     yield world
     await world.deployments.close()
@@ -112,7 +114,7 @@ async def test_nothing_is_archived_on_doubt(world: World, doubt: str) -> None:
 
 
 async def test_who_does_not_lead_counts_and_archives_nothing(
-    simulator: LdsSimulator, server: ApiServer, kube: KubeClient
+    simulator: LdsSimulator, server: ScriptedServer, kube: KubeClient
 ) -> None:
     world = World(simulator, server, kube, leads=False)
     mine, other = await world.make("pod-0", username="u0"), await world.make("pod-1", username="u1")
@@ -125,7 +127,7 @@ async def test_who_does_not_lead_counts_and_archives_nothing(
 
 
 async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_owner(
-    server: ApiServer, kube: KubeClient
+    server: ScriptedServer, kube: KubeClient
 ) -> None:
     """Without extensions a create whose answer was lost leaves a session that is known by its events alone."""
     bare = LdsSettings(token=TOKEN, client_keys=False, owners=False)

@@ -1,4 +1,4 @@
-"""Who asks and whether the cluster lets them, against a stand-in for the API server."""
+"""Who asks and whether the cluster lets them, against a scripted server."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from tests.component.kube.apiserver import ApiServer, refuse
 from tests.component.web.reviews import RIGHTS, TOKENS, says
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
 from vkprovider.web import access
 from vkprovider.web.access import Access, Resource, User
@@ -31,7 +31,7 @@ async def refused(awaitable: Any) -> tuple[int, str, str]:
     return caught.value.status, body["reason"], body["message"]
 
 
-async def test_who_may_passes_and_the_cluster_is_asked_once(server: ApiServer, kube: KubeClient) -> None:
+async def test_who_may_passes_and_the_cluster_is_asked_once(server: ScriptedServer, kube: KubeClient) -> None:
     now = 100.0
     guard = Access(kube, now=lambda: now)
     says(server, when=TOKENS, authenticated=True, user=ANN)
@@ -52,7 +52,7 @@ async def test_who_may_passes_and_the_cluster_is_asked_once(server: ApiServer, k
     assert (await refused(guard.require(asking(), STATS)))[:2] == (401, "TokenInvalid")
 
 
-async def test_what_is_asked_about_a_lablet(server: ApiServer, kube: KubeClient) -> None:
+async def test_what_is_asked_about_a_lablet(server: ScriptedServer, kube: KubeClient) -> None:
     says(server, when=RIGHTS, allowed=True)
     await Access(kube).check(User("ann"), Resource("download", "team-a", "pod-1"))
     assert server.seen[0].json["spec"] == {
@@ -69,7 +69,7 @@ async def test_what_is_asked_about_a_lablet(server: ApiServer, kube: KubeClient)
     }
 
 
-async def test_one_right_says_nothing_about_another(server: ApiServer, kube: KubeClient) -> None:
+async def test_one_right_says_nothing_about_another(server: ScriptedServer, kube: KubeClient) -> None:
     guard = Access(kube)
     says(server, when=RIGHTS, allowed=True)
     says(server, when=RIGHTS, allowed=False, times=2)
@@ -81,7 +81,7 @@ async def test_one_right_says_nothing_about_another(server: ApiServer, kube: Kub
     assert await guard.may(User("ann"), STATS)
 
 
-async def test_refusals_are_remembered_more_briefly(server: ApiServer, kube: KubeClient) -> None:
+async def test_refusals_are_remembered_more_briefly(server: ScriptedServer, kube: KubeClient) -> None:
     now = 0.0
     guard = Access(kube, now=lambda: now)
     says(server, when=RIGHTS, allowed=False)
@@ -93,21 +93,21 @@ async def test_refusals_are_remembered_more_briefly(server: ApiServer, kube: Kub
     assert await guard.may(User("ann"), STATS)
 
 
-async def test_nobody_is_refused_without_asking(server: ApiServer, kube: KubeClient) -> None:
+async def test_nobody_is_refused_without_asking(server: ScriptedServer, kube: KubeClient) -> None:
     guard = Access(kube)
     assert (await refused(guard.user(asking(""))))[:2] == (401, "TokenMissing")
     assert (await refused(guard.user(asking("x" * 20_000))))[:2] == (401, "TokenInvalid")
     assert server.seen == []
 
 
-async def test_a_user_without_a_name_is_nobody(server: ApiServer, kube: KubeClient) -> None:
+async def test_a_user_without_a_name_is_nobody(server: ScriptedServer, kube: KubeClient) -> None:
     says(server, when=TOKENS, authenticated=True)
     assert (await refused(Access(kube).user(asking())))[:2] == (401, "TokenInvalid")
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 async def test_an_api_server_that_is_no_help_refuses_nobody_for_ever(
-    server: ApiServer, kube: KubeClient, status: int
+    server: ScriptedServer, kube: KubeClient, status: int
 ) -> None:
     guard = Access(kube)
     server.next(refuse(status, "not now"), when=TOKENS)
@@ -119,7 +119,7 @@ async def test_an_api_server_that_is_no_help_refuses_nobody_for_ever(
     assert (await guard.require(asking(), STATS)).username == "ann"
 
 
-async def test_memory_is_bounded(server: ApiServer, kube: KubeClient) -> None:
+async def test_memory_is_bounded(server: ScriptedServer, kube: KubeClient) -> None:
     guard = Access(kube, entries_max=10)
     says(server, when=TOKENS, times=31, authenticated=False)
     for number in [*range(30), 29, 0]:

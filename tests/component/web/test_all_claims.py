@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.component.kube.apiserver import ApiServer, refuse
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.controllers.claims import reader
@@ -39,7 +39,7 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
     return {"metadata": metadata, "data": data}
 
 
-def stored(server: ApiServer, *stores: dict[str, Any]) -> None:
+def stored(server: ScriptedServer, *stores: dict[str, Any]) -> None:
     async def answer(request: web.Request) -> web.Response:
         assert request.query["labelSelector"] == "vkprovider.io/component=claims"
         return web.json_response({"metadata": {}, "items": list(stores)})
@@ -51,19 +51,19 @@ def sessions(found: list[Claim]) -> list[str]:
     return [claim.session.id for claim in found if claim.session is not None]
 
 
-async def test_of_every_worker(server: ApiServer, ctx: Context) -> None:
+async def test_of_every_worker(server: ScriptedServer, ctx: Context) -> None:
     stored(server, store("w1", "s-0"), store("w2", "s-1", "s-9"))
     assert sessions(await reader.of_all(ctx)) == ["s-0", "s-1", "s-9"]
 
 
-async def test_one_store_that_cannot_be_read_is_an_error(server: ApiServer, ctx: Context) -> None:
+async def test_one_store_that_cannot_be_read_is_an_error(server: ScriptedServer, ctx: Context) -> None:
     """It may name any session: none may be taken for a stray then."""
     stored(server, store("w1", "s-0"), store("w2", "s-1", installation="other"))
     with pytest.raises(InputError, match="ClaimStoreInvalid"):
         await reader.of_all(ctx)
 
 
-async def test_an_api_server_that_is_no_help_is_an_error(server: ApiServer, ctx: Context) -> None:
+async def test_an_api_server_that_is_no_help_is_an_error(server: ScriptedServer, ctx: Context) -> None:
     server.next(refuse(503, "not now"), when="GET", times=2)
     with pytest.raises(Unavailable):
         await reader.of_all(ctx)
@@ -71,7 +71,7 @@ async def test_an_api_server_that_is_no_help_is_an_error(server: ApiServer, ctx:
         await reader.of_worker(ctx, "w1")
 
 
-async def test_of_one_worker(server: ApiServer, ctx: Context) -> None:
+async def test_of_one_worker(server: ScriptedServer, ctx: Context) -> None:
     async def answer(request: web.Request) -> web.Response:
         assert request.path == "/api/v1/namespaces/n/configmaps/" + names.claims_name("w2")
         return web.json_response(store("w2", "s-1"))

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.component.kube.apiserver import ApiServer, refuse
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.domain.session import inbox as rules
@@ -34,7 +34,7 @@ def inbox(kube: KubeClient, claimed: set[str]) -> Inbox:
     return made
 
 
-async def test_before_everything_is_known_nothing_is_taken(server: ApiServer, inbox: Inbox) -> None:
+async def test_before_everything_is_known_nothing_is_taken(server: ScriptedServer, inbox: Inbox) -> None:
     inbox.objects.synced.clear()
     assert await inbox.accept(EVENT) is EventOutcome.FAILED
     assert server.seen == []
@@ -42,7 +42,7 @@ async def test_before_everything_is_known_nothing_is_taken(server: ApiServer, in
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
-    server: ApiServer, inbox: Inbox, claimed: set[str], status: int
+    server: ScriptedServer, inbox: Inbox, claimed: set[str], status: int
 ) -> None:
     server.next(refuse(status, "not now"), when="POST")
     assert await inbox.accept(EVENT) is EventOutcome.FAILED
@@ -55,7 +55,7 @@ async def test_what_could_not_be_noted_is_taken_when_it_comes_again(
 
 
 async def test_strays_are_bounded_and_known_sessions_are_not(
-    server: ApiServer, inbox: Inbox, claimed: set[str], monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, inbox: Inbox, claimed: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "ROWS_MAX", 1)
     inbox.rows["s-0"] = SessionEvents("s-0", "x", NOW, NOW)
@@ -65,7 +65,7 @@ async def test_strays_are_bounded_and_known_sessions_are_not(
     assert await inbox.accept(EVENT) is EventOutcome.ACCEPTED
 
 
-async def test_others_who_never_stop_writing_do_not_hold_us(server: ApiServer, inbox: Inbox) -> None:
+async def test_others_who_never_stop_writing_do_not_hold_us(server: ScriptedServer, inbox: Inbox) -> None:
     server.next(refuse(409, "exists"), when="POST", times=9)
     server.next(refuse(404, "not found"), when="GET", times=9)
     assert await inbox.accept(EVENT) is EventOutcome.FAILED

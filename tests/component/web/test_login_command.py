@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tests.component.kube.apiserver import ApiServer
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
+from tests.support.scripted import ScriptedServer
 from vkprovider.kube.client import KubeClient
 from vkprovider.web.access import Access
 from vkprovider.web.logins import Logins
@@ -64,7 +64,7 @@ async def call(tmp_path: Path, url: str, *arguments: str) -> Result:
 
 @pytest.mark.parametrize(("arguments", "token"), [((), "abc"), (("--token=portal",), "portal")])
 async def test_whole_url_is_printed_and_nothing_else(
-    server: ApiServer, page: str, tmp_path: Path, arguments: tuple[str, ...], token: str
+    server: ScriptedServer, page: str, tmp_path: Path, arguments: tuple[str, ...], token: str
 ) -> None:
     says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
     says(server, when=RIGHTS, allowed=True)
@@ -74,7 +74,7 @@ async def test_whole_url_is_printed_and_nothing_else(
     assert review == token
 
 
-async def test_who_may_not_is_told_what_is_missing(server: ApiServer, page: str, tmp_path: Path) -> None:
+async def test_who_may_not_is_told_what_is_missing(server: ScriptedServer, page: str, tmp_path: Path) -> None:
     says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
     says(server, when=RIGHTS, allowed=False)
     result = await call(tmp_path, page)

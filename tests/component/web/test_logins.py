@@ -9,8 +9,8 @@ import pytest
 import structlog
 from aiohttp.test_utils import make_mocked_request
 
-from tests.component.kube.apiserver import ApiServer
 from tests.component.web.reviews import RIGHTS, TOKENS, says
+from tests.support.scripted import ScriptedServer
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.claims.claim import Claim
@@ -41,7 +41,7 @@ class Lablets:
 
 
 @pytest.fixture
-def access(server: ApiServer, kube: KubeClient) -> Access:
+def access(server: ScriptedServer, kube: KubeClient) -> Access:
     says(server, when=TOKENS, times=9, authenticated=True, user={"username": "teacher"})
     return Access(kube)
 
@@ -60,7 +60,7 @@ async def refused(awaitable: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.why
 
 
-async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ApiServer, access: Access) -> None:
+async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: Access) -> None:
     says(server, when=RIGHTS, allowed=True)
     lablets = Lablets()
     with structlog.testing.capture_logs() as logs:
@@ -75,7 +75,7 @@ async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ApiServ
     assert (asked["resourceAttributes"]["namespace"], asked["resourceAttributes"]["name"]) == ("team-a", "pod-1")
 
 
-async def test_the_lds_is_not_asked_for_who_may_not(server: ApiServer, access: Access) -> None:
+async def test_the_lds_is_not_asked_for_who_may_not(server: ScriptedServer, access: Access) -> None:
     says(server, when=RIGHTS, allowed=False)
     lablets = Lablets()
     assert await refused(ask(access, lablets, lablets.login_url)) == (403, "NotAllowed")
@@ -84,7 +84,7 @@ async def test_the_lds_is_not_asked_for_who_may_not(server: ApiServer, access: A
 
 @pytest.mark.parametrize("change", [{"ready_at": 0}, {"archived_at": 9}, None])
 async def test_without_a_session_there_is_no_login(
-    server: ApiServer, access: Access, change: dict[str, Any] | None
+    server: ScriptedServer, access: Access, change: dict[str, Any] | None
 ) -> None:
     says(server, when=RIGHTS, allowed=True)
     session = None if change is None else msgspec.structs.replace(SESSION, **change)
@@ -104,7 +104,7 @@ async def test_without_a_session_there_is_no_login(
     ],
 )
 async def test_faults_of_the_lds_are_said(
-    server: ApiServer, access: Access, error: OutsideError | InputError, status: int, reason: str
+    server: ScriptedServer, access: Access, error: OutsideError | InputError, status: int, reason: str
 ) -> None:
     async def fail(_deployment: str, _session: str) -> str:
         raise error
