@@ -90,6 +90,7 @@ class LearnerWorld(World):
         lds: None where no LDS is configured.
         granted: Somebody asked for the lab to be wiped, or the learner's time is over.
         wiped: That was done.
+        seen_by: The learners who may have seen a lab since it was imported or wiped, by its id.
     """
 
     def __init__(self, pod: Pod, *, lds: ModelLds | None) -> None:
@@ -97,6 +98,7 @@ class LearnerWorld(World):
         self.lds = lds
         self.granted = self.wiped = False
         self.resets = 0
+        self.seen_by: dict[str, set[str]] = {}
 
     # What people do.
 
@@ -136,6 +138,16 @@ class LearnerWorld(World):
         labels = {key: value for key, value in pod.metadata.labels.items() if key != names.LABEL_POOL}
         assert self.pod is not None
         self._change_metadata(self.pod, labels=labels)
+
+    def edit_username(self, username: str | None) -> None:
+        """Write or remove the username as every user may who may patch Pods, where no policy forbids it."""
+        if self.pod is not None:
+            self._note(username=username)
+
+    def remove_reports(self) -> None:
+        """Remove what the provider reports about the learner."""
+        if self.pod is not None:
+            self._note(learner=None, lds_session_id=None, lds_login_url=None)
 
     def stop(self) -> None:
         """Ask for a stop."""
@@ -197,7 +209,7 @@ class LearnerWorld(World):
             return True
         inputs = inputs_of(self.pod.metadata) if self.pod is not None else None
         end = (inputs.slot_end if inputs else 0) or (session.slot_end if session is not None else 0)
-        somebody = session is not None or bool(inputs and inputs.username)
+        somebody = bool((claim and claim.bound_to) or (inputs and inputs.username))
         return (somebody and 0 < end <= self.wall) or self.wanted == State.COLLECTING
 
     # What is known, and what must hold.
@@ -240,7 +252,8 @@ class LearnerWorld(World):
 
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:
         if self.lds is None:
-            returning = names.ANNOTATION_LENT_BY in self.notes and names.ANNOTATION_USERNAME not in self.notes
+            claim = self.claim
+            returning = claim is not None and bool(claim.lent_back)
             return super().somebody_worked_in(lab) and not returning  # nobody gets it before it is back
         return lab is not None and any(self.lds.inbox.get(session.id, (0, 0))[0] for session in self.lds.live)
 
@@ -252,6 +265,21 @@ class LearnerWorld(World):
         assert len(self._live()) <= 1, f"two live sessions of one lablet: {self._live()}"
         if self.pod is None and self.uid not in self.store:
             assert not self._live(), f"{self._live()} has neither Pod nor row"
+        self._check_who_sees_what()
+
+    def _check_who_sees_what(self) -> None:
+        """No learner sees what another one did: one learner to a lab between two wipes, one to a session."""
+        row = self.store.get(self.uid)
+        if row is None:
+            return
+        if row.session is not None:
+            assert row.session.username == row.learner
+        for session in self._live():
+            assert session.username == row.learner, f"{session} is delivered with the lab of {row.learner!r}"
+        if row.learner and row.lab_id in self.cml.labs and not row.closing_reason:
+            learners = self.seen_by.setdefault(row.lab_id, set())
+            learners.add(row.learner)
+            assert len(learners) == 1, f"lab {row.lab_id} was seen by {learners}"
 
     # Steps.
 
@@ -267,11 +295,11 @@ class LearnerWorld(World):
                 if answer in {"failed", "lost"}:
                     raise Unavailable("503", status=503)
                 return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
-            case steps.ClearLearner() | steps.ReturnToPool():
+            case steps.ClearLearner() | steps.ReturnToPool() | steps.RestoreUsername():
                 assert claim is not None
                 if answer == "failed":
                     raise Unavailable("503", status=503)
-                self._change_pod(step.kind, claim)
+                self._change_pod(step, claim)
                 return Done()
             case steps.Release() | steps.DeletePod():
                 assert not self._live(), f"{step.kind} while {self._live()} is live"
@@ -282,6 +310,7 @@ class LearnerWorld(World):
                 for lab in self.ours:
                     if set(lab.states) == {labs.DEFINED}:
                         lab.shown_ready = False
+                        self.seen_by.pop(lab.id, None)
                 return outcome
             case _:
                 return super()._execute(step, facts, answer)
@@ -318,15 +347,19 @@ class LearnerWorld(World):
             raise DeadlineExceeded("no answer")
         return steps.SessionArchived()
 
-    def _change_pod(self, step: Kind, claim: Claim) -> None:
+    def _change_pod(self, step: Step, claim: Claim) -> None:
         assert self.pod is not None
-        if step is Kind.CLEAR_LEARNER:
+        if isinstance(step, steps.RestoreUsername):
+            assert step.username == claim.learner
+            self._note(username=step.username)
+            return
+        if isinstance(step, steps.ClearLearner):
             assert self.granted, f"{self.notes} is taken off a Pod whose time is not over"
             assert not self._live(), "a learner is taken off whose session is live"
             self._note(username=None, timeslot_start=None, timeslot_end=None, desired_state=None)
             return
-        assert names.ANNOTATION_USERNAME not in self.notes, "a learner's Pod goes back to the pool"
-        assert claim.lent_back == POOL
+        assert not inputs_of(self.pod.metadata).username, "a learner's Pod goes back to the pool"
+        assert (claim.lent_back or self.notes[names.ANNOTATION_LENT_BY]) == POOL
         self._note(lent_by=None)
         self._change_metadata(self.pod, labels={**self.pod.metadata.labels, names.LABEL_POOL: claim.lent_back})
 
@@ -341,10 +374,12 @@ class LearnerWorld(World):
         self.settle()
         self.check()
         ready = self.last is not None and self.last.report is not None and self.last.report.ready
+        username = inputs_of(self.pod.metadata).username if self.pod is not None else ""
         if lds is not None and not self.leaving and ready:
-            username = self.notes.get(names.ANNOTATION_USERNAME)
             assert [session.username for session in lds.live] == ([username] if username else [])
-        if not self.leaving and ready and names.ANNOTATION_USERNAME not in self.notes:
+        if not self.leaving and ready and self.claim is not None:
+            assert self.claim.learner == username, f"{username!r} is shown in the lab of {self.claim.learner!r}"
+        if not self.leaving and ready and not username:
             assert names.ANNOTATION_LENT_BY not in self.notes, "a warm lablet was not given back to its pool"
         super().settle_and_end()
         assert not self._live(), "a session is left"

@@ -57,6 +57,7 @@ EVERY: list[Step] = [
     steps.ArchiveSession(ROW, MADE),
     steps.ConfirmGone(ROW),
     steps.DeletePod(pod()),
+    steps.RestoreUsername(pod(), "alice", "bob"),
     steps.ClearLearner(pod()),
     steps.ReturnToPool(pod(), "evening"),
 ]
@@ -110,6 +111,7 @@ def test_the_table_has_every_kind_of_step() -> None:
         (steps.ArchiveSession(ROW, MADE), steps.SessionArchived("no LDS"), ROW, {}, ["LDSDeploymentUnknown"]),
         (steps.ConfirmGone(ROW), Done(), ROW, {"gone_confirmed": True}, []),
         (steps.DeletePod(pod()), Done(), ROW, {"delete_sent": True}, []),
+        (steps.RestoreUsername(pod(), "alice", "bob"), Done(), ROW, {"restored_at": NOW}, ["UsernameRestored"]),
         (steps.ClearLearner(pod()), Done(), ROW, {}, []),
         (steps.ReturnToPool(pod(), "evening"), Done(), ROW, {}, []),
         (steps.Release(ROW), Done(), ROW, {}, []),
@@ -387,10 +389,11 @@ def test_a_decision_without_a_lab_forgets_what_was_assumed_of_it() -> None:
         ({"closing_reason": "TimeslotEnded"}, False),
         ({"session": ASKED}, False),
         ({"session": MADE}, True),
+        ({"learner": "alice"}, False),
     ],
 )
 def test_which_claims_are_awaited(fields: dict[str, Any], lazy: bool) -> None:  # noqa: FBT001 (a row)
-    """The next step waits for an end to be persisted, and for a session that is about to be made."""
+    """An end, a session that is about to be made and a learner are written at once."""
     changed = msgspec.structs.replace(ROW, **fields)
     result = decide_on(BLANK, Decision(SAVE, None, changed))
     assert (result.claim, result.lazy) == (changed, lazy)

@@ -39,7 +39,8 @@ PASSED, FAILED = Verdict(passed=True, message="91 of 100"), Verdict(passed=False
 
 
 def of(row: Claim, session: Session | None = None, **fields: Any) -> Claim:
-    return msgspec.structs.replace(row, session=session, sessions=1 if session else 0, **fields)
+    learner = session.username if session else ""
+    return msgspec.structs.replace(row, learner=learner, session=session, sessions=1 if session else 0, **fields)
 
 
 def wish(**notes: str) -> dict[str, str]:
@@ -50,6 +51,8 @@ def wish(**notes: str) -> dict[str, str]:
 ALICE = wish(username="alice")
 OVER = wish(username="alice", timeslot_end="2027-01-15T07:59:00Z")
 """The slot ended a minute before `UNIX`."""
+RESTORED: dict[str, Any] = {"restored_at": NOW}
+"""The Pod's username was put back a moment ago."""
 STOP, COLLECT, RESET = wish(desired_state="stopped"), wish(desired_state="Collecting"), wish(reset="now")
 
 
@@ -106,7 +109,7 @@ def changed(decision: Decision) -> Claim:
         (READY, ALICE, LDS, {}, Kind.SAVE, "READY"),  # a warm one serves on
         (of(BOOTING, ASKED), ALICE, LDS, {"claim_saved": False}, Kind.NONE, "INSTANTIATING ProvisioningSession"),
         (of(BOOTING, ASKED), ALICE, LDS, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),
-        (of(BOOTING, ASKED), {}, LDS, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # may be there already
+        (of(BOOTING, ASKED), {}, LDS, RESTORED, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # may be there
         (of(BOOTING, ASKED), ALICE, FULL, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # its place is kept
         (of(BOOTING, MADE), ALICE, LDS, {}, Kind.SAVE, "READY"),
         (of(READY, MADE), ALICE, LDS, {}, Kind.NONE, "READY"),

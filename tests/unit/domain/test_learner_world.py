@@ -1,5 +1,7 @@
 """Attack `decide` with learners: sessions, lost and reordered events, stops, resets, pools, and crashes between all.
 
+Usernames are edited at any time, and reports removed: no learner ever sees another's session or lab.
+
 R000-019, R000-023 to R000-030; C11, C12, C33.
 """
 
@@ -17,6 +19,8 @@ from tests.unit.domain.test_lablet_world import RESTARTS, LabletMachine, Moves, 
 from vkprovider.api import names
 
 SLOTS_S = [0, 0, 5, 60, 900]
+NAMES = [None, "", "alice", "bob", "eve", "\x07"]
+"""What stands in the username of a Pod after an edit."""
 
 
 def new_world(restart: str, *, lds: bool, pool: bool, grader: bool) -> LearnerWorld:
@@ -44,6 +48,14 @@ class LearnerMachine(LabletMachine):
     @rule(slot_s=st.sampled_from(SLOTS_S))
     def assign(self, slot_s: int) -> None:
         self.world.assign("alice", slot_s)
+
+    @rule(username=st.sampled_from(NAMES))
+    def username_is_edited(self, username: str | None) -> None:
+        self.world.edit_username(username)
+
+    @rule()
+    def reports_are_removed(self) -> None:
+        self.world.remove_reports()
 
     @rule()
     def stop_is_asked_for(self) -> None:
@@ -100,6 +112,8 @@ def moves_with_learners(world: LearnerWorld, dice: Random) -> Moves:
     moves = {
         **moves_of(world, dice),
         "assign": (6, lambda: world.assign(dice.choice(["alice", "bob"]), dice.choice(SLOTS_S))),
+        "edit": (3, lambda: world.edit_username(dice.choice(NAMES))),
+        "unreport": (0.5, world.remove_reports),
         "stop": (1, world.stop),
         "start": (2, world.start),
         "reset": (1, world.reset),

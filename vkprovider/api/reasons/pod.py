@@ -258,6 +258,11 @@ class Happened(Reason):
         "The image of a bound Pod was changed; the lablet keeps the version that it began with.",
         "Change the image in the Pod's template, or delete the Pod.",
     )
+    USERNAME_RESTORED = (
+        "UsernameRestored",
+        "`vkprovider.io/username` was changed or removed while the lablet has a learner, and was put back.",
+        "To give the lablet to another learner, end the session first: `kubectl lablet release POD`.",
+    )
     ANNOTATION_INVALID = (
         "AnnotationInvalid",
         "An annotation of the Pod cannot be read; it counts as not set.",

@@ -18,7 +18,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import udp_names
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import intent, steps
+from vkprovider.domain.lablet import intent, leftovers, steps
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
@@ -68,6 +68,8 @@ class Effects:
                 return await self._confirm_gone(claim)
             case steps.DeletePod(pod=pod):
                 return await self._delete_pod(pod, worker)
+            case steps.RestoreUsername(pod=pod, username=username):
+                return await self._patch_pod(pod, worker, annotations={names.ANNOTATION_USERNAME: username})
             case steps.ClearLearner(pod=pod):
                 return await self._patch_pod(pod, worker, annotations=dict.fromkeys(_LEARNERS))
             case steps.ReturnToPool(pod=pod, pool=pool):
@@ -82,6 +84,7 @@ class Effects:
                 return steps.SessionArchived(await self.sessions.archive(worker, claim))
             case steps.Grade(claim=claim):
                 left = await _stored(self.archive.find(claim.pod_uid))
+                left = left if left is not None and leftovers.is_of(left, claim) else None
                 return steps.Graded(await self.sessions.grade(claim, left))
             case _:
                 return await self._call_worker(step, worker)

@@ -91,7 +91,7 @@ class Sessions:
         if self._deployments is None or (not terms.enabled and session is None):
             return Delivery(grader=True) if grades else NO_DELIVERY
         if session is None:
-            if not inputs.username:
+            if not (claim.bound_to or inputs.username):
                 return Delivery(wanted=True, grader=grades)
             try:
                 choice = self._deployments.choose(self._load(), affinity=terms.affinity)

@@ -57,6 +57,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         last_devices: Labels of the devices that stopped; empty if all of them did.
         ports: The outside port of each slot; held on this worker as long as the row exists.
         udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
+        learner: Whose lablet it is, from the import of its lab until the lab is wiped for the next one; "" while warm.
         session: The learner's session, from right before its creation until the lablet is warm again.
         sessions: How many there have been.
         closing_reason: Why the learner's work is being collected; "" while the learner's time is not over.
@@ -93,6 +94,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     last_devices: tuple[str, ...] = ()
     ports: dict[str, int] = {}
     udp: tuple[str, ...] = ()
+    learner: str = ""
     session: Session | None = None
     sessions: int = 0
     closing_reason: str = msgspec.field(name="closing", default="")
@@ -110,6 +112,11 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def ended_with(self, label: str | None) -> bool:
         """Return whether a device was among those that stopped last; None is the lab."""
         return bool(self.last_reason) and (label is None or not self.last_devices or label in self.last_devices)
+
+    @property
+    def bound_to(self) -> str:
+        """The learner whose lablet it is; rows without one are older than the field and name only the session's."""
+        return self.learner or (self.session.username if self.session is not None else "")
 
     @property
     def held(self) -> list[Held]:

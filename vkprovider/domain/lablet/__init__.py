@@ -3,6 +3,7 @@
 * `facts`: what is known of a lablet, and the form of a decision; `memory`: what a replica remembers of it.
 * `decide`: the next step; `running`, `recovering`, `ending`, `delivering` decide while the lab runs, recovers and ends,
   and about its LDS session.
+* `learner`: whose lablet it is.
 * `steps`: the steps with their operands, and their outcomes.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `intent`, `inputs`: what the Pod asks for: its containers, images and annotations.

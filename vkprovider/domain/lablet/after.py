@@ -37,6 +37,7 @@ from vkprovider.domain.lablet.steps import (
     Provision,
     Provisioned,
     Release,
+    RestoreUsername,
     Search,
     SessionArchived,
     Start,
@@ -117,7 +118,7 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
     memory = _replace(memory, **changes)
     emitted = pod_news(memory, facts, claim, worker, decision.events)
     memory = _remember(memory, emitted)
-    return After(memory, claim, lazy=claim is None or not _is_awaited(claim), notices=emitted.notices)
+    return After(memory, claim, lazy=claim is None or not _is_awaited(facts.claim, claim), notices=emitted.notices)
 
 
 def _remember(memory: Memory, emitted: Emitted) -> Memory:
@@ -136,8 +137,10 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
     return decision.claim.session if decision.claim is not None and before is None else None
 
 
-def _is_awaited(claim: Claim) -> bool:
-    """Return whether the next step waits for the claim: at an end, or before a session is made."""
+def _is_awaited(before: Claim | None, claim: Claim) -> bool:
+    """Return whether the claim is written at once: at an end, before a session is made, for another learner."""
+    if before is not None and before.learner != claim.learner:
+        return True
     return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
 
 
@@ -178,10 +181,22 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return After(_replace(memory, gone_confirmed=True), claim)
         case DeletePod(), _:
             return After(_replace(memory, delete_sent=True), claim)
+        case RestoreUsername(), _:
+            return After(_replace(memory, restored_at=place.now), claim, notices=(_restored(step, place),))
         case _, Acted():
             return _acted(memory, claim, step, outcome, place)
         case _:
             return _delivered(memory, claim, step, outcome, place) if claim is not None else After(memory, claim)
+
+
+def _restored(step: RestoreUsername, place: Place) -> Notice:
+    name = place.pod.metadata.name if place.pod is not None else "POD"
+    what = f"changed to {step.found!r}" if step.found else "removed or cannot be read"
+    note = (
+        f"the username was {what} and is {step.username!r} again: the session and the lab are that learner's until "
+        f"their end; for the next learner, first end them with: kubectl lablet release {name}"
+    )
+    return Notice("Warning", "UsernameRestored", note)
 
 
 def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, place: Place) -> After:

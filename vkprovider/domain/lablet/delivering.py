@@ -16,6 +16,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.ending import extract_due, extraction, finish, stop
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.learner import learner_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import (
     SAVE,
@@ -52,7 +53,7 @@ def worked(facts: Facts, claim: Claim) -> bool:
 
 def provision(facts: Facts, claim: Claim) -> Decision | None:
     """Make the session of a lablet whose devices run; None if there is nothing to do."""
-    delivery, session, username = facts.delivery, claim.session, facts.inputs.username
+    delivery, session, username = facts.delivery, claim.session, learner_of(facts, claim)
     if not delivery.wanted or claim.lent_back:
         return None
     if session is None:
@@ -70,7 +71,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             slot_start=facts.inputs.slot_start,
             slot_end=facts.inputs.slot_end,
         )
-        changed = msgspec.structs.replace(claim, session=session, sessions=number)
+        changed = msgspec.structs.replace(claim, learner=username, session=session, sessions=number)
         return Decision(SAVE, _provisioning(facts, claim, session), changed)
     if session.ready_at:
         return None
@@ -119,8 +120,8 @@ def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
     if session is not None and session.ended_at:
         return "SessionEnded", f"the session of {session.username} has ended"
     end = slot_end(facts, claim)
-    if end and facts.now_unix >= end and (session is not None or inputs.username):
-        return "TimeslotEnded", f"the timeslot of {inputs.username or (session.username if session else '')} is over"
+    if end and facts.now_unix >= end and (learner := learner_of(facts, claim)):
+        return "TimeslotEnded", f"the timeslot of {learner} is over"
     if inputs.desired is State.COLLECTING:
         return "Collecting", "collecting on request"
     return None
@@ -190,6 +191,7 @@ def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
     said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
     changed = msgspec.structs.replace(
         claim,
+        learner="",
         session=None,
         closing_reason="",
         collected_at=0,

@@ -60,7 +60,7 @@ def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
 def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
     """Return the step that archives the devices' configurations; after a few failures it does without some."""
     insist = facts.memory.failures < _EXTRACT_TRIES
-    return kind(claim, facts.devices, facts.inputs.username, insist)
+    return kind(claim, facts.devices, claim.bound_to or facts.inputs.username, insist)
 
 
 def end(facts: Facts, now: float, limits: Limits) -> Decision:

@@ -64,6 +64,12 @@ def same_learner(one: Leftovers, other: Leftovers) -> bool:
     return (one.username, one.session_id) == (other.username, other.session_id)
 
 
+def is_of(left: Leftovers, claim: Claim) -> bool:
+    """Return whether the claim's learner left this, and not an earlier one of the same Pod."""
+    session_id = claim.session.id if claim.session is not None else ""
+    return left.session_id == session_id and claim.learner in {"", left.username}
+
+
 def of_claim(
     claim: Claim,
     configs: Mapping[str, str],

@@ -21,6 +21,7 @@ from vkprovider.domain.lablet.delivering import (
     wrap_up,
 )
 from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.learner import bound, learner_of, restore, restore_in_s
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.recovering import (
@@ -62,6 +63,18 @@ def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
             event = Notice("Warning", refusal.reason, refusal.message)
             return Decision(WAIT, report, events=() if known(refusal.reason).passing else (event,))
         return Decision(MakeClaim(pod), _claiming(facts))
+    claim = bound(facts, claim)
+    restore_s = restore_in_s(facts, claim, now)
+    decision = restore(facts, pod, claim) if restore_s == 0 else _serve(facts, pod, claim, now, limits)
+    if decision.claim is None and claim is not facts.claim:
+        decision = msgspec.structs.replace(decision, claim=claim)
+    if restore_s and (decision.after_s is None or decision.after_s > restore_s):
+        return msgspec.structs.replace(decision, after_s=restore_s)
+    return decision
+
+
+def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> Decision:
+    """Bring the lab of a claim to READY and keep it there, until the learner's time is over."""
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
@@ -200,6 +213,8 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> 
         return Decision(WAIT, after_s=_SAVED_S)
     if claim.lent_back:
         return _back_in_pool(facts, pod, claim, report)
+    if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
+        return Decision(ReturnToPool(pod, facts.inputs.lent_by), report)
     if not claim.recoveries or not facts.memory.ready_since:
         return Decision(WAIT, report, after_s=limits.stable_s if claim.recoveries else None)
     left = facts.memory.ready_since + limits.stable_s - now

@@ -93,6 +93,9 @@ def render(
     terminal_reason = report.terminal.reason if report.terminal and report.phase == "Failed" else ""
     containers = None if report.silent else tuple(_container(c, report, claim, devices) for c in pod.spec.containers)
     annotations = [(names.ANNOTATION_STATE, str(report.state))]
+    learner = claim.learner if claim is not None else ""
+    if learner or names.ANNOTATION_LEARNER in pod.metadata.annotations:
+        annotations.append((names.ANNOTATION_LEARNER, learner))
     if claim is not None:
         annotations.append(_content_of(claim.version, claim.digest))
         if claim.lab_id:

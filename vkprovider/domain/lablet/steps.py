@@ -35,6 +35,7 @@ class Kind(Enum):
     COLLECT = auto()
     GRADE = auto()
     ARCHIVE = auto()
+    RESTORE_USERNAME = auto()
     CLEAR_LEARNER = auto()
     RETURN_TO_POOL = auto()
     DELETE_POD = auto()
@@ -211,6 +212,21 @@ class DeletePod(Step, frozen=True, gc=False):
     kind: ClassVar[Kind] = Kind.DELETE_POD
     continues: ClassVar[bool] = False
     pod: Pod
+
+
+class RestoreUsername(Step, frozen=True, gc=False):
+    """Put the username back on the Pod of a lablet that has a learner.
+
+    Attributes:
+        username: The learner's.
+        found: What stood there instead; "" if it was removed.
+    """
+
+    kind: ClassVar[Kind] = Kind.RESTORE_USERNAME
+    continues: ClassVar[bool] = False
+    pod: Pod
+    username: str
+    found: str
 
 
 class ClearLearner(Step, frozen=True, gc=False):

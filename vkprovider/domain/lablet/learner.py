@@ -1,0 +1,44 @@
+"""Whose lablet it is: the learner that the claim names.
+
+The annotation `vkprovider.io/username` is a request. From the import of the lab on the claim names the learner, and
+only the end of the learner's time changes that: another name would give one learner's session and lab to the next. A
+name that is changed or removed meanwhile is put back.
+"""
+
+from typing import Final
+
+import msgspec
+
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.facts import Decision, Facts
+from vkprovider.domain.lablet.steps import RestoreUsername
+
+_RESTORE_EVERY_S: Final = 2.0
+"""The pause between two attempts, in which the lablet's other steps have their turn: another client may write the
+name all the time."""
+
+
+def learner_of(facts: Facts, claim: Claim) -> str:
+    """Return the learner that the claim names, else the one that the Pod requests; "" for a warm lablet."""
+    return claim.bound_to or facts.inputs.username
+
+
+def bound(facts: Facts, claim: Claim) -> Claim:
+    """Return the claim with its learner: from the import on, and in a pool only while the lab is a fresh one."""
+    learner = claim.bound_to
+    if not learner and claim.lab_id and not claim.closing_reason and not claim.lent_back:
+        learner = facts.inputs.username
+    return claim if learner == claim.learner else msgspec.structs.replace(claim, learner=learner)
+
+
+def restore_in_s(facts: Facts, claim: Claim, now: float) -> float | None:
+    """Return in how many seconds the Pod's username is to be put back; None if it is right, or about to be cleared."""
+    if not claim.learner or claim.closing_reason or facts.inputs.username == claim.learner:
+        return None
+    return max(0.0, facts.memory.restored_at + _RESTORE_EVERY_S - now)
+
+
+def restore(facts: Facts, pod: Pod, claim: Claim) -> Decision:
+    """Put the Pod's username back."""
+    return Decision(RestoreUsername(pod, claim.learner, facts.inputs.username))
