@@ -10,6 +10,7 @@ import json
 from bench.figures import Figures
 from bench.outside import audited, cpu_s, resident_now_mb
 from vkprovider.kube.client import MERGE_PATCH, KubeClient
+from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox
 
 NODES = 500
@@ -88,7 +89,7 @@ async def _measure(sandbox: Sandbox, owned_kb: float, standby_kb: float) -> Figu
     calm = max(cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)) / MEASURE_S
     writes = audited(sandbox.audit_log, audit_from)
     resident = [resident_now_mb(pid) for pid in pids]
-    kube = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16)
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(sandbox.kubeconfig), in_flight_max=16))
     try:
         names = await _foreign_pods(kube)
         busy = await _while_they_change(kube, names, pids)

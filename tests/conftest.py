@@ -10,6 +10,7 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import ensure_programs
 
@@ -122,6 +123,6 @@ NAMESPACE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateNam
 @pytest.fixture
 async def kube(sandbox: Sandbox) -> AsyncIterator[KubeClient]:
     """The project's own client, as admin."""
-    client = await KubeClient.connect(kubeconfig=str(sandbox.kubeconfig))
+    client = await KubeClient.connect(KubeSettings(kubeconfig=str(sandbox.kubeconfig)))
     yield client
     await client.close()

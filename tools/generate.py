@@ -20,11 +20,12 @@ from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.reasons import Explanation, Reason
 from vkprovider.app.settings import Settings
 from vkprovider.cli import crds
+from vkprovider.settings.group import Group
 
 ROOT: Final = Path(__file__).parents[1]
 """Of the checkout."""
 
-UNITS: Final = {"_s": "seconds", "_qps": "requests per second", "_bytes_max": "bytes"}
+UNITS: Final = {"_s": "seconds", "qps": "requests per second", "_bytes_max": "bytes"}
 """Suffix of a field's name: its unit."""
 
 WHY: Final = """\
@@ -64,16 +65,29 @@ def files() -> dict[Path, str]:
 
 def settings_page() -> str:
     """Describe the environment variables."""
-    rows = [("Variable", "Default", "Unit", "Allowed", "What it is")]
-    for name, field in Settings.model_fields.items():
-        unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
-        allowed = ", ".join(_limits(field))
-        rows.append((_variables(field), _default(field), unit, allowed, str(field.description)))
-    return (
-        NOTE.format(source="vkprovider/app/settings.py") + "# Settings\n\n"
+    parts = [
+        NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
         "`vkprovider run` takes all its settings from the environment. An empty variable counts as unset, a wrong one\n"
-        "ends the program with a message that names it. Values of keys are never logged.\n\n" + table(rows)
-    )
+        "ends the program with a message that names it. Secrets are never logged.\n"
+    ]
+    for group in groups():
+        rows = [("Variable", "Default", "Unit", "Allowed", "What it is")]
+        for name, field in variables(group).items():
+            unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
+            allowed = ", ".join(_limits(field))
+            rows.append((_names(field), _default(field), unit, allowed, str(field.description)))
+        parts.append(f"\n## {str(group.__doc__).rstrip('.')}\n\n{table(rows)}")
+    return "".join(parts)
+
+
+def groups() -> list[type[Group]]:
+    """Return the classes of all groups of settings."""
+    return [field.annotation for field in Settings.model_fields.values() if isinstance(field.annotation, type)]
+
+
+def variables(group: type[Group]) -> dict[str, FieldInfo]:
+    """Return the fields of a group that are environment variables, by name."""
+    return {name: field for name, field in group.model_fields.items() if field.validation_alias is not None}
 
 
 def why_page() -> str:
@@ -105,7 +119,7 @@ def _reason_rows(described: Mapping[str, Reason | Explanation]) -> Iterator[tupl
         yield f"`{name}`", reason.means, reason.remedy or "Nothing."
 
 
-def _variables(field: FieldInfo) -> str:
+def _names(field: FieldInfo) -> str:
     alias = field.validation_alias
     names = alias.choices if isinstance(alias, AliasChoices) else [alias]
     return ", ".join(f"`{name}`" for name in names)

@@ -17,6 +17,7 @@ from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims import claim as claim_rules
 from vkprovider.domain.claims.claim import Stored
 from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 
@@ -37,7 +38,7 @@ class Shelf:
         self.clock = 0.0
         events = EventRecorder(kube, component="test", instance="test")
         self.ctx = Context(kube, events, "inst", "r1", namespace, now=lambda: self.clock)
-        self.versions = Versions(self.ctx, self.stored)
+        self.versions = Versions(self.ctx, self.stored, SHIPPED)
 
     def stored(self) -> list[ConfigMap]:
         """As an informer has them."""
@@ -130,13 +131,13 @@ async def test_earlier_version_becomes_current_without_another_object(shelf: She
     assert await shelf.take("1.0") == first
     assert await shelf.take("1.0") == (first[0], False)
     assert {item.metadata.name: item.metadata.uid for item in shelf.stored()} == names_before
-    another = Versions(shelf.ctx, shelf.stored)
+    another = Versions(shelf.ctx, shelf.stored, SHIPPED)
     kept, _ = await another.sort(shelf.resource, shelf.spec)
     assert [content.version for content in kept] == ["1.0", "2.0"], "who reads it afresh agrees"
 
 
 async def test_replica_that_only_follows_sees_an_earlier_version_come_back(shelf: Shelf) -> None:
-    following = Versions(shelf.ctx, shelf.stored)
+    following = Versions(shelf.ctx, shelf.stored, SHIPPED)
     await shelf.take("1.0")
     await shelf.take("2.0")
     assert [c.version for c in (await following.sort(shelf.resource, shelf.spec))[0]] == ["2.0", "1.0"]

@@ -26,6 +26,7 @@ from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox
 
 SECRET = "the-events-secret"
@@ -385,7 +386,7 @@ def claimed() -> set[str]:
 @pytest.fixture
 async def third(surface: Surface, heard: list[str], claimed: set[str]) -> AsyncIterator[Inbox]:
     """The inbox of one more replica."""
-    kube = await KubeClient.connect(kubeconfig=str(surface.cluster.sandbox.kubeconfig))
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(surface.cluster.sandbox.kubeconfig)))
     events = EventRecorder(kube, component="test", instance="third")
     made = Inbox(
         Context(kube, events, surface.installation, "third", SYSTEM),

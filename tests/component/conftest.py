@@ -8,6 +8,7 @@ import pytest
 from tests.support import apiserver as real
 from tests.support.scripted import ScriptedServer, kubeconfig_of
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +34,6 @@ def kubeconfig(server: ScriptedServer, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def kube(kubeconfig: str) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(kubeconfig=kubeconfig)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig))
     yield client
     await client.close()

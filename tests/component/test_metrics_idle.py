@@ -11,9 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from vkprovider.app.measures import MEASURES
 from vkprovider.app.metrics import exposition, registry_of
 from vkprovider.app.run import Replica
+from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.settings.cluster import KubeSettings
 
 KUBECONFIG = """
 current-context: nowhere
@@ -27,9 +29,9 @@ users: [{name: nobody, user: {}}]
 async def replica(tmp_path: Path) -> AsyncIterator[Replica]:
     path = tmp_path / "kubeconfig"
     path.write_text(KUBECONFIG)
-    kube = await KubeClient.connect(kubeconfig=str(path))
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(path)))
     events = EventRecorder(kube, component="vkprovider", instance="r")
-    yield Replica(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"))
+    yield Replica(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"), Settings())
     await kube.close()
 
 

@@ -9,6 +9,7 @@ from tests.support.waiting import until
 from vkprovider.doctor.findings import Finding, Level, Report
 from vkprovider.doctor.gather import Doctor
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.content import NAMESPACE
 
@@ -17,7 +18,7 @@ def examine(cluster: Cluster, *, probe: bool = True) -> Report:
     """Examine the sandbox as its admin; whatever is found to be wrong must have its row in docs/why.md."""
 
     async def run() -> Report:
-        kube = await KubeClient.connect(kubeconfig=str(cluster.sandbox.kubeconfig))
+        kube = await KubeClient.connect(KubeSettings(kubeconfig=str(cluster.sandbox.kubeconfig)))
         try:
             manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
             return await Doctor(kube, context="test", namespace=NAMESPACE, manifest=manifest, probe=probe).examine()

@@ -13,11 +13,12 @@ from vkprovider.api.objects import Metadata
 from vkprovider.app.page import Page
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
+from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
+from vkprovider.lds.grader import HttpGrader
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -28,13 +29,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 async def connect(settings: Settings) -> Context:
     """Reach the API server and learn which installation this is, however long it takes."""
-    kube = await KubeClient.connect(
-        kubeconfig=settings.kubeconfig,
-        qps=settings.api_qps,
-        burst=settings.api_burst,
-        in_flight_max=settings.api_in_flight_max,
-        user_agent=user_agent(settings.instance_id),
-    )
+    kube = await KubeClient.connect(settings.kube, user_agent=user_agent(settings.replica.instance_id))
     raw = b""
     while not raw:
         try:
@@ -44,15 +39,10 @@ async def connect(settings: Settings) -> Context:
             await asyncio.sleep(1.0)
     return Context(
         kube=kube,
-        events=EventRecorder(kube, component=names.MANAGER, instance=settings.instance_id),
+        events=EventRecorder(kube, component=names.MANAGER, instance=settings.replica.instance_id),
         installation=msgspec.json.decode(raw, type=_Object).metadata.uid,
-        replica=settings.instance_id,
-        namespace=settings.namespace,
-        limits=settings.limits(),
-        tuning=settings.tuning(),
-        node_definitions=settings.node_definitions(),
-        content=open_store(settings.content_place()),
-        package_limits=settings.package_limits(),
+        replica=settings.replica.instance_id,
+        namespace=settings.replica.namespace,
     )
 
 
@@ -79,10 +69,10 @@ async def main(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
-    source, agent = settings.lds(), user_agent(ctx.replica)
-    deployments = Deployments(source, user_agent=agent) if source is not None else None
-    grader = settings.grader(agent)
-    replica = Replica(ctx, deployments=deployments, grader=grader, events_retry_s=settings.events_retry_s)
+    agent = user_agent(ctx.replica)
+    deployments = Deployments(settings.lds, user_agent=agent) if takes_part(settings.lds) else None
+    grader = HttpGrader(settings.grader, user_agent=agent) if settings.grader.url else None
+    replica = Replica(ctx, settings, deployments=deployments, grader=grader)
     page.serve(replica)
     _log.info(
         "started",

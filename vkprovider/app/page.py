@@ -54,7 +54,7 @@ class Page:
             InputError: `SettingInvalid`: the certificate cannot be used.
         """
         self._settings = settings
-        cert, key = settings.http_tls_cert, settings.http_tls_key
+        cert, key = settings.http.tls_cert, settings.http.tls_key
         self._tls = ServingCertificate(cert, key) if cert and key else None
         self._replica: Replica | None = None
         self._handlers: Mapping[str, Handler] = {}
@@ -75,7 +75,7 @@ class Page:
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         context = self._tls.context if self._tls is not None else None
-        site = web.TCPSite(self._runner, self._settings.http_host, self._settings.http_port, ssl_context=context)
+        site = web.TCPSite(self._runner, self._settings.http.host, self._settings.http.port, ssl_context=context)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -92,7 +92,7 @@ class Page:
         async def metrics(_: web.Request) -> web.Response:
             return web.Response(body=await exposition(registry), headers={"Content-Type": CONTENT_TYPE})
 
-        receiver = Receiver(replica.inbox.accept, self._settings.events_secrets, counts=replica.session_events)
+        receiver = Receiver(replica.inbox.accept, self._settings.http.events_secrets, counts=replica.session_events)
         self._handlers = {
             "/metrics": metrics,
             "/info": admin.info,
@@ -138,7 +138,7 @@ def _starting(settings: Settings) -> dict[str, Any]:
     return {
         "status": "starting",
         "is_leader": False,
-        "instance_id": settings.instance_id,
+        "instance_id": settings.replica.instance_id,
         "last_reconciliation": None,
         "instances_managed": 0,
         "instances_running": 0,

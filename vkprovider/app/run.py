@@ -21,6 +21,8 @@ from vkprovider.app.changes import queue_changes
 from vkprovider.app.informers import informers
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
+from vkprovider.app.settings import Settings, node_definitions
+from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
@@ -63,10 +65,10 @@ class Replica:
     def __init__(
         self,
         ctx: Context,
+        settings: Settings,
         *,
         deployments: Deployments | None = None,
         grader: HttpGrader | None = None,
-        events_retry_s: float = 600.0,
     ) -> None:
         """Wire the controllers; nothing runs before `run`."""
         self.ctx = ctx
@@ -75,11 +77,18 @@ class Replica:
         self.fleet = Fleet()
         self.index = index = LabletIndex(ctx, queues.lablets, self.fleet.items)
         self.ownership = Ownership(
-            ctx, objects.workers.items.keys, wake=queues.workers.add, led=self._led, holders=(self.fleet, index)
+            ctx,
+            settings.replica,
+            objects.workers.items.keys,
+            wake=queues.workers.add,
+            led=self._led,
+            holders=(self.fleet, index),
         )
         self.deployments = deployments
         self.lds_content = LdsContent(deployments, queues.lds_content)
-        self.packages = Packages(ctx.content, ctx.package_limits, queues.packages, queues.definitions.add)
+        self.packages = Packages(
+            open_store(settings.content), settings.packages, queues.packages, queues.definitions.add
+        )
         self.definitions = Definitions(
             ctx,
             objects.definitions.items.get,
@@ -87,25 +96,33 @@ class Replica:
             lambda: list(objects.content.items.values()),
             self._leads,
             self.packages,
+            node_definitions=node_definitions(settings.content.node_definitions_file),
+            reconcile_s=settings.workers.reconcile_s,
             form_stored=self.lds_content.changed,
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
-        self.nodes = NodeWriter(ctx, self.ownership.epochs)
+        self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs)
         self.workers = Workers(
             ctx,
+            settings.workers,
             self.ownership,
             objects.workers.items.get,
             self.fleet,
             index,
             self.nodes,
-            Observer(ctx, self.definitions.need),
+            Observer(ctx, settings.workers, self.definitions.need),
+            ports=settings.ports,
             queue=queues.workers,
             flushes=queues.claims,
         )
-        self.archive = Archive(ctx, self._leads)
+        self.archive = Archive(ctx, settings.lablets, self._leads)
         self.inbox = Inbox(
-            ctx, self._leads, changed=index.session_changed, claimed=index.has_session, retry_s=events_retry_s
+            ctx,
+            self._leads,
+            changed=index.session_changed,
+            claimed=index.has_session,
+            retry_s=settings.http.events_retry_s,
         )
         self.sessions = Sessions(
             ctx,
@@ -117,13 +134,18 @@ class Replica:
             worker_secrets=lambda: secrets_of(objects.workers.items.values()),
             inbox=self.inbox,
             leads=self._leads,
+            slot_s=settings.lablets.slot_s,
+            every_access=settings.lds.every_access,
         )
-        self.ports = PortCheck(ctx, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck)
+        self.ports = PortCheck(
+            ctx, settings.ports, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck
+        )
         turns = Turns(
             ctx,
+            settings.lablets,
             Gatherer(ctx, index.items, items, contents, self.sessions),
-            Effects(ctx, self.workers.epoch, items, contents, self.archive, self.sessions),
-            Publisher(ctx, contents),
+            Effects(ctx, settings.ports, self.workers.epoch, items, contents, self.archive, self.sessions),
+            Publisher(ctx, settings.lablets, contents),
             self.sessions,
             self.ports,
             observe_soon=self.workers.observe_soon,

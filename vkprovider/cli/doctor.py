@@ -13,6 +13,7 @@ from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 from vkprovider.shipped import find_manifests
 
 _TIMEOUT_S: Final = 10.0
@@ -63,7 +64,7 @@ async def _examine(
     name, server = context or "?", ""
     try:
         name = context_of(kubeconfig, context)
-        kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context, timeout_s=_TIMEOUT_S)
+        kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context, timeout_s=_TIMEOUT_S)
         server = kube.server
         try:
             return await Doctor(kube, context=name, namespace=namespace, manifest=manifest, probe=probe).examine()

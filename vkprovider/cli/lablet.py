@@ -22,6 +22,7 @@ from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
 from vkprovider.domain.lablet.intent import tag_of
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 
 _HEADINGS: Final = ("NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER")
 _WIDE: Final = (*_HEADINGS, "ADDRESS", "REASON")
@@ -157,7 +158,7 @@ async def _pods(
         InputError: The kubeconfig is missing or wrong.
         OutsideError: The API server refused or did not answer.
     """
-    kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context)
     try:
         where = "" if everywhere else namespace or kube.namespace
         return where, await pods_in(kube, where).list(labels=selector)

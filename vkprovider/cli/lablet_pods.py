@@ -15,6 +15,7 @@ from vkprovider.api.objects import Metadata, PodSpec, PodStatus
 from vkprovider.cli.cluster import cluster_options
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
+from vkprovider.settings.cluster import KubeSettings
 
 NONE: Final = "<none>"
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -88,7 +89,7 @@ class Place(msgspec.Struct, frozen=True):
             raise click.ClickException(str(error)) from None
 
     async def _connected(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
-        kube = await KubeClient.connect(kubeconfig=self.kubeconfig, context=self.context)
+        kube = await KubeClient.connect(KubeSettings(kubeconfig=self.kubeconfig), context=self.context)
         try:
             return await work(kube, self.namespace or kube.namespace)
         finally:

@@ -14,6 +14,7 @@ from vkprovider.cli.cluster import cluster_options
 from vkprovider.domain.definition import refresh
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _LOOK_EVERY_S: Final = 0.3
@@ -81,7 +82,7 @@ async def _refresh(
         OutsideError: The API server refused or did not answer.
         Unanswered: There is no outcome yet.
     """
-    kube = await KubeClient.connect(kubeconfig=kubeconfig, context=context)
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context)
     try:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         caller: dict[str, Any] = msgspec.json.decode(await kube.create(_REVIEWS, _encode(review)))

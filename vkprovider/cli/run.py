@@ -21,9 +21,9 @@ def run() -> None:
     try:
         settings = Settings.from_environment(os.environ)
     except ValidationError as error:
-        faults = "\n".join(f"  {'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
+        faults = "\n".join(f"  {'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
         raise click.ClickException(f"a setting is wrong:\n{faults}") from None
-    logs.set_up(settings.log_level, settings.log_format)
+    logs.set_up(settings.log.level, settings.log.format)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(main(settings))

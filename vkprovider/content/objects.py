@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -18,6 +17,7 @@ from vkprovider.api.errors import (
 )
 from vkprovider.content.spi import PackageName, StoredPackage
 from vkprovider.domain.definition.package import too_large
+from vkprovider.settings.services import ContentSettings, reveal
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore, MemoryStore, S3Store
@@ -30,29 +30,10 @@ _VERSION: Final = "version"
 """Key of the objects' metadata."""
 
 
-@dataclass(frozen=True, slots=True)
-class StorePlace:
-    """The settings of a store.
-
-    Attributes:
-        url: `s3://BUCKET[/PREFIX]`, `file:///FOLDER` or `memory://`.
-        endpoint: S3's URL.
-        access_key, secret_key: S3's; without them requests are not signed.
-        timeout_s: For one package, from the request to the last byte.
-    """
-
-    url: str = "s3://content"
-    endpoint: str = "http://localhost:9000"
-    access_key: str | None = field(default=None, repr=False)
-    secret_key: str | None = field(default=None, repr=False)
-    region: str = "us-east-1"
-    timeout_s: float = 60.0
-
-
 class ObjectStores:
     """The buckets of one object store; each is opened at its first use."""
 
-    def __init__(self, place: StorePlace) -> None:
+    def __init__(self, place: ContentSettings) -> None:
         self._place = place
         self._stores: dict[str, Store] = {}
 
@@ -106,8 +87,9 @@ class ObjectStores:
         match url.scheme:
             case "s3" if url.hostname:
                 keys: dict[str, Any] = {"skip_signature": True}
-                if place.access_key and place.secret_key:
-                    keys = {"access_key_id": place.access_key, "secret_access_key": place.secret_key}
+                access, secret = reveal(place.access_key), reveal(place.secret_key)
+                if access and secret:
+                    keys = {"access_key_id": access, "secret_access_key": secret}
                 return S3Store(
                     url.hostname,
                     prefix=unquote(url.path).strip("/") or None,
@@ -127,26 +109,10 @@ class ObjectStores:
             case "memory":
                 return MemoryStore()
             case _:
-                raise InputError("SettingInvalid", _wrong(place.url))
+                raise InputError("SettingInvalid", f"VKPROVIDER_CONTENT_STORE {place.url[:80]!r} cannot be opened")
 
 
-def check_url(url: str) -> None:
-    """Check that a store can be opened by its URL.
-
-    Raises:
-        ValueError: It cannot.
-    """
-    found = urlsplit(url)
-    known = {"s3": bool(found.hostname), "file": found.path.startswith("/") and not found.netloc, "memory": True}
-    if not known.get(found.scheme):
-        raise ValueError(_wrong(url))
-
-
-def _wrong(url: str) -> str:
-    return f"VKPROVIDER_CONTENT_STORE {url[:80]!r} is neither s3://BUCKET[/PREFIX] nor file:///FOLDER"
-
-
-def open_store(place: StorePlace) -> ObjectStores:
+def open_store(place: ContentSettings) -> ObjectStores:
     """Return the stores of a place; no request is sent yet."""
     return ObjectStores(place)
 

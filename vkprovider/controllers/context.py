@@ -1,23 +1,18 @@
-"""What every reconciler needs: the API server, the clock, the settings, who we are."""
+"""What every reconciler needs: the API server, the clocks, the counters, and which replica this is."""
 
-import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from vkprovider.api import names
 from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import CustomResource
-from vkprovider.content.objects import StorePlace, open_store
-from vkprovider.content.spi import ContentStore
-from vkprovider.domain.definition.package import PackageLimits
-from vkprovider.domain.lablet.facts import Limits
-from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
+from vkprovider.settings.cluster import default_replica
 
 
 def monotonic() -> float:
@@ -26,37 +21,6 @@ def monotonic() -> float:
 
 
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What can be set about the controllers; times in seconds."""
-
-    lease_ttl_s: float = 15.0
-    workload_levels: int = 10
-    probe_s: float = 5.0
-    probe_timeout_s: float = 3.0
-    probe_failures_max: int = 3
-    refresh_s: float = 10.0
-    transition_s: float = 1.0
-    reconcile_s: float = 30.0
-    progress_after_s: float = 2.0
-    progress_every_s: float = 15.0
-    retry_first_s: float = 1.0
-    retry_cap_s: float = 30.0
-    kept_s: float = 7 * 86400.0
-    port_range: tuple[int, int] = (10000, 20000)
-    ports_per_instance_max: int = 50
-    port_check_s: float = 60.0
-    every_access: bool = False
-    taint_effect: str = "NoExecute"
-    internal_ip: str = ""
-    kubelet_version: str = "v1.36.3-vkprovider"
-
-
-def default_replica() -> str:
-    """Name this process: host and process id, and four letters that no earlier process had."""
-    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
 
 
 @dataclass(slots=True)
@@ -88,8 +52,6 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where claims, content, Secrets and membership Leases live.
-        content: Where content packages are; asked on request only.
-        environment: Node definitions beyond the shipped ones are merged into `node_definitions`.
     """
 
     kube: KubeClient
@@ -97,11 +59,6 @@ class Context:
     installation: str
     replica: str
     namespace: str
-    limits: Limits = field(default_factory=Limits)
-    tuning: Tuning = field(default_factory=Tuning)
-    node_definitions: Mapping[str, NodeDefinition] = field(default_factory=lambda: SHIPPED)
-    content: ContentStore = field(default_factory=lambda: open_store(StorePlace()))
-    package_limits: PackageLimits = field(default_factory=PackageLimits)
     counters: Counters = field(default_factory=Counters)
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time

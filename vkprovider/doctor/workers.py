@@ -10,16 +10,16 @@ from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthori
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
 from vkprovider.api.reasons import WORKERS
-from vkprovider.controllers.context import Tuning
 from vkprovider.doctor.conditions import check_observed, is_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
+from vkprovider.settings.cluster import PortSettings
 
 KEYS: Final = ("username", "password")
 PATTY_PORTS: Final = (2000, 7999)
 """What CML's port forwarder, PATty, opens by default."""
-PORTS_UNSET: Final = Tuning().port_range
+PORTS_UNSET: Final = PortSettings().range
 """The range of a worker without spec.portRange, by default."""
 
 

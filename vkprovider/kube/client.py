@@ -18,6 +18,7 @@ from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube import auth
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.kube.transport import Transport
+from vkprovider.settings.cluster import KubeSettings
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -27,6 +28,7 @@ Guard = Callable[[], None]
 
 USER_AGENT: Final = f"vkprovider/{__version__}"
 """The part before the slash becomes the field manager of plain writes."""
+_DEFAULTS: Final = KubeSettings()
 
 
 def user_agent(replica: str) -> str:
@@ -73,10 +75,8 @@ class KubeClient:
         self,
         access: auth.Access,
         reload: Callable[[], Awaitable[auth.Access]],
+        settings: KubeSettings = _DEFAULTS,
         *,
-        qps: float = 1000,
-        burst: int = 2000,
-        in_flight_max: int = 24,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> None:
@@ -84,31 +84,25 @@ class KubeClient:
         self.namespace = access.namespace
         self.context = access.context
         self._timeout_s = timeout_s
-        self._bucket = TokenBucket(qps, burst)
-        self._in_flight = asyncio.Semaphore(in_flight_max)
+        self._bucket = TokenBucket(settings.qps, settings.burst)
+        self._in_flight = asyncio.Semaphore(settings.in_flight_max)
         self._transport = Transport(access, reload, user_agent=user_agent)
         self.writes: dict[tuple[str, str], int] = {}
 
     @classmethod
     async def connect(
         cls,
+        settings: KubeSettings = _DEFAULTS,
         *,
-        kubeconfig: str | None = None,
         context: str | None = None,
-        qps: float = 1000,
-        burst: int = 2000,
-        in_flight_max: int = 24,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> Self:
         """Read the credentials; nothing is sent, so this works while the API server is down.
 
         Args:
-            kubeconfig: One path, or several separated by `:`; without it see `auth.load`.
+            settings: The kubeconfig, or several separated by `:` (without it see `auth.load`), and the limits.
             context: One of its contexts; None for the current one.
-            qps: Requests a second on average; watches and urgent requests do not count.
-            burst: Requests that may be sent at once.
-            in_flight_max: Requests awaiting a response; watches and urgent requests do not count.
             user_agent: Shown in audit logs.
             timeout_s: From the call to the last byte of the response, including the wait for the rate limit.
 
@@ -116,13 +110,12 @@ class KubeClient:
             InputError: The kubeconfig is missing, invalid, or uses an unsupported feature.
             Unauthorized: A login plugin refused.
         """
-        access = await auth.load(kubeconfig, context)
+        path = settings.kubeconfig
+        access = await auth.load(path, context)
         return cls(
             access,
-            partial(auth.load, kubeconfig, access.context or context),  # even if the current one changes
-            qps=qps,
-            burst=burst,
-            in_flight_max=in_flight_max,
+            partial(auth.load, path, access.context or context),  # even if the current one changes
+            settings,
             user_agent=user_agent,
             timeout_s=timeout_s,
         )

@@ -23,36 +23,14 @@ from yarl import URL
 from tunnels.direct import ssl_context
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
-from vkprovider.domain.session.deployments import Deployment, Strategy
+from vkprovider.domain.session.deployments import Deployment
+from vkprovider.settings.services import LdsSettings
 
 DEFAULT: Final = "default"
 """The id of the deployment of LDS_API_URL."""
 UNLIMITED: Final = 2**31
 """Its capacity, which no setting limits."""
 _BYTES_MAX: Final = 2**20
-
-
-class Source(msgspec.Struct, frozen=True):
-    """The settings of the LDS.
-
-    Attributes:
-        path: The deployments file.
-        url: The one deployment where there is no such file; empty for none.
-        strategy: How to choose among several.
-        timeout_s: Seconds for a call of a deployment of the file.
-        url_timeout_s: Seconds for a call of the one deployment.
-        token: Of deployments without a token file; None for none.
-    """
-
-    path: str
-    url: str = ""
-    strategy: Strategy = "round-robin"
-    timeout_s: float = 30.0
-    url_timeout_s: float = 30.0
-    token: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Source(path={self.path!r}, url={self.url!r}, strategy={self.strategy!r}, …)"
 
 
 class Configured(msgspec.Struct, frozen=True):
@@ -119,39 +97,44 @@ def check_url(value: str) -> str:
     return str(url).rstrip("/")
 
 
-def read(source: Source) -> tuple[Configured, ...]:
+def read(settings: LdsSettings) -> tuple[Configured, ...]:
     """Read the deployments.
 
     Raises:
         InputError: `SettingInvalid`, with every field that is wrong.
     """
-    if not from_file(source):
-        return (_of_url(source),)
+    if not from_file(settings):
+        return (_of_url(settings),)
     try:
-        with Path(source.path).open("rb") as stream:
+        with Path(settings.path).open("rb") as stream:
             text = stream.read(_BYTES_MAX + 1)
         if len(text) > _BYTES_MAX:
-            raise _invalid(source, "is longer than 1 MiB")
+            raise _invalid(settings, "is longer than 1 MiB")
         entries = _File.model_validate(yaml.safe_load(text)).lds_deployments
     except OSError as error:
-        raise _invalid(source, f"cannot be read: {error.strerror or error}") from None
+        raise _invalid(settings, f"cannot be read: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(source, f"is not YAML: {error}") from None
+        raise _invalid(settings, f"is not YAML: {error}") from None
     except pydantic.ValidationError as error:
         faults = (
             f"{'.'.join(map(str, each['loc'])) or 'lds_deployments'}: {each['msg'].removeprefix('Value error, ')}"
             for each in error.errors(include_input=False)
         )
-        raise _invalid(source, "; ".join(faults)) from None
+        raise _invalid(settings, "; ".join(faults)) from None
     return tuple(
-        Configured(_deployment(entry), source.timeout_s, entry.token_file, _ca_bundle(source, entry))
+        Configured(_deployment(entry), settings.timeout_s, entry.token_file, _ca_bundle(settings, entry))
         for entry in entries
     )
 
 
-def from_file(source: Source) -> bool:
+def takes_part(settings: LdsSettings) -> bool:
+    """Return whether an LDS is configured: by a setting, or by a file at the default path."""
+    return bool(settings.one_url) or "path" in settings.model_fields_set or Path(settings.path).exists()
+
+
+def from_file(settings: LdsSettings) -> bool:
     """Return whether the file decides, and not LDS_API_URL."""
-    return not source.url or Path(source.path).exists()
+    return not settings.one_url or Path(settings.path).exists()
 
 
 def _deployment(entry: _Entry) -> Deployment:
@@ -165,26 +148,26 @@ def _deployment(entry: _Entry) -> Deployment:
     )
 
 
-def _of_url(source: Source) -> Configured:
+def _of_url(settings: LdsSettings) -> Configured:
     try:
-        url = check_url(source.url)
+        url = check_url(settings.one_url)
     except ValueError as error:
         raise InputError("SettingInvalid", f"LDS_API_URL {error}") from None
-    return Configured(Deployment(DEFAULT, url, UNLIMITED), source.url_timeout_s)
+    return Configured(Deployment(DEFAULT, url, UNLIMITED), settings.url_timeout_s)
 
 
-def _ca_bundle(source: Source, entry: _Entry) -> str | None:
+def _ca_bundle(settings: LdsSettings, entry: _Entry) -> str | None:
     if entry.ca_file is None:
         return None
     try:
         text = Path(entry.ca_file).read_text("ascii")
         ssl_context(verify=True, ca_bundle=text)
     except OSError as error:
-        raise _invalid(source, f"{entry.id}: ca_file cannot be read: {error.strerror or error}") from None
+        raise _invalid(settings, f"{entry.id}: ca_file cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, CertificateInvalid):
-        raise _invalid(source, f"{entry.id}: ca_file {entry.ca_file} holds no certificate in PEM form") from None
+        raise _invalid(settings, f"{entry.id}: ca_file {entry.ca_file} holds no certificate in PEM form") from None
     return text
 
 
-def _invalid(source: Source, why: str) -> InputError:
-    return InputError("SettingInvalid", f"LDS_DEPLOYMENTS_CONFIG {source.path}: {why}")
+def _invalid(settings: LdsSettings, why: str) -> InputError:
+    return InputError("SettingInvalid", f"LDS_DEPLOYMENTS_CONFIG {settings.path}: {why}")

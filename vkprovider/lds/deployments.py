@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api.errors import InputError, OutsideError
@@ -16,11 +15,12 @@ from vkprovider.domain.session import deployments
 from vkprovider.domain.session.deployments import Choice, Deployment, DeploymentHealth
 from vkprovider.lds import config
 from vkprovider.lds.client import LdsClient
-from vkprovider.lds.config import Configured, Source
+from vkprovider.lds.config import Configured
 from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import ContentMetadata
 from vkprovider.rest.tokens import TokenReader
+from vkprovider.settings.services import LdsSettings, reveal
 
 RELOAD_S: Final = 5.0
 """Seconds between two looks at the file; a mounted ConfigMap changes without a notice."""
@@ -34,7 +34,7 @@ class Deployments:
     A deployment that still has sessions must be disabled in the file, not removed: they could not be archived.
 
     Args:
-        source: The settings.
+        settings: The settings.
         user_agent: The name of this client in the LDS's log.
 
     Attributes:
@@ -44,16 +44,16 @@ class Deployments:
         InputError: `SettingInvalid`: the configuration is wrong from the beginning.
     """
 
-    def __init__(self, source: Source, *, user_agent: str = "") -> None:
+    def __init__(self, settings: LdsSettings, *, user_agent: str = "") -> None:
         self.problem = ""
-        self._source = source
+        self._settings = settings
         self._user_agent = user_agent
         self._configured: dict[str, Configured] = {}
         self._clients: dict[str, LdsClient] = {}
         self._retired: list[LdsClient] = []
         self._health: dict[str, DeploymentHealth] = {}
         self._last = ""
-        self._source, configured = _read(source)
+        self._settings, configured = _read(settings)
         self._apply(configured)
 
     @property
@@ -85,7 +85,7 @@ class Deployments:
             load=load,
             health=self._health,
             now_s=time.monotonic(),
-            strategy=self._source.strategy,
+            strategy=self._settings.strategy,
             last=self._last,
             affinity=affinity,
         )
@@ -127,7 +127,7 @@ class Deployments:
     async def reload(self) -> bool:
         """Read the configuration again and return whether anything changed; a wrong one changes `problem` only."""
         try:
-            self._source, configured = await asyncio.to_thread(_read, self._source)
+            self._settings, configured = await asyncio.to_thread(_read, self._settings)
         except InputError as error:
             if error.message != self.problem:
                 _log.warning("lds deployments not reloaded, the ones before stay", why=error.message)
@@ -180,7 +180,7 @@ class Deployments:
         )
 
     def _token_of(self, configured: Configured) -> TokenReader:
-        path, token = configured.token_file, self._source.token
+        path, token = configured.token_file, reveal(self._settings.token)
 
         async def given() -> str | None:
             return token
@@ -205,14 +205,14 @@ class Deployments:
             _log.info("lds deployment answers again", deployment=name)
 
 
-def _read(source: Source) -> tuple[Source, tuple[Configured, ...]]:
-    """Read the configuration; return it after the source of the next reading.
+def _read(settings: LdsSettings) -> tuple[LdsSettings, tuple[Configured, ...]]:
+    """Read the configuration; return it after the settings of the next reading.
 
     Once the file has been read, a missing one is a fault: its deployments have sessions that LDS_API_URL does not know.
     """
-    by_file = config.from_file(source)
-    configured = config.read(source)
-    return (msgspec.structs.replace(source, url="") if by_file else source), configured
+    by_file = config.from_file(settings)
+    configured = config.read(settings)
+    return (settings.model_copy(update={"url": ""}) if by_file else settings), configured
 
 
 def _reach(configured: Configured) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from vkprovider.rest.dialect import decode
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import Operation, allow_list
 from vkprovider.rest.tokens import GivenToken
+from vkprovider.settings.services import GraderSettings, reveal
 
 _ACCEPTED: Final = 202
 _AGAIN_S: Final = 5.0
@@ -67,15 +68,13 @@ class HttpGrader:
     """A grader behind a URL.
 
     Args:
-        url: The URL; its path is the grader's own.
-        token: The bearer token; None for none.
-        timeout_s: Seconds for one answer.
+        settings: The settings; the URL's path is the grader's own.
         user_agent: The name of this client in the grader's log.
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout_s: float, user_agent: str = "") -> None:
-        parts = URL(url)
-        self._operation = Operation("grade", "POST", parts.raw_path or "/", timeout_s)
+    def __init__(self, settings: GraderSettings, *, user_agent: str = "") -> None:
+        parts, token = URL(settings.url), reveal(settings.token)
+        self._operation = Operation("grade", "POST", parts.raw_path or "/", settings.timeout_s)
         self._dialect = LdsDialect(
             "grader",
             kind="a grader",

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.s3 import S3, package, s3_server
 from tests.support.topologies import topology
-from vkprovider.content.objects import StorePlace, open_store
+from vkprovider.content.objects import open_store
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.definition.packages import Fetched, Packages, Want
-from vkprovider.domain.definition.package import PackageLimits
 from vkprovider.kube.queue import KeyedQueue
+from vkprovider.settings.services import ContentSettings, PackageSettings
 
 TEXT = topology({"h0": "alpine"})
 WANT = Want("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")
@@ -23,10 +23,10 @@ WANT = Want("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")
 class Definition:
     """A definition that asks for its package whenever there is news of it."""
 
-    def __init__(self, place: StorePlace) -> None:
+    def __init__(self, place: ContentSettings) -> None:
         self.news = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(name="packages", workers=2, backoff_s=(1.0, 60.0))
-        limits = PackageLimits(package_bytes=10_000)
+        limits = PackageSettings(package_bytes_max=10_000)
         self.packages = Packages(open_store(place), limits, self.queue, lambda _: self.news.set())
 
     async def until(self, condition: Callable[[Fetched], object], want: Want = WANT) -> Fetched:
@@ -38,7 +38,7 @@ class Definition:
 
 
 @asynccontextmanager
-async def running(place: StorePlace) -> AsyncIterator[Definition]:
+async def running(place: ContentSettings) -> AsyncIterator[Definition]:
     definition = Definition(place)
     queue = asyncio.create_task(definition.queue.run(definition.packages.fetch))
     yield definition
@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def test_package_comes_once_and_stays_until_it_is_forgotten(folder: Path) -> None:
-    async with running(StorePlace(url=folder.as_uri())) as definition:
+    async with running(ContentSettings(url=folder.as_uri())) as definition:
         assert definition.packages.get("netlab", WANT) == Fetched()
         found = await definition.until(final)
         assert found.package is not None
@@ -69,7 +69,7 @@ async def test_package_comes_once_and_stays_until_it_is_forgotten(folder: Path) 
 
 
 async def test_other_want_gets_its_own_package(folder: Path) -> None:
-    async with running(StorePlace(url=folder.as_uri())) as definition:
+    async with running(ContentSettings(url=folder.as_uri())) as definition:
         await definition.until(final)
         (folder / "netlab.zip").write_bytes(package({"cml.yaml": TEXT, "version": "2.0"}))
         found = await definition.until(final, replace(WANT, request="again"))
@@ -87,7 +87,7 @@ async def test_package_that_cannot_be_taken_is_not_asked_for_again(
     (folder / "netlab.zip").unlink()
     if content is not None:
         (folder / "netlab.zip").write_bytes(content)
-    async with running(StorePlace(url=folder.as_uri())) as definition:
+    async with running(ContentSettings(url=folder.as_uri())) as definition:
         found = await definition.until(final)
         assert found.fault is not None
         assert found.fault.reason == reason
@@ -101,7 +101,7 @@ async def test_package_that_cannot_be_taken_is_not_asked_for_again(
 async def test_store_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
     with s3_server(tmp_path / "first") as first:
         port = int(first.url.rpartition(":")[2])
-    place = StorePlace(endpoint=first.url, access_key="a", secret_key="b")
+    place = ContentSettings(endpoint=first.url, access_key="a", secret_key="b")
     async with running(place) as definition:
         found = await definition.until(lambda found: found.fault)
         assert found.fault is not None
@@ -117,9 +117,9 @@ async def test_packages_of_many_definitions_arrive(s3: S3) -> None:
     for key in keys:
         s3.put(key, package({"cml.yaml": TEXT}))
     arrived: dict[str, asyncio.Event] = {key: asyncio.Event() for key in keys}
-    place = StorePlace(endpoint=s3.url, access_key="a", secret_key="b")
+    place = ContentSettings(endpoint=s3.url, access_key="a", secret_key="b")
     fetches: KeyedQueue[str] = KeyedQueue(name="packages", workers=2)
-    packages = Packages(open_store(place), PackageLimits(), fetches, lambda name: arrived[name].set())
+    packages = Packages(open_store(place), PackageSettings(), fetches, lambda name: arrived[name].set())
     queue = asyncio.create_task(fetches.run(packages.fetch))
     waits: list[Awaitable[object]] = []
     for key in keys:

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,8 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.controllers.context import Context, Tuning
+from vkprovider.controllers.context import Context
+from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkpsandbox.cml.server import CmlSimulator
@@ -32,20 +33,28 @@ from vkpsandbox.http.access_log import Entry
 
 T = TypeVar("T")
 PASSWORD: Final = "labs-password"
-TUNING: Final = Tuning(
-    probe_s=0.4,
-    probe_timeout_s=1.0,
-    refresh_s=0.4,
-    transition_s=0.1,
-    reconcile_s=2.0,
-    progress_after_s=0.3,
-    progress_every_s=1.0,
-    retry_first_s=0.1,
-    retry_cap_s=0.5,
-    internal_ip="192.0.2.9",
-)
+Groups = Mapping[str, Mapping[str, object]]
+"""Fields of groups of settings, by group."""
+SHORT: Final[Groups] = {
+    "workers": {
+        "probe_s": 0.4,
+        "refresh_probes": 1,
+        "transition_s": 0.1,
+        "reconcile_s": 2.0,
+        "write_retry_first_s": 0.1,
+        "write_retry_cap_s": 0.5,
+        "internal_ip": "192.0.2.9",
+    },
+    "lablets": {
+        "transition_s": 0.1,
+        "progress_after_s": 0.3,
+        "progress_every_s": 1.0,
+        "step_retry_first_s": 0.1,
+        "step_retry_cap_s": 0.5,
+    },
+}
 """Short intervals; everything else as it is shipped."""
-MORTAL: Final = dataclasses.replace(TUNING, lease_ttl_s=6.0)
+MORTAL: Final[Groups] = {**SHORT, "replica": {"lease_ttl_s": 6.0}}
 """For replicas whose loss others notice: after 4 s instead of 10."""
 _runs = itertools.count(1)
 
@@ -116,28 +125,28 @@ class World:
 
     # -------------------------------------------------------------------------------------- replicas
 
-    async def replica(self, tuning: Tuning = TUNING, *, name: str = "", **env: str) -> Running:
+    async def replica(self, intervals: Groups = SHORT, *, name: str = "", **env: str) -> Running:
         """Start a replica behind a proxy of its own, with the provider's ServiceAccount.
 
         Args:
-            tuning: Intervals.
+            intervals: Settings that are shorter than they are shipped; `env` does not change them.
             name: Its identity; unique by default.
             env: Settings, as environment variables.
         """
         api = await self.stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
         name = name or self.name("replica")
         kubeconfig = self.server.write_provider_kubeconfig(self._directory / f"{name}-{len(self._replicas)}", api.url)
-        settings = Settings.from_environment({"LABLET_CONTROLLER_INSTANCE_ID": name, "KUBECONFIG": kubeconfig, **env})
+        given = Settings.from_environment({"LABLET_CONTROLLER_INSTANCE_ID": name, "KUBECONFIG": kubeconfig, **env})
+        groups = {group: getattr(given, group).model_copy(update=fields) for group, fields in intervals.items()}
+        settings = given.model_copy(update=groups)
         ctx = dataclasses.replace(
             await connect(settings),
-            tuning=tuning,
             wall=lambda: time.time() + self.ahead_s,
             process=f"host-{self.run}-{len(self._replicas)}-1-abcd",
         )
-        source = settings.lds()
-        deployments = Deployments(source, user_agent=name) if source is not None else None
-        grader = settings.grader(name)
-        replica = Replica(ctx, deployments=deployments, grader=grader)
+        deployments = Deployments(settings.lds, user_agent=name) if takes_part(settings.lds) else None
+        grader = HttpGrader(settings.grader, user_agent=name) if settings.grader.url else None
+        replica = Replica(ctx, settings, deployments=deployments, grader=grader)
         stop = asyncio.Event()
         task = asyncio.create_task(replica.run(stop), name=name)
         running = Running(replica, api, stop, task, deployments, grader)

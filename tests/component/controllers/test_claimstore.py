@@ -14,6 +14,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 109)
 
@@ -36,7 +37,13 @@ class Writer:
     def __init__(self, ctx: Context) -> None:
         self.told: list[set[str]] = []
         self.store = ClaimStore(
-            ctx, "w1", "uid-w1", guard=lambda: None, flush_in=lambda _: None, saved=lambda u: self.told.append(set(u))
+            ctx,
+            WorkerSettings(),
+            "w1",
+            "uid-w1",
+            guard=lambda: None,
+            flush_in=lambda _: None,
+            saved=lambda u: self.told.append(set(u)),
         )
 
     async def load(self) -> "Writer":

@@ -31,6 +31,7 @@ from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings, WorkerSettings
 
 HERE = PortRange(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
@@ -79,7 +80,7 @@ class World(RuleBasedStateMachine):
         self.run(self.server.start())
         with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig", delete=False) as file:
             file.write(kubeconfig_of(self.server.url))
-        self.kube = self.run(KubeClient.connect(kubeconfig=file.name))
+        self.kube = self.run(KubeClient.connect(KubeSettings(kubeconfig=file.name)))
         Path(file.name).unlink()
         self.ctx = context(self.kube)
         self.stores = [self.new_store(), self.new_store()]
@@ -96,7 +97,9 @@ class World(RuleBasedStateMachine):
             self.loop.close()
 
     def new_store(self) -> ClaimStore:
-        return ClaimStore(self.ctx, "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None)
+        return ClaimStore(
+            self.ctx, WorkerSettings(), "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+        )
 
     def leave_nothing_behind(self) -> None:
         """Let one writer that begins afresh release everything: only other people's rows are left."""

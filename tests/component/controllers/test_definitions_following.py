@@ -9,12 +9,15 @@ from tests.component.controllers.claimserver import context
 from tests.support.scripted import ScriptedServer
 from tests.support.topologies import topology
 from vkprovider.api.objects import ConfigMap, CustomResource
+from vkprovider.content.objects import open_store
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.queue import KeyedQueue
+from vkprovider.settings.services import ContentSettings, PackageSettings
 
 TEXT = topology({"h0": "alpine"})
 READY = {"conditions": [{"type": "Ready", "status": "True", "reason": "ContentReady", "message": "versions kept: 1.0"}]}
@@ -29,7 +32,9 @@ class Follower:
         self.resource: CustomResource | None = None
         self.changes = 0
         stored = contents.build(definition="netlab", uid="u1", namespace="n", package=Package("1.0", TEXT), sequence=1)
-        packages = Packages(ctx.content, ctx.package_limits, KeyedQueue(name="packages", workers=1), lambda _: None)
+        packages = Packages(
+            open_store(ContentSettings()), PackageSettings(), KeyedQueue(name="packages", workers=1), lambda _: None
+        )
         self.definitions = Definitions(
             ctx,
             lambda _: self.resource,
@@ -37,6 +42,8 @@ class Follower:
             lambda: [msgspec.convert(stored, ConfigMap)],
             lambda: False,
             packages,
+            node_definitions=SHIPPED,
+            reconcile_s=30.0,
             form_stored=lambda _: None,
             changed=self.change,
         )

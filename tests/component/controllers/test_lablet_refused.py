@@ -1,10 +1,8 @@
 """Pods that ask for what is not there: they stay Pending with a reason, and CML hears nothing of them."""
 
-import dataclasses
-
 import pytest
 
-from tests.component.controllers.harness import TUNING, World, imports
+from tests.component.controllers.harness import World, imports
 from tests.support.topologies import topology
 from vkpsandbox.cml.server import CmlSimulator
 
@@ -68,7 +66,7 @@ async def test_exhausted_ports_are_named_and_the_next_free_one_is_used(world: Wo
 
 
 async def test_too_many_ports_for_one_lablet(world: World, simulator: CmlSimulator) -> None:
-    await world.replica(dataclasses.replace(TUNING, ports_per_instance_max=0))
+    await world.replica(PORTS_PER_INSTANCE_MAX="0")
     worker, definition = await world.worker(simulator.url), await world.define(PORT)
     lablet = await world.pod(definition, worker)
     await lablet.waits("TooManyPorts")

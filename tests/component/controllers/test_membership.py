@@ -16,6 +16,7 @@ from vkprovider.controllers.replica.membership import MEMBER_PREFIX, Membership
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.settings.cluster import ReplicaSettings
 
 GONE_S = 10.0
 """Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""
@@ -51,7 +52,7 @@ def joined(membership: Membership) -> Membership:
 
 def owning_none(ctx: Context) -> Ownership:
     """A replica that may act and owns no Node yet."""
-    ownership = Ownership(ctx, list, wake=lambda _: None, led=lambda: None)
+    ownership = Ownership(ctx, ReplicaSettings(), list, wake=lambda _: None, led=lambda: None)
     joined(ownership.membership)
     return ownership
 
@@ -190,7 +191,7 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
 ) -> None:
     """Two writes of one name: the answer to ours was lost, or another process has taken it while we were away."""
     lost: list[str] = []
-    membership = joined(Membership(ctx, changed=lambda: None, ended=lambda: lost.append("all")))
+    membership = joined(Membership(ctx, 15.0, changed=lambda: None, ended=lambda: lost.append("all")))
     server.next(answering(lease_of(membership._ctx.process, "1")), when="POST")
     await membership._renew()
     hear(membership, "me", "5")

@@ -19,6 +19,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import WorkerSettings
 
 
 @pytest.fixture
@@ -35,7 +36,9 @@ def ctx(kube: KubeClient) -> Context:
 @pytest.fixture
 async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
-    claims = ClaimStore(ctx, "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None)
+    claims = ClaimStore(
+        ctx, WorkerSettings(), "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+    )
     for uid in "ab":
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}
@@ -59,7 +62,7 @@ def show(mini: MiniCml, states: dict[str, str]) -> None:
 
 @pytest.fixture
 def observer(ctx: Context) -> Observer:
-    return Observer(ctx, lambda _: None)
+    return Observer(ctx, WorkerSettings(), lambda _: None)
 
 
 async def test_only_news_wake(mini: MiniCml, worker: Worker, observer: Observer) -> None:

@@ -14,6 +14,7 @@ from tests.support.apiserver import Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 
 _namespaces = (f"kube-{number}" for number in itertools.count(1))
 
@@ -48,7 +49,7 @@ async def real(api: FaultyApi, tmp_path: Path) -> AsyncIterator[KubeClient]:
     """A client of the real API server, through the proxy."""
     path = tmp_path / "kubeconfig-real"
     path.write_text(kubeconfig_of(api.url))
-    client = await KubeClient.connect(kubeconfig=str(path))
+    client = await KubeClient.connect(KubeSettings(kubeconfig=str(path)))
     yield client
     await client.close()
 

@@ -24,6 +24,7 @@ from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
 from vkprovider.kube import auth, transport
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import KubeSettings
 
 PATH = "/version"
 
@@ -45,7 +46,7 @@ def write(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def connected(kubeconfig: str | None = None, **options: Any) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, **options)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), **options)
     try:
         yield client
     finally:
@@ -305,7 +306,7 @@ async def test_what_cannot_be_used_is_said(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(errors.InputError) as caught:
-        await KubeClient.connect(kubeconfig=write(tmp_path / "config", cluster, user))
+        await KubeClient.connect(KubeSettings(kubeconfig=write(tmp_path / "config", cluster, user)))
     assert caught.value.reason == reason
 
 

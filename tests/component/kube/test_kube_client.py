@@ -15,6 +15,7 @@ from vkprovider.api import errors
 from vkprovider.kube.auth import Access
 from vkprovider.kube.client import KubeClient, resource_of
 from vkprovider.kube.pool import Pool
+from vkprovider.settings.cluster import KubeSettings
 
 PODS = "/api/v1/pods"
 POD = "/api/v1/namespaces/default/pods/a"
@@ -235,7 +236,7 @@ async def test_a_redirected_watch_is_refused(server: ScriptedServer, client: Kub
 async def test_requests_that_give_up_before_their_turn_do_not_use_up_the_rate(
     server: ScriptedServer, kubeconfig: str
 ) -> None:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=20, burst=2, timeout_s=0.5)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, qps=20, burst=2), timeout_s=0.5)
     try:
         found = await asyncio.gather(*(client.get(POD) for _ in range(200)), return_exceptions=True)
         refused = [error for error in found if isinstance(error, errors.Throttled)]
@@ -253,7 +254,7 @@ async def test_requests_that_give_up_before_their_turn_do_not_use_up_the_rate(
 
 
 async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: ScriptedServer, kubeconfig: str) -> None:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, in_flight_max=3)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, in_flight_max=3))
     held, free = 0, asyncio.Event()
 
     async def hold(_: web.Request) -> web.Response:
@@ -274,7 +275,7 @@ async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: Sc
 
 
 async def test_requests_are_paced(kubeconfig: str, server: ScriptedServer) -> None:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=50, burst=5)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, qps=50, burst=5))
     began_s = asyncio.get_running_loop().time()
     await asyncio.gather(*(client.get(POD) for _ in range(15)))
     assert asyncio.get_running_loop().time() - began_s >= 0.19
@@ -284,7 +285,7 @@ async def test_requests_are_paced(kubeconfig: str, server: ScriptedServer) -> No
 
 
 async def test_waiting_for_a_turn_counts_towards_the_deadline(kubeconfig: str, server: ScriptedServer) -> None:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, qps=0.1, burst=1)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, qps=0.1, burst=1))
     await client.get(POD)
     with pytest.raises(errors.Throttled):
         await client.request("GET", POD, timeout_s=0.05)
@@ -293,7 +294,7 @@ async def test_waiting_for_a_turn_counts_towards_the_deadline(kubeconfig: str, s
 
 
 async def test_the_guard_is_asked_after_the_wait_for_a_turn(server: ScriptedServer, kubeconfig: str) -> None:
-    client = await KubeClient.connect(kubeconfig=kubeconfig, in_flight_max=1)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, in_flight_max=1))
     fenced = False
 
     def guard() -> None:

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from tests.component.lds.conftest import Say, ScriptedLds
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.kube.queue import KeyedQueue
-from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
+from vkprovider.settings.services import LdsSettings
 
 PATH = "POST /{}/api/v1/content/refresh"
 REFRESHED = {"form_qualified_name": "exams/netlab", "version": "2", "refreshed_at": "2026-03-01T08:00:00Z"}
@@ -22,7 +22,7 @@ async def test_each_deployment_is_told_and_one_that_fails_stops_no_other(lds: Sc
     file.write_text(yaml.safe_dump({"lds_deployments": entries}))
     lds.say(PATH.format("a"), Say(503, {"code": "Down", "message": "down"}))
     lds.say(PATH.format("b"), Say(200, REFRESHED))
-    deployments = Deployments(Source(str(file)))
+    deployments = Deployments(LdsSettings(path=str(file)))
     forms: KeyedQueue[str] = KeyedQueue(name="lds-content", workers=1)
     content = LdsContent(deployments, forms)
     queue = asyncio.create_task(forms.run(content.refresh))

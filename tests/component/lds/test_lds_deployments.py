@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 from tests.component.lds.conftest import Say, ScriptedLds
 from tests.component.lds.test_lds_client import create, session
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Throttled, Unavailable
-from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Full
 from vkprovider.lds.spi import ContentMetadata
+from vkprovider.settings.services import LdsSettings
 
 DOWN = Say(503, {"code": "Down", "message": "down"})
 FULL = Say(503, {"code": "CapacityExhausted", "message": "full"})
@@ -57,7 +57,7 @@ async def open_(file: File) -> AsyncIterator[Open]:
     opened = []
 
     def build(**options: Any) -> Deployments:
-        deployments = Deployments(Source(str(file.path), **options))
+        deployments = Deployments(LdsSettings(path=str(file.path), **options))
         opened.append(deployments)
         return deployments
 

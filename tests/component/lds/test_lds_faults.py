@@ -30,6 +30,7 @@ from vkprovider.lds.factory import CALLS, RETRY
 from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.rest.client import Retry
 from vkprovider.rest.errors import Unsent, may_have_happened
+from vkprovider.settings.services import GraderSettings
 
 DOWN = Say(503, {"code": "Down", "message": "down for the night"})
 NO_KEYS = Say(200, {"version": "1", "extensions": []})
@@ -283,7 +284,7 @@ async def test_grader_names_its_own_settings(
     lds: ScriptedLds, answer: Say, kind: type[OutsideError], words: str
 ) -> None:
     lds.say("POST /grade", answer)
-    grader = HttpGrader(f"{lds.url}/grade", token="t", timeout_s=5)
+    grader = HttpGrader(GraderSettings(url=f"{lds.url}/grade", token="t", timeout_s=5))
     lablet = {"uid": "u", "name": "a", "namespace": "n", "definition": "d", "content_version": "1"}
     with pytest.raises(kind, match=words) as caught:
         await grader.grade(Grading("g", lablet, {}))

@@ -17,12 +17,12 @@ from tests.support.lds_simulator import FORM, TOKEN, lds_client
 from vkprovider.api.errors import Conflict, DeadlineExceeded, InputError, NotFound, OutsideError, Throttled, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.client import LdsClient
-from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Full, Lacking
 from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import LabDelivery, LabSessionInfo
 from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -277,7 +277,7 @@ async def test_capacity_holds_over_replicas_that_do_not_know_of_each_other(tmp_p
         entries = [{"id": name, "base_url": each.url, "capacity": 20} for name, each in simulators.items()]
         path = tmp_path / "lds_deployments.yaml"
         path.write_text(yaml.safe_dump({"lds_deployments": entries}))
-        replicas = [Replica(Deployments(Source(str(path), token=TOKEN))) for _ in range(2)]
+        replicas = [Replica(Deployments(ClientSettings(path=str(path), token=TOKEN))) for _ in range(2)]
         for each in simulators.values():
             meet(each, kind="lost_answer", count=2)
         keys = [f"pod-{number}" for number in range(16)]
@@ -296,7 +296,7 @@ async def test_no_room_anywhere(tmp_path: Path, simulator: LdsSimulator) -> None
     """R000-098."""
     path = tmp_path / "lds_deployments.yaml"
     path.write_text(yaml.safe_dump({"lds_deployments": [{"id": "a", "base_url": simulator.url, "capacity": 2}]}))
-    deployments = Deployments(Source(str(path), token=TOKEN))
+    deployments = Deployments(ClientSettings(path=str(path), token=TOKEN))
     simulator.world.capacity = 0
     with pytest.raises(Full):
         await create(deployments.client("a"))

@@ -18,6 +18,7 @@ from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.lds.spi import LabSessionInfo
 from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.services import GraderSettings
 from vkpsandbox.http.faults import Fault, Kind
 from vkpsandbox.lds.grading import Check, Grader
 from vkpsandbox.lds.server import LdsSimulator
@@ -137,7 +138,7 @@ async def test_the_grader_is_asked_again_until_it_has_a_verdict() -> None:
     answered = [{"part_id": "p", "item": "task-1", "answer": "20"}]
     grading = Grading("uid-1.1.1", lablet, {"R1": "router ospf 1\n"}, failures={"R2": "not booted"}, responses=answered)
     async with LdsSimulator(LdsSettings(token=TOKEN), grader=grader) as simulator:
-        client = HttpGrader(f"{simulator.url}/grade", token=TOKEN, timeout_s=10)
+        client = HttpGrader(GraderSettings(url=f"{simulator.url}/grade", token=TOKEN, timeout_s=10))
         with pytest.raises(Throttled) as caught:
             await client.grade(grading)
         assert caught.value.after_s == 1

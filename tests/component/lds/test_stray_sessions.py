@@ -22,8 +22,8 @@ from vkprovider.domain.session.delivery import Session
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
-from vkprovider.lds.config import Source
 from vkprovider.lds.deployments import Deployments
+from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -39,7 +39,7 @@ class World:
     ) -> None:
         self.simulator = simulator
         self.server = server
-        self.deployments = Deployments(Source("/nowhere", url=simulator.url, token=TOKEN))
+        self.deployments = Deployments(ClientSettings(path="/nowhere", url=simulator.url, token=TOKEN))
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
         self.inbox = Inbox(ctx, lambda: leads, changed=lambda _: None, claimed=lambda _: False)
         self.mine: list[Session] = []
@@ -156,7 +156,7 @@ async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_o
     delay = Fault(kind="delay", delay_s=0.3)
     async with LdsSimulator(LdsSettings(token=TOKEN), faults=(delay,)) as simulator:
         write({"a": simulator.url, "b": f"{simulator.url}/b"})
-        deployments = Deployments(Source(str(path), token=TOKEN))
+        deployments = Deployments(ClientSettings(path=str(path), token=TOKEN))
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
         strays = StraySessions(
             ctx,

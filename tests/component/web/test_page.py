@@ -18,7 +18,7 @@ ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_
 
 
 def settings(**more: str) -> Settings:
-    return Settings.from_environment(ENVIRONMENT | more).model_copy(update={"http_port": 0})
+    return Settings.from_environment(ENVIRONMENT | {"VKPROVIDER_HTTP_PORT": "0"} | more)
 
 
 @pytest.fixture

@@ -108,7 +108,6 @@ def test_every_condition_of_a_node_is_described() -> None:
         allocatable={},
         health=unhealthy("WorkerUnreachable", "m"),
         taint_effect="NoExecute",
-        kubelet_version="v1",
     )
     told = view.conditions()
     assert [c.type for c in told if not docs.described(c.type)] == []

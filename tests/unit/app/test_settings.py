@@ -3,52 +3,54 @@
 import io
 import json
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 from click.testing import CliRunner
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
+from tools.generate import groups, variables
 from vkprovider.api.errors import InputError
-from vkprovider.app.settings import NEVER, Settings
+from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.cli.main import main
+from vkprovider.controllers.worker.node_writer import own_ip
 from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.settings.services import reveal
 
 Effect = Callable[[Settings], object]
 
 
-def secret(field: str) -> Effect:
-    def read(settings: Settings) -> object:
-        value: SecretStr | None = getattr(settings, field)
-        return value.get_secret_value() if value else None
-
-    return read
-
-
 TABLE: list[tuple[str, str, Effect, object, object]] = [
     # variable, a value, where its effect is seen, what is seen there, what is seen without it
-    ("ETCD_HOST", "etcd.example.com", lambda s: s.etcd_host, "etcd.example.com", "localhost"),
-    ("ETCD_PORT", "2390", lambda s: s.etcd_port, 2390, 2379),
-    ("CONTROL_PLANE_API_URL", "http://a:1", lambda s: s.control_plane_api_url, "http://a:1", "http://localhost:8080"),
-    ("LEADER_LEASE_TTL", "21", lambda s: s.tuning().lease_ttl_s, 21.0, 15.0),
-    ("RECONCILE_INTERVAL", "7", lambda s: s.tuning().reconcile_s, 7.0, 30.0),
-    ("LAB_START_TIMEOUT", "90", lambda s: s.limits().start_timeout_s, 90.0, 300.0),
-    ("CONFIG_EXTRACT_ON_STOP", "false", lambda s: s.limits().extract_on_stop, False, True),
-    ("PORT_RANGE_START", "15000", lambda s: s.tuning().port_range, (15000, 20000), (10000, 20000)),
-    ("PORT_RANGE_END", "10010", lambda s: s.tuning().port_range, (10000, 10010), (10000, 20000)),
-    ("PORTS_PER_INSTANCE_MAX", "5", lambda s: s.tuning().ports_per_instance_max, 5, 50),
-    ("LDS_API_URL", "http://lds:1", lambda s: s.lds_api_url, "http://lds:1", "http://localhost:8081"),
-    ("LDS_API_TIMEOUT", "3.5", lambda s: s.lds_api_timeout_s, 3.5, 30.0),
-    ("LDS_API_TOKEN", "token", secret("lds_api_token"), "token", None),
-    ("LDS_DEPLOYMENTS_CONFIG", "/a.yaml", lambda s: s.lds_deployments_config, "/a.yaml", "config/lds_deployments.yaml"),
-    ("LDS_DEFAULT_TIMEOUT", "4.5", lambda s: s.lds_default_timeout_s, 4.5, 30.0),
-    ("LDS_SELECTION_STRATEGY", "priority", lambda s: s.lds_selection_strategy, "priority", "round-robin"),
-    ("S3_ENDPOINT", "http://s3:1", lambda s: s.content_place().endpoint, "http://s3:1", "http://localhost:9000"),
-    ("S3_ACCESS_KEY", "access", lambda s: s.content_place().access_key, "access", None),
-    ("S3_SECRET_KEY", "secret", lambda s: s.content_place().secret_key, "secret", None),
-    ("LABLET_CONTROLLER_INSTANCE_ID", "replica-a", lambda s: s.instance_id == "replica-a", True, False),
+    ("ETCD_HOST", "etcd.example.com", lambda s: s.unused.etcd_host, "etcd.example.com", "localhost"),
+    ("ETCD_PORT", "2390", lambda s: s.unused.etcd_port, 2390, 2379),
+    (
+        "CONTROL_PLANE_API_URL",
+        "http://a:1",
+        lambda s: s.unused.control_plane_api_url,
+        "http://a:1",
+        "http://localhost:8080",
+    ),
+    ("LEADER_LEASE_TTL", "21", lambda s: s.replica.lease_ttl_s, 21.0, 15.0),
+    ("RECONCILE_INTERVAL", "7", lambda s: s.workers.reconcile_s, 7.0, 30.0),
+    ("LAB_START_TIMEOUT", "90", lambda s: s.lablets.start_timeout_s, 90.0, 300.0),
+    ("CONFIG_EXTRACT_ON_STOP", "false", lambda s: s.lablets.extract_on_stop, False, True),
+    ("PORT_RANGE_START", "15000", lambda s: s.ports.range, (15000, 20000), (10000, 20000)),
+    ("PORT_RANGE_END", "10010", lambda s: s.ports.range, (10000, 10010), (10000, 20000)),
+    ("PORTS_PER_INSTANCE_MAX", "5", lambda s: s.ports.per_instance_max, 5, 50),
+    ("LDS_API_URL", "http://lds:1", lambda s: s.lds.url, "http://lds:1", "http://localhost:8081"),
+    ("LDS_API_TIMEOUT", "3.5", lambda s: s.lds.url_timeout_s, 3.5, 30.0),
+    ("LDS_API_TOKEN", "token", lambda s: reveal(s.lds.token), "token", None),
+    ("LDS_DEPLOYMENTS_CONFIG", "/a.yaml", lambda s: s.lds.path, "/a.yaml", "config/lds_deployments.yaml"),
+    ("LDS_DEFAULT_TIMEOUT", "4.5", lambda s: s.lds.timeout_s, 4.5, 30.0),
+    ("LDS_SELECTION_STRATEGY", "priority", lambda s: s.lds.strategy, "priority", "round-robin"),
+    ("S3_ENDPOINT", "http://s3:1", lambda s: s.content.endpoint, "http://s3:1", "http://localhost:9000"),
+    ("S3_ACCESS_KEY", "access", lambda s: reveal(s.content.access_key), "access", None),
+    ("S3_SECRET_KEY", "secret", lambda s: reveal(s.content.secret_key), "secret", None),
+    ("LABLET_CONTROLLER_INSTANCE_ID", "replica-a", lambda s: s.replica.instance_id == "replica-a", True, False),
 ]
 ALL = {variable: value for variable, value, *_ in TABLE}
 
@@ -62,23 +64,22 @@ def test_variable(variable: str, value: str, effect: Effect, seen: object, defau
 
 def test_every_variable_of_the_lablet_controller_is_in_the_table() -> None:
     assert len(ALL) == 20
-    known = {str(field.validation_alias) for field in Settings.model_fields.values()}
+    known = {str(field.validation_alias) for group in groups() for field in variables(group).values()}
     assert set(ALL) <= known
 
 
 def test_all_variables_together() -> None:
     settings = Settings.from_environment(ALL | {"PORT_RANGE_END": "16000"})
-    assert settings.tuning().port_range == (15000, 16000)
-    assert settings.limits().start_timeout_s == 90
+    assert settings.ports.range == (15000, 16000)
+    assert settings.lablets.start_timeout_s == 90
 
 
 def test_instance_ids_are_unique() -> None:
-    assert len({Settings.from_environment({}).instance_id for _ in range(20)}) > 15
+    assert len({Settings.from_environment({}).replica.instance_id for _ in range(20)}) > 15
 
 
 def test_variables_without_effect_are_named() -> None:
-    fields = Settings.model_fields
-    unused = {str(fields[name].validation_alias) for name in NEVER}
+    unused = {"ETCD_HOST", "ETCD_PORT", "CONTROL_PLANE_API_URL"}
     assert Settings.from_environment({}).ignored == []
     assert Settings.from_environment(dict.fromkeys(unused, "")).ignored == []
     assert set(Settings.from_environment(ALL | {"PORT_RANGE_END": "16000"}).ignored) == unused
@@ -96,8 +97,9 @@ def test_secrets_appear_nowhere() -> None:
 @pytest.mark.parametrize("variable", ["LDS_API_TOKEN", "VKPROVIDER_GRADER_TOKEN", "S3_ACCESS_KEY", "S3_SECRET_KEY"])
 def test_a_token_loses_its_line_break_and_may_hold_no_other(variable: str) -> None:
     settings = Settings.from_environment({variable: "a-token\n"})
-    tokens = (settings.lds_api_token, settings.grader_token, settings.s3_access_key, settings.s3_secret_key)
-    assert [token.get_secret_value() for token in tokens if token is not None] == ["a-token"]
+    lds, grader, content = settings.lds, settings.grader, settings.content
+    tokens = (lds.token, grader.token, content.access_key, content.secret_key)
+    assert [reveal(token) for token in tokens if token is not None] == ["a-token"]
     with pytest.raises(ValidationError, match=variable) as caught:
         Settings.from_environment({variable: "a-\ntoken"})
     assert "token" not in str(caught.value)
@@ -132,38 +134,39 @@ def test_unknown_variables_are_none_of_our_business() -> None:
 
 
 def test_addresses() -> None:
-    assert Settings.from_environment({"POD_IP": "10.0.0.7"}).tuning().internal_ip == "10.0.0.7"
+    assert Settings.from_environment({"POD_IP": "10.0.0.7"}).workers.internal_ip == "10.0.0.7"
     both = {"POD_IP": "10.0.0.7", "VKPROVIDER_INTERNAL_IP": "10.0.0.8"}
-    assert Settings.from_environment(both).tuning().internal_ip == "10.0.0.8"
-    assert Settings.from_environment({}).tuning().internal_ip
+    assert Settings.from_environment(both).workers.internal_ip == "10.0.0.8"
+    assert Settings.from_environment({}).workers.internal_ip is None
+    assert ip_address(own_ip()).version == 4
 
 
-def node_definitions(path: Path, table: Any) -> Settings:
+def definitions_file(path: Path, table: Any) -> Settings:
     path.write_text(table if isinstance(table, str) else json.dumps(table))
     return Settings.from_environment({"VKPROVIDER_NODE_DEFINITIONS": str(path)})
 
 
 def test_node_definitions_of_a_file_extend_the_shipped_ones(tmp_path: Path) -> None:
-    settings = node_definitions(tmp_path / "extra.yaml", {"my-router": {"cpus": 2, "ram": 4096}})
-    found = settings.node_definitions()
+    settings = definitions_file(tmp_path / "extra.yaml", {"my-router": {"cpus": 2, "ram": 4096}})
+    found = node_definitions(settings.content.node_definitions_file)
     assert set(found) == {*SHIPPED, "my-router"}
-    assert Settings.from_environment({}).node_definitions() == SHIPPED
+    assert node_definitions(Settings().content.node_definitions_file) == SHIPPED
 
 
 @pytest.mark.parametrize("table", ["[1, 2", "- a", {"x": {"cpus": 1}}, {"x": {"cpus": "two", "ram": 1}}, {"x": None}])
 def test_wrong_node_definitions_are_refused(tmp_path: Path, table: Any) -> None:
-    settings = node_definitions(tmp_path / "wrong.yaml", table)
+    settings = definitions_file(tmp_path / "wrong.yaml", table)
     with pytest.raises(InputError, match=r"SettingInvalid: VKPROVIDER_NODE_DEFINITIONS .*wrong\.yaml"):
-        settings.node_definitions()
+        node_definitions(settings.content.node_definitions_file)
 
 
 def test_missing_node_definitions_are_refused() -> None:
     with pytest.raises(InputError, match="SettingInvalid"):
-        Settings.from_environment({"VKPROVIDER_NODE_DEFINITIONS": "/nowhere.yaml"}).node_definitions()
+        node_definitions("/nowhere.yaml")
 
 
 def test_secrets_of_events_can_be_changed_without_a_gap() -> None:
-    assert Settings.from_environment({}).events_secrets == []
+    assert Settings.from_environment({}).http.events_secrets == []
     settings = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": " old\tnew\n"})
-    assert settings.events_secrets == ["old", "new"]
+    assert settings.http.events_secrets == ["old", "new"]
     assert "old" not in repr(settings)

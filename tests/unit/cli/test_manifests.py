@@ -8,6 +8,7 @@ import pytest
 import yaml
 from pydantic import AliasChoices
 
+from tools.generate import groups, variables
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.app.settings import Settings
@@ -38,14 +39,10 @@ def instruction(name: str) -> str:
     return [line for line in CONTAINERFILE.splitlines() if line.startswith(f"{name} ")][-1].removeprefix(f"{name} ")
 
 
-def variables() -> dict[str, str]:
-    """Every environment variable that is a setting: its field."""
-    found = {}
-    for name, field in Settings.model_fields.items():
-        alias = field.validation_alias
-        for variable in alias.choices if isinstance(alias, AliasChoices) else [alias]:
-            found[str(variable)] = name
-    return found
+def known_variables() -> set[str]:
+    """Every environment variable that is a setting."""
+    aliases = [field.validation_alias for group in groups() for field in variables(group).values()]
+    return {str(name) for alias in aliases for name in (alias.choices if isinstance(alias, AliasChoices) else [alias])}
 
 
 def test_image_is_that_of_this_version(pod: dict[str, Any]) -> None:
@@ -54,8 +51,8 @@ def test_image_is_that_of_this_version(pod: dict[str, Any]) -> None:
 
 def test_deployment_sets_settings_that_exist(pod: dict[str, Any]) -> None:
     [container] = pod["containers"]
-    assert {entry["name"] for entry in container["env"]} <= variables().keys()
-    port = Settings.model_fields["http_port"].default
+    assert {entry["name"] for entry in container["env"]} <= known_variables()
+    port = Settings().http.port
     assert [entry["containerPort"] for entry in container["ports"]] == [port]
 
 

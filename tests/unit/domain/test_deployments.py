@@ -20,7 +20,8 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.domain.session import deployments
-from vkprovider.domain.session.deployments import WELL, Deployment, DeploymentHealth, Strategy, after, choose
+from vkprovider.domain.session.deployments import WELL, Deployment, DeploymentHealth, after, choose
+from vkprovider.settings.services import Strategy
 
 A = Deployment("a", "http://a", 10, priority=1)
 B = Deployment("b", "http://b", 10, priority=2)

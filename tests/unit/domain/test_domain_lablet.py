@@ -11,21 +11,22 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Limits, Report
+from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import Kind
+from vkprovider.settings.cluster import LabletSettings
 
 NOW = 5000.0
 UNIX = 1_800_000_000
-LIMITS = Limits()
+LIMITS = LabletSettings()
 IMPORTED = claim(lab_id="lab-1")
 STARTED = claim(lab_id="lab-1", started_at=UNIX - 60)
 READY = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
 
 
-def ask(*states: str, limits: Limits = LIMITS, **known: Any) -> Decision:
+def ask(*states: str, limits: LabletSettings = LIMITS, **known: Any) -> Decision:
     facts: dict[str, Any] = {"pod": pod(), "claim": IMPORTED, "now_unix": UNIX}
     if states:
         facts |= {"presence": Presence.PRESENT, "devices": devices(*states)}
@@ -394,7 +395,7 @@ def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
 
 @pytest.mark.parametrize(("kept", "step"), [(True, Kind.EXTRACT), (False, Kind.STOP)])
 def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Kind) -> None:  # noqa: FBT001 (a row)
-    limits = Limits(extract_on_stop=kept)
+    limits = LabletSettings(extract_on_stop=kept)
     leaving = pod(phase="Running", deleted=True)
     assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).kind is step
 

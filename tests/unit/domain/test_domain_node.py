@@ -50,7 +50,6 @@ def view(**changes: Any) -> View:
         "allocatable": allocatable,
         "health": nodes.healthy("CML 2.9.1 answers"),
         "taint_effect": "NoExecute",
-        "kubelet_version": "v1.36.3-vkprovider",
     }
     return View(**{**fields, **changes})
 

@@ -14,15 +14,16 @@ from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.delivering import closing_of, worked
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import Kind
 from vkprovider.domain.session.delivery import Delivery, Session, Verdict
+from vkprovider.settings.cluster import LabletSettings
 
 NOW = 5000.0
 UNIX = 1_800_000_000
-LIMITS = Limits()
+LIMITS = LabletSettings()
 OFF = (labs.STOPPED, labs.STOPPED)
 NEW = (labs.DEFINED, labs.DEFINED)
 

@@ -11,7 +11,7 @@ from vkprovider.api.messages import Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.after import Place, after
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Limits, Report
+from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.leftovers import Leftovers, is_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -19,6 +19,7 @@ from vkprovider.domain.lablet.memory import BLANK, Presence
 from vkprovider.domain.lablet.status import render
 from vkprovider.domain.lablet.steps import Done, Kind, RestoreUsername
 from vkprovider.domain.session.delivery import Delivery, Session
+from vkprovider.settings.cluster import LabletSettings
 
 NOW, UNIX = 5000.0, 1_800_000_000
 WARM = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
@@ -40,7 +41,7 @@ def ask(row: Claim, username: str | None, *, lds: bool = False, **known: Any) ->
         "now_unix": UNIX,
         "extracted": True,
     }
-    return decide(facts_with(**(facts | known)), NOW, Limits())
+    return decide(facts_with(**(facts | known)), NOW, LabletSettings())
 
 
 def learner_of(decision: Decision) -> str | None:

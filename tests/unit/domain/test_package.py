@@ -16,9 +16,10 @@ from tests.support.s3 import package
 from tests.support.topologies import topology
 from vkprovider.api.errors import InputError
 from vkprovider.domain.definition import package as packages
-from vkprovider.domain.definition.package import Package, PackageLimits
+from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.devices import devices_for
+from vkprovider.settings.services import PackageSettings
 
 TEXT = topology({"workstation": "ubuntu", "R1": "iosv"}, tags={"workstation": ["vnc:5066"], "R1": ["serial:5065"]})
 GOOD: dict[str, str | bytes] = {
@@ -29,14 +30,14 @@ GOOD: dict[str, str | bytes] = {
     "version": "1.2.0\n",
     "readme.md": "not read",
 }
-LIMITS = PackageLimits(package_bytes=10**6, unpacked_bytes=10**6, file_bytes=10**5, files=50)
+LIMITS = PackageSettings(package_bytes_max=10**6, unpacked_bytes_max=10**6, file_bytes_max=10**5, files_max=50)
 
 
-def read(files: dict[str, Any], limits: PackageLimits = LIMITS, *, version: str = "") -> Package:
+def read(files: dict[str, Any], limits: PackageSettings = LIMITS, *, version: str = "") -> Package:
     return packages.read(package(files), limits, version=version)
 
 
-def refused(data: bytes | dict[str, Any], limits: PackageLimits = LIMITS) -> str:
+def refused(data: bytes | dict[str, Any], limits: PackageSettings = LIMITS) -> str:
     """Reason and message of a package that is refused."""
     raw = data if isinstance(data, bytes) else package(data)
     with pytest.raises(InputError) as caught:
@@ -161,17 +162,17 @@ def test_billion_laughs_are_refused_in_xml_and_yaml() -> None:
     ("limits", "message"),
     [
         (
-            PackageLimits(package_bytes=100),
+            PackageSettings(package_bytes_max=100),
             "at most 100 are allowed; make it smaller, or raise VKPROVIDER_PACKAGE_BYTES",
         ),
-        (PackageLimits(files=5), "it holds more files, at most 5 are allowed"),
-        (PackageLimits(files=5), "VKPROVIDER_PACKAGE_FILES_MAX"),
-        (PackageLimits(unpacked_bytes=200), "VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX"),
-        (PackageLimits(file_bytes=100), "'cml.yaml' has more bytes, at most 100 are allowed"),
-        (PackageLimits(file_bytes=100), "VKPROVIDER_PACKAGE_FILE_BYTES_MAX"),
+        (PackageSettings(files_max=5), "it holds more files, at most 5 are allowed"),
+        (PackageSettings(files_max=5), "VKPROVIDER_PACKAGE_FILES_MAX"),
+        (PackageSettings(unpacked_bytes_max=200), "VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX"),
+        (PackageSettings(file_bytes_max=100), "'cml.yaml' has more bytes, at most 100 are allowed"),
+        (PackageSettings(file_bytes_max=100), "VKPROVIDER_PACKAGE_FILE_BYTES_MAX"),
     ],
 )
-def test_limit_is_named_with_its_setting(limits: PackageLimits, message: str) -> None:
+def test_limit_is_named_with_its_setting(limits: PackageSettings, message: str) -> None:
     said = refused(GOOD, limits)
     assert said.startswith("PackageTooLarge: ")
     assert message in said
@@ -180,7 +181,9 @@ def test_limit_is_named_with_its_setting(limits: PackageLimits, message: str) ->
 def test_package_at_its_limits_is_taken() -> None:
     data = package(GOOD)
     sizes = [len(content.encode() if isinstance(content, str) else content) for content in GOOD.values()]
-    limits = PackageLimits(len(data), sum(sizes), max(sizes), len(GOOD))
+    limits = PackageSettings(
+        package_bytes_max=len(data), unpacked_bytes_max=sum(sizes), file_bytes_max=max(sizes), files_max=len(GOOD)
+    )
     assert packages.read(data, limits).version == "1.2.0"
 
 
@@ -196,14 +199,14 @@ def test_zip_bomb_that_lies_about_its_size_is_not_unpacked() -> None:
     for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         at = data.rfind(signature)
         struct.pack_into("<I", data, at + offset, 100)
-    assert len(data) < packages.MIB
+    assert len(data) < 2**20
     assert "PackageInvalid: it is not a zip that can be read: Bad CRC-32" in refused(bytes(data))
 
 
 def test_hundred_megabytes_of_one_file_are_refused() -> None:
     bomb = package(GOOD | {"grade.xml": b" " * 100 * 10**6})
     assert "its files have more bytes" in refused(bomb)
-    roomy = PackageLimits(unpacked_bytes=10**9, file_bytes=10**5)
+    roomy = PackageSettings(unpacked_bytes_max=10**9, file_bytes_max=10**5)
     assert "'grade.xml' has more bytes, at most 100000" in refused(bomb, roomy)
 
 

@@ -20,15 +20,16 @@ from vkprovider.domain.lablet import leftovers, lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
 from vkprovider.domain.lablet.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
 from vkprovider.domain.lablet.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Done, Kind, Outcome, Step
 from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.cluster import LabletSettings
 
-LIMITS = Limits()
+LIMITS = LabletSettings()
 WALL = 1_800_000_000
 
 
@@ -132,7 +133,7 @@ class ModelCml:
 class World:
     """One Pod, its worker, its row, and the replica that acts for it."""
 
-    def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: Limits = LIMITS) -> None:
+    def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS) -> None:
         self.now = 1000.0
         self.pod: Pod | None = pod
         self.uid = pod.metadata.uid

@@ -10,7 +10,8 @@ from vkprovider.api.errors import InputError
 from vkprovider.app.settings import Settings
 from vkprovider.domain.session.deployments import Deployment
 from vkprovider.lds import config
-from vkprovider.lds.config import UNLIMITED, Configured, Source
+from vkprovider.lds.config import UNLIMITED, Configured
+from vkprovider.settings.services import LdsSettings
 
 SEED = """
 lds_deployments:
@@ -36,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_file(path: Path) -> None:
     path.write_text(SEED)
-    read = config.read(Source(str(path), url="http://not-used", timeout_s=9.0))
+    read = config.read(LdsSettings(path=str(path), url="http://not-used", timeout_s=9.0))
     west = Deployment("lds-us-west", "https://lds-us-west.example.com", 500, region="us-west-2", priority=1)
     eu = Deployment(
         "lds-eu-central",
@@ -50,7 +51,7 @@ def test_file(path: Path) -> None:
 
 
 def test_url_alone(path: Path) -> None:
-    read = config.read(Source(str(path), url="http://lds:8081", url_timeout_s=4.0))
+    read = config.read(LdsSettings(path=str(path), url="http://lds:8081", url_timeout_s=4.0))
     assert read == (Configured(Deployment("default", "http://lds:8081", UNLIMITED), 4.0),)
 
 
@@ -59,7 +60,7 @@ def test_ca_file_is_read(path: Path) -> None:
     trustme.CA().cert_pem.write_to_path(authority)
     entry = {"id": "a", "base_url": "https://a", "capacity": 1, "ca_file": str(authority), "token_file": "/no/matter"}
     path.write_text(yaml.safe_dump({"lds_deployments": [entry]}))
-    [read] = config.read(Source(str(path)))
+    [read] = config.read(LdsSettings(path=str(path)))
     assert read.ca_bundle == authority.read_text()
     assert read.token_file == "/no/matter"
 
@@ -99,7 +100,7 @@ def test_ca_file_is_read(path: Path) -> None:
 def test_wrong_file(path: Path, text: str, words: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError) as caught:
-        config.read(Source(str(path)))
+        config.read(LdsSettings(path=str(path)))
     assert caught.value.reason == "SettingInvalid"
     assert caught.value.message.startswith(f"LDS_DEPLOYMENTS_CONFIG {path}: ")
     assert words in caught.value.message
@@ -108,17 +109,18 @@ def test_wrong_file(path: Path, text: str, words: str) -> None:
 
 def test_missing_file(path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        config.read(Source(str(path)))
+        config.read(LdsSettings(path=str(path)))
 
 
 def test_wrong_url(path: Path) -> None:
     with pytest.raises(InputError, match="LDS_API_URL must be http://host or https://host"):
-        config.read(Source(str(path), url="lds:8081"))
+        config.read(LdsSettings(path=str(path), url="lds:8081"))
 
 
 def test_no_lds_where_no_setting_names_one() -> None:
     """R000-121: the default address alone switches nothing on."""
-    assert Settings.from_environment({"LDS_API_TIMEOUT": "3", "LDS_SELECTION_STRATEGY": "priority"}).lds() is None
+    settings = Settings.from_environment({"LDS_API_TIMEOUT": "3", "LDS_SELECTION_STRATEGY": "priority"})
+    assert not config.takes_part(settings.lds)
 
 
 def test_settings() -> None:
@@ -129,11 +131,26 @@ def test_settings() -> None:
         "LDS_DEFAULT_TIMEOUT": "5",
         "LDS_SELECTION_STRATEGY": "priority",
     }
-    source = Settings.from_environment(environment).lds()
-    assert source == Source("config/lds_deployments.yaml", "http://lds", "priority", 5.0, 4.0, "secret")
-    assert "secret" not in repr(source)
+    lds = Settings.from_environment(environment).lds
+    assert lds == LdsSettings(url="http://lds", strategy="priority", timeout_s=5.0, url_timeout_s=4.0, token="secret")
+    assert (lds.one_url, lds.path) == ("http://lds", "config/lds_deployments.yaml")
+    assert config.takes_part(lds)
+    assert "secret" not in repr(lds)
 
 
 def test_settings_of_the_file_alone() -> None:
-    source = Settings.from_environment({"LDS_DEPLOYMENTS_CONFIG": "/etc/lds.yaml"}).lds()
-    assert source == Source("/etc/lds.yaml", "", "round-robin", 30.0, 30.0, None)
+    lds = Settings.from_environment({"LDS_DEPLOYMENTS_CONFIG": "/etc/lds.yaml"}).lds
+    assert lds == LdsSettings(path="/etc/lds.yaml")
+    assert lds.one_url == ""
+    assert config.takes_part(lds)
+
+
+def test_a_file_at_the_default_path_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R000-097: LDS_DEPLOYMENTS_CONFIG has a default path, and a file there is read."""
+    monkeypatch.chdir(tmp_path)
+    lds = Settings.from_environment({}).lds
+    assert not config.takes_part(lds)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "lds_deployments.yaml").write_text("lds_deployments: []")
+    assert config.takes_part(lds)
+    assert config.read(lds) == ()

@@ -23,6 +23,7 @@ from vkprovider.domain.claims.claim import Claim, Stored
 from vkprovider.domain.claims.merge import merge
 from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike, allocate
 from vkprovider.kube.client import Guard
+from vkprovider.settings.cluster import WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -45,6 +46,7 @@ class ClaimStore:
     def __init__(
         self,
         ctx: Context,
+        settings: WorkerSettings,
         worker: str,
         uid: str,
         *,
@@ -56,6 +58,7 @@ class ClaimStore:
 
         Args:
             ctx: The replica.
+            settings: How soon a failed write is repeated.
             worker: The CMLWorker's name.
             uid: Its UID; it owns the ConfigMap.
             guard: Called right before every write.
@@ -64,6 +67,7 @@ class ClaimStore:
                 or changed because they conflict with saved ones.
         """
         self._ctx = ctx
+        self._settings = settings
         self._worker = worker
         self._uid = uid
         self._guard = guard
@@ -225,8 +229,9 @@ class ClaimStore:
             refused = f"the API server refuses the claims: {error.message}"
             self.fault = error if isinstance(error, InputError) else InputError("ClaimsRefused", refused)
             self._failures += 1
-            tuning = self._ctx.tuning
-            pause_s = delay_s(self._failures, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s)
+            pause_s = delay_s(
+                self._failures, first_s=self._settings.write_retry_first_s, cap_s=self._settings.write_retry_cap_s
+            )
             self._next_write_at = self._ctx.now() + pause_s
             raise
 

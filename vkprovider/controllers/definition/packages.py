@@ -14,8 +14,9 @@ import structlog
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError, Unauthorized
 from vkprovider.content.spi import ContentStore, PackageName
 from vkprovider.domain.definition import package as packages
-from vkprovider.domain.definition.package import Package, PackageLimits
+from vkprovider.domain.definition.package import Package
 from vkprovider.kube.queue import KeyedQueue, Result
+from vkprovider.settings.services import PackageSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -57,7 +58,7 @@ class Packages:
     """The packages that definitions wait for, by the definition's name."""
 
     def __init__(
-        self, store: ContentStore, limits: PackageLimits, queue: KeyedQueue[str], arrived: Callable[[str], None]
+        self, store: ContentStore, limits: PackageSettings, queue: KeyedQueue[str], arrived: Callable[[str], None]
     ) -> None:
         """Create an empty collection.
 
@@ -121,6 +122,6 @@ class Packages:
         return Result()
 
     async def _get(self, want: Want) -> Package:
-        stored = await self._store.get(want.name, bytes_max=self._limits.package_bytes)
+        stored = await self._store.get(want.name, bytes_max=self._limits.package_bytes_max)
         _log.info("package is here", package=self.locate(want), size_bytes=len(stored.data))
         return await asyncio.to_thread(packages.read, stored.data, self._limits, version=stored.version or want.version)

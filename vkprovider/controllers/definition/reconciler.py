@@ -5,7 +5,7 @@ replica writes; the others follow what it has written.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vkprovider.api import names
@@ -26,7 +26,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
-from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.topology.resources import NodeDefinition, Resources
 from vkprovider.kube.queue import Result
 
 _DELETING_S: Final = 2.0
@@ -50,6 +50,8 @@ class Definitions:
         leads: Callable[[], bool],
         packages: Packages,
         *,
+        node_definitions: Mapping[str, NodeDefinition],
+        reconcile_s: float,
         form_stored: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
@@ -62,13 +64,16 @@ class Definitions:
             stored: Returns the content ConfigMaps, as the informer knows them.
             leads: Returns whether this replica writes.
             packages: Downloads of content packages.
+            node_definitions: What devices need, by node definition.
+            reconcile_s: Seconds between two looks at a definition that no event names.
             form_stored: Called with the form's qualified name when a version of its content was stored.
             changed: Called when what Pods need of a definition has changed.
         """
         self._ctx = ctx
+        self._reconcile_s = reconcile_s
         self._leads = leads
         self._resource = resource
-        self._versions = Versions(ctx, stored)
+        self._versions = Versions(ctx, stored, node_definitions)
         self._runtime_classes = RuntimeClasses(ctx, runtime_class)
         self._warned: dict[str, set[tuple[str, str]]] = {}  # by UID, reasons and messages
         self.items: dict[str, Definition] = {}
@@ -120,7 +125,7 @@ class Definitions:
         await self._publish(resource, kept, fault, turn, spec.environment)
         waits = [await self._versions.drop(dropped)] if dropped else []
         if fault is not None:
-            waits.append(_DELETING_S if deleting else self._ctx.tuning.reconcile_s)
+            waits.append(_DELETING_S if deleting else self._reconcile_s)
         return Result(min(waits) if waits else None)
 
     async def _follow(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:

@@ -1,7 +1,7 @@
 """The stored versions of all definitions: content ConfigMaps, written once, deleted when no lablet runs them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
@@ -16,7 +16,7 @@ from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import need_of
+from vkprovider.domain.topology.resources import NodeDefinition, need_of
 
 _log: Final = structlog.get_logger(__name__)
 _DROP_AFTER_S: Final = 60.0
@@ -30,15 +30,22 @@ class Versions:
         contents: By digest, every version that exists.
     """
 
-    def __init__(self, ctx: Context, stored: Callable[[], list[ConfigMap]]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        stored: Callable[[], list[ConfigMap]],
+        node_definitions: Mapping[str, NodeDefinition],
+    ) -> None:
         """Create an empty collection.
 
         Args:
             ctx: The replica.
             stored: Returns the content ConfigMaps, as the informer knows them.
+            node_definitions: What devices need, by node definition.
         """
         self._ctx = ctx
         self._stored = stored
+        self._node_definitions = node_definitions
         self._dropped_at: dict[str, float] = {}
         self.contents: dict[str, Content] = {}
 
@@ -63,7 +70,7 @@ class Versions:
         """
         current = await self.current(resource, spec)
         if current is not None:
-            need_of(current.topology, spec.resources, self._ctx.node_definitions)
+            need_of(current.topology, spec.resources, self._node_definitions)
 
     async def adopt(
         self, resource: CustomResource, spec: LabletDefinitionSpec, package: Package, request: str
@@ -82,12 +89,12 @@ class Versions:
         newest = max((c.sequence for c in known.values()), default=0)
         found = known.get(digest)
         if found is not None:
-            need_of(found.topology, spec.resources, self._ctx.node_definitions)
+            need_of(found.topology, spec.resources, self._node_definitions)
             if found.sequence == newest:
                 return found, False
             return await self._raise_sequence(found, newest + 1), True
         topology = await asyncio.to_thread(packages.validate, package)
-        need_of(topology, spec.resources, self._ctx.node_definitions)
+        need_of(topology, spec.resources, self._node_definitions)
         body = await asyncio.to_thread(
             contents.build,
             definition=resource.metadata.name,
@@ -135,7 +142,7 @@ class Versions:
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
         """Parse a stored version in a thread: a large topology takes seconds, and Leases must be renewed meanwhile."""
-        return await asyncio.to_thread(contents.read, config_map, spec, self._ctx.node_definitions)
+        return await asyncio.to_thread(contents.read, config_map, spec, self._node_definitions)
 
     async def _read_all(self, resource: CustomResource, spec: LabletDefinitionSpec) -> list[Content]:
         """Return every stored version of a definition; parse those that are new."""
@@ -166,7 +173,7 @@ class Versions:
         everything = []
         for content in await self._read_all(resource, spec):
             try:
-                need = need_of(content.topology, spec.resources, self._ctx.node_definitions)
+                need = need_of(content.topology, spec.resources, self._node_definitions)
             except InputError:
                 continue  # its resources are unknown now; if it is the current one, the definition's fault says so
             if need != content.need:

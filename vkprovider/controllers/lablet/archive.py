@@ -16,6 +16,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import leftovers
 from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_EVERY_S: Final = 600.0
@@ -31,6 +32,7 @@ class Archive:
     """
 
     _ctx: Context
+    _settings: LabletSettings
     leads: Callable[[], bool]
 
     async def keep(
@@ -110,7 +112,7 @@ class Archive:
             OutsideError: The API server does not answer, or refuses.
         """
         config_maps = self._ctx.api.config_maps
-        oldest = self._ctx.now_unix - self._ctx.tuning.kept_s
+        oldest = self._ctx.now_unix - self._settings.kept_s
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
         async for page in config_maps.pages(labels=labels, page_size=_PAGE):
             for config_map in page:

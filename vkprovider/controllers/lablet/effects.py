@@ -24,6 +24,7 @@ from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
 from vkprovider.domain.topology import mappings
+from vkprovider.settings.cluster import PortSettings
 
 T = TypeVar("T")
 _LEARNERS: Final = (
@@ -46,6 +47,7 @@ class Effects:
     """
 
     ctx: Context
+    ports: PortSettings
     epoch: Callable[[str], int]
     definitions: Mapping[str, Definition]
     contents: Mapping[str, Content]
@@ -97,11 +99,10 @@ class Effects:
         wanted = mappings.wanted_of(content.topology.template)
         ports: dict[str, int] = {}
         if wanted:
-            tuning = self.ctx.tuning
             ports = worker.claims.allocate(
                 wanted,
-                range_of(worker.spec, tuning.port_range),
-                per_instance_max=tuning.ports_per_instance_max,
+                range_of(worker.spec, self.ports.range),
+                per_instance_max=self.ports.per_instance_max,
                 pod_uid=pod.metadata.uid,
             )
         return Claim(

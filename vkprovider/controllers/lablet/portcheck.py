@@ -19,6 +19,7 @@ from vkprovider.domain.claims.ports import PortRange
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.topology import mappings
 from vkprovider.kube.queue import KeyedQueue, Result
+from vkprovider.settings.cluster import PortSettings
 
 _CONNECT_S: Final = 3.0
 _AGAIN_S: Final = 2.0
@@ -38,6 +39,7 @@ class PortCheck:
     """
 
     ctx: Context
+    settings: PortSettings
     lablets: Mapping[str, Lablet]
     workers: Mapping[str, Worker]
     contents: Mapping[str, Content]
@@ -47,10 +49,10 @@ class PortCheck:
 
     def begin(self, lablet: Lablet, worker: Worker) -> None:
         """Begin to check the ports of a lablet that has just become ready."""
-        if not self.ctx.tuning.port_check_s or worker.labs.immediate or worker.spec.tunnel != "direct":
+        if not self.settings.check_s or worker.labs.immediate or worker.spec.tunnel != "direct":
             return
         if self._consoles(lablet, worker):
-            self._until[lablet.uid] = self.ctx.now() + self.ctx.tuning.port_check_s
+            self._until[lablet.uid] = self.ctx.now() + self.settings.check_s
             self.queue.add(lablet.uid)
 
     def _consoles(self, lablet: Lablet, worker: Worker) -> list[int]:
@@ -73,7 +75,7 @@ class PortCheck:
             return self._conclude(lablet, worker, _OPEN)
         if self.ctx.now() < self._until.get(uid, 0.0):
             return Result(_AGAIN_S)
-        text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.ctx.tuning.port_range))
+        text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.settings.range))
         return self._conclude(lablet, worker, Condition("PortsOpen", "False", "PortsNotOpened", text))
 
     def _conclude(self, lablet: Lablet, worker: Worker, result: Condition) -> Result:

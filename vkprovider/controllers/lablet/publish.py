@@ -23,6 +23,7 @@ from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.status import NO_EXTRAS, Extras, Status
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
+from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SAME_HEADLINE_S: Final = 1.0
@@ -37,6 +38,7 @@ class Publisher:
     """
 
     ctx: Context
+    settings: LabletSettings
     contents: Mapping[str, Content]
 
     def count_transition(self, uid: str, old: State | None, new: State | None) -> None:
@@ -115,10 +117,10 @@ class Publisher:
         if urgent or not wanted.is_progress:
             return written.at + _SAME_HEADLINE_S if same else 0.0
         if same:
-            return max(written.at, written.progress_since) + self.ctx.tuning.progress_every_s
+            return max(written.at, written.progress_since) + self.settings.progress_every_s
         if known.headline[1] == "True":
             return 0.0  # Ready turns False: traffic must stop
-        return max(written.progress_since, written.at) + self.ctx.tuning.progress_after_s
+        return max(written.progress_since, written.at) + self.settings.progress_after_s
 
 
 def _number(pod: Pod) -> int:

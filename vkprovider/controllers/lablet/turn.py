@@ -32,6 +32,7 @@ from vkprovider.domain.lablet.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Abandoned, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.GRADE})
@@ -60,6 +61,7 @@ class Turns:
     """
 
     ctx: Context
+    settings: LabletSettings
     gatherer: Gatherer
     effects: Effects
     publisher: Publisher
@@ -88,7 +90,7 @@ class Turns:
         decision, later_s = Decision(WAIT), None
         for _ in range(_STEPS_MAX):
             facts = self._gather(lablet, worker)
-            decision = decide(facts, self.ctx.now(), self.ctx.limits)
+            decision = decide(facts, self.ctx.now(), self.settings)
             step = decision.step
             if not self._has_slot(step, lablet, worker):
                 later_s = _NO_SLOT_S
@@ -190,11 +192,11 @@ class Turns:
                         self._apply(lablet, worker, after(lablet.memory, claim, step, Abandoned(), place))
                         return False
                     facts = self._gather(lablet, worker)
-                    meanwhile = decide(facts, self.ctx.now(), self.ctx.limits)
+                    meanwhile = decide(facts, self.ctx.now(), self.settings)
                     self._record_decision(lablet, worker, facts, meanwhile)
                     report = meanwhile.report
                 wait_s = await self._publish_meanwhile(lablet, worker, report)
-                pause_s = self.ctx.tuning.transition_s
+                pause_s = self.settings.transition_s
                 await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
             task.result()
         finally:
@@ -214,10 +216,11 @@ class Turns:
         self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None
     ) -> Result:
         """Record and publish that a step failed; it is tried again after a pause."""
-        tuning, failures = self.ctx.tuning, self.ctx.counters.step_failures
+        failures = self.ctx.counters.step_failures
         failures[step.kind.name] = failures.get(step.kind.name, 0) + 1
         tries = lablet.memory.failures + 1
-        pause_s = delay_s(tries, first_s=tuning.retry_first_s, cap_s=tuning.retry_cap_s, dice=self.ctx.dice())
+        first_s, cap_s = self.settings.step_retry_first_s, self.settings.step_retry_cap_s
+        pause_s = delay_s(tries, first_s=first_s, cap_s=cap_s, dice=self.ctx.dice())
         if isinstance(error, Throttled):
             pause_s = max(pause_s, error.after_s)
         not_done = error is not None and not may_have_happened(error)

@@ -43,15 +43,16 @@ class Membership:
         ready: Set when this replica knows enough to be given Nodes; it is not a member before.
     """
 
-    def __init__(self, ctx: Context, *, changed: Callable[[], None], ended: Callable[[], None]) -> None:
+    def __init__(self, ctx: Context, ttl_s: float, *, changed: Callable[[], None], ended: Callable[[], None]) -> None:
         """Describe the membership; nothing is written before `run`.
 
         Args:
             ctx: The replica.
+            ttl_s: Seconds of silence after which a replica counts as dead.
             changed: Called when a replica comes or goes.
             ended: Called when another replica has ended this one's membership: its Nodes may have other owners by now.
         """
-        ttl_s = ctx.tuning.lease_ttl_s
+        self._ttl_s = ttl_s
         self._ctx = ctx
         self._changed = changed
         self._ended = ended
@@ -189,7 +190,7 @@ class Membership:
             holder=ctx.replica,
             old=self._lease,
             now=ctx.now_utc,
-            seconds=int(ctx.tuning.lease_ttl_s),
+            seconds=int(self._ttl_s),
             metadata={
                 "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
                 "annotations": {names.ANNOTATION_PROCESS: ctx.process},

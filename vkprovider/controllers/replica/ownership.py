@@ -24,6 +24,7 @@ from vkprovider.domain.replica.lease import LeaseVerdict
 from vkprovider.domain.replica.plan import Duty, View
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
+from vkprovider.settings.cluster import ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -55,6 +56,7 @@ class Ownership:
     def __init__(
         self,
         ctx: Context,
+        settings: ReplicaSettings,
         workers: Callable[[], Collection[str]],
         *,
         wake: Callable[[str], None],
@@ -65,12 +67,14 @@ class Ownership:
 
         Args:
             ctx: The replica.
+            settings: Its lease, and its levels of load.
             workers: Returns the names of all CMLWorkers.
             wake: Called with a worker whose Node is to be taken or handed over, or was lost.
             led: Called when this replica begins to lead.
             holders: Told in this order, before anything else runs, of every worker whose Node is not owned any more.
         """
         self._ctx = ctx
+        self._levels = settings.workload_levels
         self._workers = workers
         self._wake = wake
         self._led = led
@@ -88,6 +92,7 @@ class Ownership:
         self.settled = asyncio.Event()
         self.membership = Membership(
             ctx,
+            settings.lease_ttl_s,
             changed=self._news.set,
             ended=lambda: self._lose_all("its membership was ended by another replica"),
         )
@@ -191,13 +196,13 @@ class Ownership:
         if self.is_fenced:
             return Duty.STAND_BY
         since = self._free_since.get(worker)
-        total, tuning = len(self.planned), self._ctx.tuning
+        total = len(self.planned)
         return plan.duty(
             self._ctx.replica,
             mine=worker in self.epochs,
             planned=self.planned.get(worker),
             free_for_s=None if since is None else self._ctx.now() - since,
-            patience_s=plan.patience_s(len(self.epochs), total, tuning.workload_levels, self._dice),
+            patience_s=plan.patience_s(len(self.epochs), total, self._levels, self._dice),
         )
 
     # --------------------------------------------------------------------------------------------- taking

@@ -1,6 +1,7 @@
 """The Node and the status of a CMLWorker: written when they differ from what they should say, and only then."""
 
 import contextlib
+import socket
 from collections.abc import Container
 
 from vkprovider.api import names
@@ -17,6 +18,7 @@ from vkprovider.domain.worker.node import Capacity, Health, View, unhealthy
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
+from vkprovider.settings.cluster import WorkerSettings
 
 
 def slim(node: Node) -> Node:
@@ -33,14 +35,17 @@ class NodeWriter:
         objects: The Nodes of all workers; complete only if this replica owns them.
     """
 
-    def __init__(self, ctx: Context, owned: Container[str]) -> None:
+    def __init__(self, ctx: Context, settings: WorkerSettings, owned: Container[str]) -> None:
         """Create the writer.
 
         Args:
             ctx: The replica.
+            settings: What all Nodes say.
             owned: Workers whose Nodes this replica owns; other Nodes are kept without labels, see `slim`.
         """
         self._ctx = ctx
+        self._settings = settings
+        self._internal_ip = settings.internal_ip or own_ip()
         self._owned = owned
         self.objects: Informer[Node] = Informer(
             ctx.kube,
@@ -197,7 +202,7 @@ class NodeWriter:
 
     def _view(self, resource: CustomResource, worker: Worker) -> View:
         """Return what the Node should say, from what is known of its worker."""
-        tuning, address = self._ctx.tuning, nodes.address_of(worker.spec)
+        address = nodes.address_of(worker.spec)
         offered = worker.capacity or Capacity(Resources(), 0, Resources())
         capacity, allocatable = nodes.amounts(offered.total, offered.labs, offered.foreign)
         return View(
@@ -208,12 +213,11 @@ class NodeWriter:
             version=worker.seen.version,
             ip=worker.seen.ip,
             dns="" if nodes.is_ip(address) else address,
-            internal_ip=tuning.internal_ip,
+            internal_ip=self._internal_ip,
             capacity=capacity,
             allocatable=allocatable,
             health=worker.health,
-            taint_effect=tuning.taint_effect,
-            kubelet_version=tuning.kubelet_version,
+            taint_effect=self._settings.taint_effect,
         )
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
@@ -265,3 +269,13 @@ class NodeWriter:
 def _in_use(worker: Worker) -> Health:
     count = max(len(worker.claims.claims), worker.running)
     return unhealthy("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
+
+
+def own_ip() -> str:
+    """Guess the address by which others reach this host; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

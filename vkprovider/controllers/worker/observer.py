@@ -14,6 +14,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.node import Stats, address_of, is_ip, unhealthy
+from vkprovider.settings.cluster import WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
@@ -25,14 +26,16 @@ _RESOLVE_S_MAX: Final = 2.0
 class Observer:
     """Observes workers; the only writer of `Worker.seen`."""
 
-    def __init__(self, ctx: Context, need: Callable[[str], Resources | None]) -> None:
+    def __init__(self, ctx: Context, settings: WorkerSettings, need: Callable[[str], Resources | None]) -> None:
         """Create the observer.
 
         Args:
             ctx: The replica.
+            settings: How often workers are asked.
             need: Returns what a lablet of a content needs, by digest.
         """
         self._ctx = ctx
+        self._settings = settings
         self._need = need
         self._addresses: dict[str, tuple[str, float]] = {}
 
@@ -44,7 +47,7 @@ class Observer:
         """
         ctx, now, seen = self._ctx, self._ctx.now(), worker.seen
         awaiting, worker.awaiting = worker.awaiting, set()
-        full = awaiting or now - seen.devices_at >= ctx.tuning.refresh_s
+        full = awaiting or now - seen.devices_at >= self._settings.refresh_s
         before, silent_before = seen.devices, seen.silent_because
         try:
             if now - seen.version_at >= _VERSION_EVERY_S:
@@ -99,7 +102,7 @@ class Observer:
             reason = "CertificateInvalid"
         elif isinstance(error, Unavailable):
             reason = "WorkerUnreachable"
-            if seen.reached and seen.failures < self._ctx.tuning.probe_failures_max:
+            if seen.reached and seen.failures < self._settings.probe_failures_max:
                 return
         else:
             reason = "WorkerError"
@@ -109,8 +112,8 @@ class Observer:
 
     async def _ask_stats(self, worker: Worker) -> None:
         """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
-        tuning, now, seen, stats = self._ctx.tuning, self._ctx.now(), worker.seen, worker.connection.stats
-        every_s = tuning.reconcile_s if seen.usage is not None else min(tuning.reconcile_s, tuning.refresh_s)
+        settings, now, seen, stats = self._settings, self._ctx.now(), worker.seen, worker.connection.stats
+        every_s = settings.reconcile_s if seen.usage is not None else min(settings.reconcile_s, settings.refresh_s)
         if stats is None or seen.silent_because or now - seen.usage_at < every_s:
             return
         seen.usage_at = now

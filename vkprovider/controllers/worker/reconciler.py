@@ -24,6 +24,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.node import capacity
 from vkprovider.kube.queue import KeyedQueue, Result
+from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
@@ -59,6 +60,7 @@ class Workers:
     def __init__(
         self,
         ctx: Context,
+        settings: WorkerSettings,
         ownership: Ownership,
         resource: Callable[[str], CustomResource | None],
         fleet: Fleet,
@@ -66,6 +68,7 @@ class Workers:
         nodes: NodeWriter,
         observer: Observer,
         *,
+        ports: PortSettings,
         queue: KeyedQueue[str],
         flushes: KeyedQueue[str],
     ) -> None:
@@ -73,6 +76,8 @@ class Workers:
 
         Args:
             ctx: The replica.
+            settings: How often workers are asked.
+            ports: The external ports of workers without a range of their own.
             ownership: Which workers this replica acts for.
             resource: Returns the CMLWorker of a name.
             fleet: What is known of those workers.
@@ -83,6 +88,8 @@ class Workers:
             flushes: Of workers whose claims are to be written, by name.
         """
         self._ctx = ctx
+        self._settings = settings
+        self._ports = ports
         self._ownership = ownership
         self._resource = resource
         self._fleet = fleet
@@ -102,7 +109,7 @@ class Workers:
         first = not worker.awaiting
         worker.awaiting.add(uid)
         if first:
-            left = worker.seen.devices_at + self._ctx.tuning.transition_s - self._ctx.now()
+            left = worker.seen.devices_at + self._settings.transition_s - self._ctx.now()
             self._queue.add(name, after_s=max(0.0, left))
 
     def epoch(self, name: str) -> int:
@@ -158,10 +165,10 @@ class Workers:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
         before, seen = _offer(worker), worker.seen
-        due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * ctx.tuning.probe_s
+        due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * self._settings.probe_s
         if due and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
-        worker.capacity = capacity(worker.spec, seen.usage, ctx.tuning.port_range, self._nodes.known(name))
+        worker.capacity = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         worker.running = self._lablets.count_running(name)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
@@ -177,7 +184,7 @@ class Workers:
             self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
-        return Result(ctx.tuning.probe_s)
+        return Result(self._settings.probe_s)
 
     async def _clear(self, name: str, resource: CustomResource | None) -> Result:
         """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
@@ -209,7 +216,7 @@ class Workers:
             await self._forget(name)
             return Result()
         await self._nodes.refuse(resource, fault, owner=self._ownership.epochs.get(name))
-        return Result(self._ctx.tuning.reconcile_s)
+        return Result(self._settings.reconcile_s)
 
     def _stop_using(self, name: str, fault: InputError) -> None:
         """Tell the lablets of a worker whose CMLWorker was made unusable."""
@@ -238,6 +245,7 @@ class Workers:
         connection = connect(self._ctx, name, spec, guard)
         claims = ClaimStore(
             self._ctx,
+            self._settings,
             name,
             resource.metadata.uid,
             guard=guard,

@@ -25,6 +25,7 @@ from vkprovider.api.models import VERSION_CHARS_MAX, VERSION_PATTERN
 from vkprovider.domain.definition import devicefile
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.topology import Topology
+from vkprovider.settings.services import PackageSettings
 
 TOPOLOGY_NAMES: Final = ("cml.yaml", "cml.yml")
 GRADE: Final = "grade.xml"
@@ -37,7 +38,6 @@ FILES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Files stored beside the topology, with the names that they may have in a package."""
 VERSION_NAMES: Final = ("version", "VERSION", "version.txt")
-MIB: Final = 2**20
 _VERSION_BYTES_MAX: Final = 1024
 _XML_NESTING_MAX: Final = 100
 _NAMES_SHOWN: Final = 10
@@ -65,23 +65,6 @@ _DAMAGE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class PackageLimits:
-    """How large a package may be; settings.
-
-    Attributes:
-        package_bytes: The zip itself.
-        unpacked_bytes: All of its files together.
-        file_bytes: One of the files that are read.
-        files: How many files and folders it has.
-    """
-
-    package_bytes: int = 20 * MIB
-    unpacked_bytes: int = 100 * MIB
-    file_bytes: int = 4 * MIB
-    files: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
 class Package:
     """One version, as read from a source.
 
@@ -95,7 +78,7 @@ class Package:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(data: bytes, limits: PackageLimits, *, version: str = "") -> Package:
+def read(data: bytes, limits: PackageSettings, *, version: str = "") -> Package:
     """Unpack a package; `validate` then checks the topology.
 
     Args:
@@ -107,10 +90,10 @@ def read(data: bytes, limits: PackageLimits, *, version: str = "") -> Package:
         InputError: `PackageTooLarge`, with the limit and its setting; `PackageInvalid`, with the file and what is wrong
             about it.
     """
-    if len(data) > limits.package_bytes:
-        raise too_large(f"it has {len(data)} bytes", limits.package_bytes, "VKPROVIDER_PACKAGE_BYTES_MAX")
-    if data.count(_DIRECTORY_ENTRY) > limits.files:  # before a million entries become objects
-        raise too_large("it holds more files", limits.files, "VKPROVIDER_PACKAGE_FILES_MAX")
+    if len(data) > limits.package_bytes_max:
+        raise too_large(f"it has {len(data)} bytes", limits.package_bytes_max, "VKPROVIDER_PACKAGE_BYTES_MAX")
+    if data.count(_DIRECTORY_ENTRY) > limits.files_max:  # before a million entries become objects
+        raise too_large("it holds more files", limits.files_max, "VKPROVIDER_PACKAGE_FILES_MAX")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, limits, version)
@@ -145,17 +128,17 @@ def too_large(what: str, limit: int, setting: str) -> InputError:
     return InputError("PackageTooLarge", f"{what}, at most {limit} are allowed; make it smaller, or raise {setting}")
 
 
-def _read(archive: zipfile.ZipFile, limits: PackageLimits, version: str) -> Package:
+def _read(archive: zipfile.ZipFile, limits: PackageSettings, version: str) -> Package:
     members = _members(archive, limits)
     topology = _pick(members, TOPOLOGY_NAMES)
     if topology is None:
         found = sorted(members)[:_NAMES_SHOWN]
         raise _invalid(f"cml.yaml is missing; the package holds {', '.join(map(_show, found)) or 'nothing'}")
-    text = _text(topology, _unpack(archive, topology, limits.file_bytes))
+    text = _text(topology, _unpack(archive, topology, limits.file_bytes_max))
     files: dict[str, str] = {}
     for name, known_as in FILES.items():
         if (member := _pick(members, known_as)) is not None:
-            files[name] = _text(member, _unpack(archive, member, limits.file_bytes))
+            files[name] = _text(member, _unpack(archive, member, limits.file_bytes_max))
             if name.endswith(".xml"):
                 _check_xml(name, files[name])
     if (member := _pick(members, VERSION_NAMES)) is not None:
@@ -176,7 +159,7 @@ def check_version(version: str) -> str:
     return version
 
 
-def _members(archive: zipfile.ZipFile, limits: PackageLimits) -> dict[str, zipfile.ZipInfo]:
+def _members(archive: zipfile.ZipFile, limits: PackageSettings) -> dict[str, zipfile.ZipInfo]:
     """Check every entry, used or not; return the files by name, without a folder that has them all."""
     entries = archive.infolist()
     unpacked = 0
@@ -191,8 +174,10 @@ def _members(archive: zipfile.ZipFile, limits: PackageLimits) -> dict[str, zipfi
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise _invalid(f"{_show(name)} is a link; put the file itself there")
         unpacked += entry.file_size
-        if unpacked > limits.unpacked_bytes:
-            raise too_large("its files have more bytes", limits.unpacked_bytes, "VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX")
+        if unpacked > limits.unpacked_bytes_max:
+            raise too_large(
+                "its files have more bytes", limits.unpacked_bytes_max, "VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX"
+            )
         if name.endswith("/") or parts[0] == "__MACOSX":
             continue
         if name in members:

@@ -13,13 +13,14 @@ import msgspec
 
 from vkprovider.domain.lablet.delivering import slot_end
 from vkprovider.domain.lablet.ending import end, finish
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits
+from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.running import run
 from vkprovider.domain.lablet.steps import WAIT
+from vkprovider.settings.cluster import LabletSettings
 
 
-def decide(facts: Facts, now: float, limits: Limits) -> Decision:
+def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     """Return the next step of a lablet.
 
     Args:

@@ -15,7 +15,7 @@ from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.ending import extract_due, extraction, finish, stop
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.learner import learner_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import (
@@ -30,6 +30,7 @@ from vkprovider.domain.lablet.steps import (
     Start,
 )
 from vkprovider.domain.session.delivery import Session
+from vkprovider.settings.cluster import LabletSettings
 
 _LOOK_AGAIN_S: Final = 5.0
 """How soon to look again for an LDS with free capacity; no event says when there is one."""
@@ -215,7 +216,7 @@ def back_to_pool(facts: Facts, claim: Claim) -> Report:
     return Report(State.INSTANTIATING, phase_of(facts), Fault("ReturningToPool", text), facts.devices)
 
 
-def pause(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision | None:
+def pause(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision | None:
     """Stop the lab on request, keep it stopped for a while, start it again; None without a request.
 
     What runs in the lab is lost as when a machine is switched off; its disks are kept.

@@ -7,7 +7,7 @@ import msgspec
 from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import (
@@ -25,6 +25,7 @@ from vkprovider.domain.lablet.steps import (
     Wipe,
 )
 from vkprovider.domain.session.delivery import Session
+from vkprovider.settings.cluster import LabletSettings
 
 _STOP_AGAIN_S: Final = 30.0
 _EXTRACT_TRIES: Final = 5
@@ -50,7 +51,7 @@ def _cleaning(facts: Facts, text: str) -> Report | None:
     return Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
 
 
-def extract_due(facts: Facts, claim: Claim, limits: Limits) -> bool:
+def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
     """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
     if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
         return False
@@ -63,7 +64,7 @@ def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
     return kind(claim, facts.devices, claim.bound_to or facts.inputs.username, insist)
 
 
-def end(facts: Facts, now: float, limits: Limits) -> Decision:
+def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent.
 
     The session is archived first, so that no learner logs in any more; if that fails, the lab is removed all the same,

@@ -16,29 +16,6 @@ from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.session.delivery import NO_DELIVERY, Delivery
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """Settings that decisions depend on.
-
-    Attributes:
-        start_timeout_s: From start to convergence, queueing included.
-        recoveries_max: Starts without a wipe before a person has to decide.
-        stable_s: How long a lab is ready before its recoveries are forgotten.
-        retry_first_s, retry_cap_s: The back-off between starts.
-        stopped_max_s: How long a lab stays stopped on request.
-        slot_s: How long a learner's timeslot is if the Pod does not say.
-        extract_on_stop: Configurations are extracted before a lab is stopped.
-    """
-
-    start_timeout_s: float = 300.0
-    recoveries_max: int = 3
-    stable_s: float = 600.0
-    retry_first_s: float = 10.0
-    retry_cap_s: float = 300.0
-    stopped_max_s: float = 24 * 3600.0
-    slot_s: float = 24 * 3600.0
-    extract_on_stop: bool = True
-
-
 class Facts(msgspec.Struct, frozen=True, gc=False):
     """Everything that is known of one lablet.
 

@@ -11,9 +11,10 @@ from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.delivering import back_to_pool, worked
 from vkprovider.domain.lablet.ending import extract_due, extraction, stop
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Extract, Start, Wipe
+from vkprovider.settings.cluster import LabletSettings
 
 _LABELS_MAX: Final = 5
 """Labels in one message."""
@@ -32,7 +33,7 @@ def not_ready(claim: Claim, reason: str, message: str, devices: tuple[DeviceFact
     return Report(State.INSTANTIATING, phase=phase, waiting=Fault(reason, message), devices=devices)
 
 
-def recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
+def recover(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Start what stopped again, without a wipe: a learner may have worked in it."""
     devices = facts.devices
     off = frozenset({labs.STOPPED, labs.DEFINED})
@@ -42,7 +43,7 @@ def recover(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
             return needs_attention(claim, devices, f"{what} and did not come back after {claim.recoveries} starts")
         return again(facts, claim, now, limits, "LabCrashed", f"{what} while it booted")
     if not facts.memory.retry_at:
-        pause = delay_s(claim.recoveries, first_s=limits.retry_first_s, cap_s=limits.retry_cap_s)
+        pause = delay_s(claim.recoveries, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
         text = f"{what}; starting again without a wipe"
         report = not_ready(claim, "Recovering", text, devices)
         event = Notice("Warning", "BackOff" if claim.recoveries else "Recovering", text)
@@ -77,7 +78,7 @@ def needs_attention(claim: Claim, devices: tuple[DeviceFact, ...], what: str) ->
     return Decision(WAIT, not_ready(claim, "NeedsAttention", text, devices), events=(event,))
 
 
-def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, text: str) -> Decision:
+def again(facts: Facts, claim: Claim, now: float, limits: LabletSettings, reason: str, text: str) -> Decision:
     """Start afresh, or end, as the Pod's restartPolicy says."""
     event = Notice("Warning", reason, text)
     if facts.pod is not None and facts.pod.spec.restart_policy == "Never":
@@ -87,7 +88,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, t
         report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
         return Decision(SAVE, report, changed, events=(event,))
     calm = facts.now_unix - claim.last_at > limits.stable_s
-    pause = delay_s(0 if calm else claim.afresh, first_s=limits.retry_first_s, cap_s=limits.retry_cap_s)
+    pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
     changed = msgspec.structs.replace(
         claim,
         resetting=bool(claim.lab_id),
@@ -108,7 +109,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: Limits, reason: str, t
     return Decision(SAVE, report, changed, retry_at=now + pause, anew=True, events=(event,))
 
 
-def reset_on_request(facts: Facts, claim: Claim, limits: Limits) -> Decision:
+def reset_on_request(facts: Facts, claim: Claim, limits: LabletSettings) -> Decision:
     """Begin to wipe the lab and start it afresh on request; the session stays."""
     text = "the lab is wiped and started afresh on request"
     if extract_due(facts, claim, limits):

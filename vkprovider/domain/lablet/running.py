@@ -20,7 +20,7 @@ from vkprovider.domain.lablet.delivering import (
     worked,
     wrap_up,
 )
-from vkprovider.domain.lablet.facts import Decision, Facts, Limits, Report, phase_of
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.learner import bound, learner_of, restore, restore_in_s
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
@@ -35,6 +35,7 @@ from vkprovider.domain.lablet.recovering import (
     reset_on_request,
 )
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Import, MakeClaim, ReturnToPool, Search, Start
+from vkprovider.settings.cluster import LabletSettings
 
 _SAVED_S: Final = 1.0
 """How soon to look for a lazily written claim, whose write wakes no lablet."""
@@ -53,7 +54,7 @@ def _claiming(facts: Facts) -> Report:
     return Report(State.INSTANTIATING, waiting=fault)
 
 
-def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
+def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
     """Bring a lablet to READY and keep it there."""
     claim = facts.claim
     if claim is None:
@@ -73,7 +74,7 @@ def run(facts: Facts, pod: Pod, now: float, limits: Limits) -> Decision:
     return decision
 
 
-def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> Decision:
+def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Bring the lab of a claim to READY and keep it there, until the learner's time is over."""
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         if claim.restarts:
@@ -93,7 +94,7 @@ def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> 
     return _keep(facts, pod, claim, now, limits)
 
 
-def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> Decision:
+def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Keep the lab imported and running, or stopped on request; its presence is known."""
     if not claim.lab_id:
         if now < facts.memory.retry_at:
@@ -124,7 +125,7 @@ def _silent(facts: Facts, claim: Claim, message: str) -> Report:
     return Report(state, phase="Running", silent=message)
 
 
-def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> Decision:
+def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     devices = facts.devices
     states = {device.state for device in devices}
     if not devices:
@@ -150,7 +151,7 @@ def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -
     return recover(facts, claim, now, limits)
 
 
-def _start(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
+def _start(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again."""
     report = _waiting("StartingNodes", f"{len(facts.devices)} devices are being started", devices=facts.devices)
     if facts.memory.start_sent_at and facts.memory.starting_since:
@@ -168,7 +169,7 @@ def _started(facts: Facts, claim: Claim) -> Claim:
     return msgspec.structs.replace(claim, started_at=facts.now_unix)
 
 
-def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision:
+def _booting(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     devices = facts.devices
     left = (
         facts.memory.starting_since + limits.start_timeout_s - now
@@ -200,7 +201,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: Limits) -> Decision
     return Decision(WAIT, not_ready(claim, reason, text, devices), after_s=left, observe=True)
 
 
-def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: Limits) -> Decision:
+def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     report = ready_report(claim, facts.devices)
     if claim.last_at > claim.ready_at or not claim.ready_at:
         event = Notice("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.devices)} devices booted")

@@ -6,7 +6,7 @@ or avoided after a recent failure is never chosen.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -21,8 +21,7 @@ from vkprovider.api.errors import (
     shorten,
 )
 from vkprovider.domain.backoff import delay_s
-
-Strategy = Literal["round-robin", "priority"]
+from vkprovider.settings.services import Strategy
 
 AVOID_FIRST_S: Final = 2.0
 AVOID_MAX_S: Final = 30.0

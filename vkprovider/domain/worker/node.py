@@ -20,6 +20,7 @@ from vkprovider.domain.topology.resources import Resources
 LABS_DEFAULT: Final = 200
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
+_KUBELET_VERSION: Final = "v1.36.3-vkprovider"
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -79,7 +80,6 @@ class View:
     allocatable: dict[str, str]
     health: Health
     taint_effect: str
-    kubelet_version: str
 
     @property
     def labels(self) -> dict[str, str]:
@@ -140,7 +140,7 @@ class View:
             "kernelVersion": self.version or "unknown",
             "osImage": f"Cisco Modeling Labs {short}",
             "containerRuntimeVersion": f"cml://{short}",
-            "kubeletVersion": self.kubelet_version,
+            "kubeletVersion": _KUBELET_VERSION,
             "kubeProxyVersion": "",
             "operatingSystem": "cml",
             "architecture": "",

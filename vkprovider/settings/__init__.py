@@ -1,0 +1,9 @@
+"""The settings of a replica: one frozen group per subject, declared once and passed as it is to what uses it.
+
+* `group`: the base class of all groups.
+* `cluster`: the replica, the API server, workers, ports, lablets.
+* `services`: content packages, the LDS, the grader, the HTTP page, the log.
+
+`vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the
+others are constants that tests shorten.
+"""

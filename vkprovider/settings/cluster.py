@@ -1,0 +1,195 @@
+"""Settings of the replica, the API server, workers, ports and lablets."""
+
+import os
+import random
+from typing import Literal, Self
+
+from pydantic import AliasChoices, Field, model_validator
+
+from vkprovider.settings.group import Group
+
+
+def default_replica() -> str:
+    """Name this process: host and process id, and four letters that no earlier process had."""
+    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
+
+
+class ReplicaSettings(Group):
+    """The replica."""
+
+    instance_id: str = Field(
+        default_factory=default_replica,
+        validation_alias="LABLET_CONTROLLER_INSTANCE_ID",
+        description="Name of this replica. A replica whose name is taken waits until the other has ended. "
+        "Generated if unset.",
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
+    )
+    namespace: str = Field(
+        "vkprovider-system",
+        validation_alias="VKPROVIDER_NAMESPACE",
+        description="Namespace of claims, content, Secrets and membership Leases.",
+    )
+    lease_ttl_s: float = Field(
+        15.0,
+        validation_alias="LEADER_LEASE_TTL",
+        ge=3,
+        description="Seconds from the death of a replica until its Nodes are taken over.",
+    )
+    workload_levels: int = Field(
+        10,
+        validation_alias="VKPROVIDER_WORKLOAD_LEVELS",
+        ge=1,
+        description="Levels of load. The least loaded replicas try first for a Node that its planned owner does "
+        "not claim.",
+    )
+
+
+class KubeSettings(Group):
+    """The API server."""
+
+    kubeconfig: str | None = Field(
+        None,
+        validation_alias="KUBECONFIG",
+        description="Path of a kubeconfig; if unset the Pod's ServiceAccount, outside of a Pod `~/.kube/config`.",
+    )
+    qps: float = Field(
+        1000.0, validation_alias="VKPROVIDER_API_QPS", gt=0, description="Requests a second to the API server."
+    )
+    burst: int = Field(
+        2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
+    )
+    in_flight_max: int = Field(
+        24,
+        validation_alias="VKPROVIDER_API_IN_FLIGHT",
+        ge=1,
+        description="Requests that may await the API server's answer; each one takes a connection.",
+    )
+
+
+class WorkerSettings(Group):
+    """Workers and their Nodes."""
+
+    probe_s: float = Field(
+        5.0, validation_alias="WORKER_PROBE_SECONDS", gt=0, description="Seconds between two probes of a worker."
+    )
+    probe_failures_max: int = Field(
+        3,
+        validation_alias="VKPROVIDER_WORKER_PROBE_FAILURES",
+        ge=1,
+        description="Failed probes in a row after which a worker counts as silent.",
+    )
+    reconcile_s: float = Field(
+        30.0,
+        validation_alias="RECONCILE_INTERVAL",
+        gt=0,
+        description="Seconds between two looks at what no event announces a change of.",
+    )
+    internal_ip: str | None = Field(
+        None,
+        validation_alias=AliasChoices("VKPROVIDER_INTERNAL_IP", "POD_IP"),
+        description="InternalIP of the Nodes: where the API server reaches this replica.",
+    )
+    taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
+        "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
+    )
+    refresh_probes: int = 2
+    """Every how many probes the devices of all labs are listed, if no lablet awaits them."""
+    transition_s: float = 1.0
+    """Seconds between two observations of a worker whose lablets await a change."""
+    write_retry_first_s: float = 1.0
+    write_retry_cap_s: float = 30.0
+    """Seconds after which claims are written again: after the first failure, and at most."""
+
+    @property
+    def refresh_s(self) -> float:
+        """Seconds between two lists of all devices."""
+        return self.refresh_probes * self.probe_s
+
+
+class PortSettings(Group):
+    """External ports."""
+
+    start: int = Field(
+        10000,
+        validation_alias="PORT_RANGE_START",
+        ge=1,
+        le=65535,
+        description="First external port of a worker without a port range of its own.",
+    )
+    end: int = Field(
+        20000, validation_alias="PORT_RANGE_END", ge=1, le=65535, description="Last external port, included."
+    )
+    per_instance_max: int = Field(
+        50, validation_alias="PORTS_PER_INSTANCE_MAX", ge=0, description="External ports of one lablet, at most."
+    )
+    check_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_PORT_CHECK_SECONDS",
+        ge=0,
+        description="Seconds within which one of a ready lablet's console ports must open; 0 disables the check.",
+    )
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first and the last port."""
+        return self.start, self.end
+
+    @model_validator(mode="after")
+    def _check_range(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"PORT_RANGE_END {self.end} is below PORT_RANGE_START {self.start}")
+        return self
+
+
+class LabletSettings(Group):
+    """Lablets."""
+
+    start_timeout_s: float = Field(
+        300.0,
+        validation_alias="LAB_START_TIMEOUT",
+        gt=0,
+        description="Seconds from the start of a lab until all of its devices must have booted.",
+    )
+    extract_on_stop: bool = Field(
+        default=True,
+        validation_alias="CONFIG_EXTRACT_ON_STOP",
+        description="Whether configurations are extracted before a lab is stopped.",
+    )
+    recoveries_max: int = Field(
+        3,
+        validation_alias="RECOVERY_MAX_ATTEMPTS",
+        ge=0,
+        description="Starts without a wipe of a lab whose devices stopped, before a person has to intervene.",
+    )
+    stopped_max_s: float = Field(
+        86400.0,
+        validation_alias="VKPROVIDER_STOPPED_MAX_SECONDS",
+        gt=0,
+        description="Seconds that a lablet may stay stopped on request; then it ends.",
+    )
+    slot_s: float = Field(
+        86400.0,
+        validation_alias="VKPROVIDER_TIMESLOT_SECONDS",
+        gt=0,
+        description="Seconds of a learner's timeslot where the Pod does not say when it ends.",
+    )
+    kept_s: float = Field(
+        604800.0,
+        validation_alias="VKPROVIDER_KEPT_SECONDS",
+        gt=0,
+        description="Seconds that a learner's configurations and responses are kept after they were collected.",
+    )
+    transition_s: float = 1.0
+    """Seconds before a lablet looks again at a change that it has requested."""
+    step_retry_first_s: float = 1.0
+    step_retry_cap_s: float = 30.0
+    """Seconds after which a failed step is repeated: after the first failure, and at most."""
+    start_retry_first_s: float = 10.0
+    start_retry_cap_s: float = 300.0
+    """Seconds between two starts of a lab: after the first, and at most."""
+    stable_s: float = 600.0
+    """Seconds that a lab is ready before its recoveries are forgotten."""
+    progress_after_s: float = 2.0
+    """Seconds before progress alone is written to the Pod."""
+    progress_every_s: float = 15.0
+    """Seconds between two writes of progress alone."""

@@ -1,0 +1,236 @@
+"""Settings of content packages, the LDS, the grader, the HTTP page and the log."""
+
+from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from vkprovider.settings.group import Group
+
+_MIB: Final = 2**20
+
+
+def _one_line(secret: SecretStr | None) -> SecretStr | None:
+    """Remove the line break that a Secret made with `echo` ends with."""
+    text = secret.get_secret_value().strip() if secret is not None else ""
+    if not text.isprintable():
+        raise ValueError("contains a character that a header may not contain, such as a line break")
+    return SecretStr(text) if text else None
+
+
+Token = Annotated[SecretStr | None, AfterValidator(_one_line)]
+"""A secret that is sent in a header."""
+
+
+def reveal(secret: SecretStr | None) -> str | None:
+    """Return the value of a secret; None if it is unset."""
+    return secret.get_secret_value() if secret is not None else None
+
+
+Strategy = Literal["round-robin", "priority"]
+"""How the deployment of a new session is chosen."""
+
+
+class ContentSettings(Group):
+    """Content packages and node definitions."""
+
+    url: str = Field(
+        "s3://content",
+        validation_alias="VKPROVIDER_CONTENT_STORE",
+        description="Where content packages are: `s3://BUCKET[/PREFIX]` or `file:///FOLDER`.",
+    )
+    endpoint: str = Field(
+        "http://localhost:9000",
+        validation_alias="S3_ENDPOINT",
+        description="The S3 of content packages; read on request only.",
+    )
+    access_key: Token = Field(
+        None, validation_alias="S3_ACCESS_KEY", description="Its access key; requests are anonymous if unset."
+    )
+    secret_key: Token = Field(None, validation_alias="S3_SECRET_KEY", description="Its secret key.")
+    region: str = Field(
+        "us-east-1", validation_alias="VKPROVIDER_S3_REGION", min_length=1, description="Region of the S3."
+    )
+    timeout_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_CONTENT_TIMEOUT",
+        gt=0,
+        description="Seconds in which a content package must arrive.",
+    )
+    node_definitions_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_NODE_DEFINITIONS",
+        description="YAML file of further node definitions: `{name: {cpus: 1, ram: 512, licensed: true}}`, MiB.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        """Check that a store can be opened by its URL."""
+        found = urlsplit(url)
+        known = {"s3": bool(found.hostname), "file": found.path.startswith("/") and not found.netloc, "memory": True}
+        if not known.get(found.scheme):
+            raise ValueError(
+                f"VKPROVIDER_CONTENT_STORE {url[:80]!r} is neither s3://BUCKET[/PREFIX] nor file:///FOLDER"
+            )
+        return url
+
+    @field_validator("endpoint")
+    @classmethod
+    def _check_endpoint(cls, url: str) -> str:
+        found = urlsplit(url)
+        if found.scheme not in {"http", "https"} or not found.hostname or found.query or found.fragment:
+            raise ValueError(f"S3_ENDPOINT {url[:80]!r} is not a URL like http://minio:9000")
+        return url
+
+
+class PackageSettings(Group):
+    """Sizes of content packages."""
+
+    package_bytes_max: int = Field(
+        20 * _MIB, validation_alias="VKPROVIDER_PACKAGE_BYTES_MAX", ge=1, description="Size of a content package."
+    )
+    unpacked_bytes_max: int = Field(
+        100 * _MIB,
+        validation_alias="VKPROVIDER_PACKAGE_UNPACKED_BYTES_MAX",
+        ge=1,
+        description="Size of all files in a content package together, unpacked.",
+    )
+    file_bytes_max: int = Field(
+        4 * _MIB,
+        validation_alias="VKPROVIDER_PACKAGE_FILE_BYTES_MAX",
+        ge=1,
+        description="Size of one file of a content package that is read, unpacked.",
+    )
+    files_max: int = Field(
+        1000,
+        validation_alias="VKPROVIDER_PACKAGE_FILES_MAX",
+        ge=1,
+        description="How many files and folders a content package may have.",
+    )
+
+
+class LdsSettings(Group):
+    """The Lab Delivery System."""
+
+    url: str = Field(
+        "http://localhost:8081",
+        validation_alias="LDS_API_URL",
+        description="The Lab Delivery System. It takes part only if this is set or there is a deployments file.",
+    )
+    url_timeout_s: float = Field(
+        30.0,
+        validation_alias="LDS_API_TIMEOUT",
+        gt=0,
+        description="Seconds for one call of the Lab Delivery System of `LDS_API_URL`.",
+    )
+    token: Token = Field(
+        None,
+        validation_alias="LDS_API_TOKEN",
+        description="Bearer token of Lab Delivery Systems that have no `token_file`.",
+    )
+    path: str = Field(
+        "config/lds_deployments.yaml",
+        validation_alias="LDS_DEPLOYMENTS_CONFIG",
+        description="File with several deployments of it, read again when it changes; goes before `LDS_API_URL`.",
+    )
+    timeout_s: float = Field(
+        30.0,
+        validation_alias="LDS_DEFAULT_TIMEOUT",
+        gt=0,
+        description="Seconds for one call of a deployment of the file.",
+    )
+    strategy: Strategy = Field(
+        "round-robin",
+        validation_alias="LDS_SELECTION_STRATEGY",
+        description="Which deployment gets a session: one after the other, or the lowest priority number with room.",
+    )
+    every_access: bool = Field(
+        default=False,
+        validation_alias="VKPROVIDER_LDS_EVERY_ACCESS",
+        description="Whether a session receives every access to a device, not its primary access alone.",
+    )
+
+    @property
+    def one_url(self) -> str:
+        """The URL of the one deployment where there is no file; empty if the setting is unset."""
+        return self.url if "url" in self.model_fields_set else ""
+
+
+class GraderSettings(Group):
+    """The grader."""
+
+    url: str = Field(
+        "",
+        validation_alias="VKPROVIDER_GRADER_URL",
+        description="The service that grades what a learner leaves; nothing is graded if unset.",
+    )
+    token: Token = Field(None, validation_alias="VKPROVIDER_GRADER_TOKEN", description="The grader's bearer token.")
+    timeout_s: float = Field(
+        60.0, validation_alias="VKPROVIDER_GRADER_TIMEOUT", gt=0, description="Seconds for one answer of the grader."
+    )
+
+
+class HttpSettings(Group):
+    """The HTTP page."""
+
+    host: str = Field(
+        "0.0.0.0",  # noqa: S104 (probes come from the node)
+        validation_alias="VKPROVIDER_HTTP_HOST",
+        description="Address of the page with probes, metrics, /events and /admin.",
+    )
+    port: int = Field(
+        8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."
+    )
+    tls_cert: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_HTTP_TLS_CERT",
+        description="PEM file of its certificate, with the chain; read again when it is renewed. Plain HTTP if unset.",
+    )
+    tls_key: str | None = Field(
+        None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."
+    )
+    events_secret: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_EVENTS_SECRET",
+        description="Secret of the senders of session events; several, to change it, separated by blanks. "
+        "No event is accepted without.",
+    )
+    events_retry_s: float = Field(
+        600.0,
+        validation_alias="VKPROVIDER_EVENTS_RETRY",
+        ge=0,
+        description="Seconds for which the sender of an event about an unknown session is asked to send it again.",
+    )
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
+        return self
+
+    @property
+    def events_secrets(self) -> list[str]:
+        """Secrets of which a sender of session events must know one."""
+        return (reveal(self.events_secret) or "").split()
+
+
+class LogSettings(Group):
+    """The log."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", validation_alias="VKPROVIDER_LOG_LEVEL", description="The least important log lines that are written."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", validation_alias="VKPROVIDER_LOG_FORMAT", description="`auto` is console on a terminal, else json."
+    )
+
+
+class UnusedSettings(Group):
+    """Variables of the lablet controller without effect."""
+
+    etcd_host: str = Field("localhost", validation_alias="ETCD_HOST", description="Accepted and not used.")
+    etcd_port: int = Field(2379, validation_alias="ETCD_PORT", description="Accepted and not used.")
+    control_plane_api_url: str = Field(
+        "http://localhost:8080", validation_alias="CONTROL_PLANE_API_URL", description="Accepted and not used."
+    )
