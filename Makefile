@@ -13,7 +13,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults bench wheel image clean
+.PHONY: help install demo test coverage check fix generate figures faults bench contract wheel image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs
 bench: $(STAMP) ## The benchmarks; ONLY=name runs one
 	@sh .ci/setup go
 	@$(BIN)/python -m bench $(ONLY)
+
+contract: $(STAMP) ## Our CML client's contract suite against a real CML: CML_URL=https://… CML_PASSWORD=…, see docs/simulator.md
+	@$(BIN)/python -m tests.component.cml.contract
 
 wheel: $(STAMP) ## Build the wheel into dist/
 	@rm -rf build/lib build/bdist*

@@ -88,10 +88,10 @@ class Admin:
             world.set_quota(now, given.quota)
 
 
-def add_routes(application: web.Application, simulator: "CmlSimulator") -> None:
-    """Add the routes under `/sim`."""
+def table(simulator: "CmlSimulator") -> list[tuple[str, str, Order]]:
+    """Return method, path and handler of each order that only a controller has."""
     admin = Admin(simulator)
-    table: list[tuple[str, str, Order]] = [
+    return [
         ("PUT", "/sim/password", admin.password),
         ("DELETE", "/sim/sessions", admin.end_sessions),
         ("POST", "/sim/nodes/{lab}/{node}/crash", admin.crash),
@@ -99,5 +99,9 @@ def add_routes(application: web.Application, simulator: "CmlSimulator") -> None:
         ("POST", "/sim/compute", admin.compute),
         ("POST", "/sim/licence", admin.licence),
     ]
-    table += GateOrders(simulator.endpoint, simulator.listener).table
-    add_orders(application, table, body_of=body_of, changed=simulator.changed)
+
+
+def add_routes(application: web.Application, simulator: "CmlSimulator") -> None:
+    """Add the routes under `/sim`."""
+    orders = [*table(simulator), *GateOrders(simulator.endpoint, simulator.listener).table]
+    add_orders(application, orders, body_of=body_of, changed=simulator.changed)

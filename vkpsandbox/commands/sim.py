@@ -45,12 +45,40 @@ class SecondsRange(click.ParamType[tuple[float, float]]):
             self.fail(str(error), param, ctx)
 
 
+CML_EPILOG: Final = """\
+\b
+Faults, in the file of --faults or by POST /sim/faults, one JSON object each:
+  {"kind": "status", "route": "^PUT .*/start$", "status": 503, "count": 3}
+  delay         answered delay_s later
+  status        not carried out, answered with status
+  unauthorized  not carried out, answered with 401; the token stays good
+  lost_token    all tokens end first, as after a restart
+  drop          not carried out, the connection breaks
+  lost_answer   carried out, the connection breaks instead of an answer
+  silence       accepted, never answered: a half-open connection
+route is a regular expression on "METHOD /path"; count, seconds, rate (0 to 1)
+and skip limit the requests that a fault affects. DELETE /sim/faults ends all.
+
+\b
+Further orders:
+  PUT    /sim/latency   {"latency_ms": 200}
+  POST   /sim/silence   {"seconds": 60, "mode": "hold"}, or "refuse"
+  POST   /sim/compute   {"connected": false}: lose the compute host
+  POST   /sim/licence   {"quota": 5, "registered": true}
+  POST   /sim/reboot    all devices stop
+  POST   /sim/nodes/{lab}/{node}/crash
+  PUT    /sim/password  {"password": "new"}
+  DELETE /sim/sessions  all tokens end
+  GET    /sim/access-log
+"""
+
+
 @click.group()
 def sim() -> None:
     """Run a simulator alone."""
 
 
-@sim.command()
+@sim.command(epilog=CML_EPILOG)
 @click.option("--listen", default="127.0.0.1:8443", show_default=True, metavar="HOST:PORT", help="Port 0: a free one.")
 @click.option("--username", default="admin", show_default=True)
 @click.option("--password", required=True, envvar="VKPROVIDER_SIM_PASSWORD", help="Or VKPROVIDER_SIM_PASSWORD.")

@@ -1,11 +1,17 @@
 """The command `vkprovider sim cml`: what it refuses, and how."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
 
 from vkprovider.cli.main import main
+from vkpsandbox.cml.admin import table
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
+from vkpsandbox.http.faults import Kind
+from vkpsandbox.http.orders import GateOrders
 
 PASSWORD = ("--password", "a-secret")
 
@@ -33,6 +39,16 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
     code, output = run(*arguments)
     assert (code != 0, said in output, "Traceback" in output) == (True, True, False), output
+
+
+def test_the_help_names_every_fault_and_every_order() -> None:
+    code, output = run("--help")
+    assert code == 0
+    simulator = CmlSimulator(Settings(password="a-secret"))
+    orders = {path for _, path, _ in (*GateOrders(simulator.endpoint, simulator.listener).table, *table(simulator))}
+    assert len(orders) == 10
+    assert [order for order in orders if order not in output] == []
+    assert [kind for kind in get_args(Kind) if f"\n    {kind} " not in output] == []
 
 
 @pytest.mark.parametrize(
