@@ -20,6 +20,7 @@ from vkprovider.cli.lablet_login import login
 from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, pods_in, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
+from vkprovider.cli.lablet_release import release
 from vkprovider.domain.lablet.intent import tag_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
@@ -76,7 +77,7 @@ def row_of(pod: LabletPod) -> Row:
         worker=names.worker_of(pod.spec.node_name) or "",
         lab=notes.get(names.ANNOTATION_LAB_ID, ""),
         created=meta.creation_timestamp,
-        user=notes.get(names.ANNOTATION_USERNAME, ""),
+        user=pod.user,
         address=status.pod_ip,
         reason=reason,
         message=message,
@@ -166,7 +167,7 @@ async def _pods(
         await kube.close()
 
 
-for command in (ports, assign, stop, start, collect, reset, configs, login, refresh_definition):
+for command in (ports, assign, release, stop, start, collect, reset, configs, login, refresh_definition):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`kubectl lablet assign`: give a warm lablet to a learner, so that no two learners get the same one."""
+"""`kubectl lablet assign`: assign a warm lablet to a learner, so that no two learners get the same one."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -122,6 +122,8 @@ def hindrance(pod: LabletPod) -> str:
         return f"has ended ({pod.status.phase})"
     if pod.user:
         return f"is assigned to {pod.user}"
+    if meta.annotations.get(names.ANNOTATION_SESSION_ID):
+        return "has a session"
     if names.ANNOTATION_LENT_BY in meta.annotations:
         return f"is on its way back to its pool {meta.annotations[names.ANNOTATION_LENT_BY]}"
     if not pod.ready:
@@ -152,7 +154,9 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
     for _ in range(_ATTEMPTS):
         pod = await read(kube, namespace, name)
         if why := hindrance(pod):
-            raise click.ClickException(f"pod/{name} {why}")
+            lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
+            advice = f"; end that session first: kubectl lablet release {name}" if lives and not pod.ended else ""
+            raise click.ClickException(f"pod/{name} {why}{advice}")
         try:
             given = await _give(kube, pod, wish)
         except Conflict:

@@ -53,8 +53,9 @@ class LabletPod(msgspec.Struct, frozen=True):
 
     @property
     def user(self) -> str:
-        """Its learner; "" for a warm lablet."""
-        return self.metadata.annotations.get(names.ANNOTATION_USERNAME, "")
+        """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
+        notes = self.metadata.annotations
+        return notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, "")
 
     @property
     def restarts(self) -> int:

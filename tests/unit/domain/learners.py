@@ -90,7 +90,7 @@ class LearnerWorld(World):
         lds: None where no LDS is configured.
         granted: Somebody asked for the lab to be wiped, or the learner's time is over.
         wiped: That was done.
-        seen_by: The learners who may have seen a lab since it was imported or wiped, by its id.
+        seen_by: The learners who may have worked in a lab since it was imported or wiped, by its id.
     """
 
     def __init__(self, pod: Pod, *, lds: ModelLds | None) -> None:
@@ -276,7 +276,10 @@ class LearnerWorld(World):
             assert row.session.username == row.learner
         for session in self._live():
             assert session.username == row.learner, f"{session} is delivered with the lab of {row.learner!r}"
-        if row.learner and row.lab_id in self.cml.labs and not row.closing_reason:
+        lab = self.cml.labs.get(row.lab_id)
+        if lab is None or set(lab.states) == {labs.DEFINED}:
+            self.seen_by.pop(row.lab_id, None)
+        elif row.learner and not row.closing_reason:
             learners = self.seen_by.setdefault(row.lab_id, set())
             learners.add(row.learner)
             assert len(learners) == 1, f"lab {row.lab_id} was seen by {learners}"
@@ -310,7 +313,6 @@ class LearnerWorld(World):
                 for lab in self.ours:
                     if set(lab.states) == {labs.DEFINED}:
                         lab.shown_ready = False
-                        self.seen_by.pop(lab.id, None)
                 return outcome
             case _:
                 return super()._execute(step, facts, answer)
@@ -371,6 +373,8 @@ class LearnerWorld(World):
             lds.down = lds.full = False
         self.informer_misses_pod = False
         self.cml.heal()
+        self.settle()
+        self.now += 3.0  # a username that was put back a moment ago is put back again
         self.settle()
         self.check()
         ready = self.last is not None and self.last.report is not None and self.last.report.ready
