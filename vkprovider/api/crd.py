@@ -81,6 +81,11 @@ DEFINITION_STATUS: Final = _object(
         version={**_STRING, "description": "Version of the content that was read."},
         devices={**_INTEGER, "description": "How many devices it has."},
     ),
+    refused=_object(
+        "Content that is wrong by itself; it is not parsed again until it changes.",
+        digest={**_STRING, "description": "Names the content."},
+        provider={**_STRING, "description": "Release of the provider that refused it; another one parses it again."},
+    ),
     version={**_STRING, "description": "Version that a new lablet gets."},
     versions={
         "type": "array",

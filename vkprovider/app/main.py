@@ -13,6 +13,7 @@ from vkprovider.api.objects import Metadata
 from vkprovider.app.page import Page
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
+from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
@@ -89,5 +90,6 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
             await deployments.close()
         if grader is not None:
             await grader.close()
+        shared_parser().close()
         await ctx.kube.close()
     _log.info("stopped", replica=ctx.replica)

@@ -87,7 +87,7 @@ class Replica:
         self.deployments = deployments
         self.lds_content = LdsContent(deployments, queues.lds_content)
         self.packages = Packages(
-            open_store(settings.content), settings.packages, queues.packages, queues.definitions.add
+            open_store(settings.content), ctx.parser, settings.packages, queues.packages, queues.definitions.add
         )
         self.definitions = Definitions(
             ctx,

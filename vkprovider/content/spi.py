@@ -1,7 +1,11 @@
-"""The seam between the controllers and a store of content packages."""
+"""The seams between the controllers and content packages: the store that has them, the parser that reads them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology.topology import Topology
+from vkprovider.settings.services import PackageSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +43,24 @@ class ContentStore(Protocol):
         Raises:
             InputError: `PackageTooLarge`, or `SettingInvalid` (the kind of store is unknown).
             OutsideError: `NotFound`, `Forbidden`, `Unauthorized`, `Unavailable` or `DeadlineExceeded`.
+        """
+
+
+class Parser(Protocol):
+    """Parses untrusted content; it costs a bounded amount of CPU time and memory, whatever the content is."""
+
+    async def package(self, data: bytes, limits: PackageSettings, version: str) -> Package:
+        """Unpack a package; see `domain.definition.package.read`.
+
+        Raises:
+            InputError: `PackageTooLarge` or `PackageInvalid`.
+            OutsideError: It could not be parsed now.
+        """
+
+    async def topology(self, package: Package) -> Topology:
+        """Parse the topology of a package; see `domain.definition.package.validate`.
+
+        Raises:
+            InputError: `TopologyInvalid` or `PackageInvalid`.
+            OutsideError: It could not be parsed now.
         """

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from vkprovider.api import names
 from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import CustomResource
+from vkprovider.content.parsing import shared_parser
+from vkprovider.content.spi import Parser
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
@@ -52,6 +54,7 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where claims, content, Secrets and membership Leases live.
+        parser: Parses untrusted content.
     """
 
     kube: KubeClient
@@ -59,6 +62,7 @@ class Context:
     installation: str
     replica: str
     namespace: str
+    parser: Parser = field(default_factory=shared_parser)
     counters: Counters = field(default_factory=Counters)
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time

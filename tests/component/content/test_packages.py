@@ -11,6 +11,7 @@ import pytest
 from tests.support.s3 import S3, package, s3_server
 from tests.support.topologies import topology
 from vkprovider.content.objects import open_store
+from vkprovider.content.parsing import shared_parser
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.definition.packages import Fetched, Packages, Want
 from vkprovider.kube.queue import KeyedQueue
@@ -27,7 +28,7 @@ class Definition:
         self.news = asyncio.Event()
         self.queue: KeyedQueue[str] = KeyedQueue(name="packages", workers=2, backoff_s=(1.0, 60.0))
         limits = PackageSettings(package_bytes_max=10_000)
-        self.packages = Packages(open_store(place), limits, self.queue, lambda _: self.news.set())
+        self.packages = Packages(open_store(place), shared_parser(), limits, self.queue, lambda _: self.news.set())
 
     async def until(self, condition: Callable[[Fetched], object], want: Want = WANT) -> Fetched:
         async with asyncio.timeout(30):
@@ -119,7 +120,8 @@ async def test_packages_of_many_definitions_arrive(s3: S3) -> None:
     arrived: dict[str, asyncio.Event] = {key: asyncio.Event() for key in keys}
     place = ContentSettings(endpoint=s3.url, access_key="a", secret_key="b")
     fetches: KeyedQueue[str] = KeyedQueue(name="packages", workers=2)
-    packages = Packages(open_store(place), PackageSettings(), fetches, lambda name: arrived[name].set())
+    parser, limits = shared_parser(), PackageSettings()
+    packages = Packages(open_store(place), parser, limits, fetches, lambda name: arrived[name].set())
     queue = asyncio.create_task(fetches.run(packages.fetch))
     waits: list[Awaitable[object]] = []
     for key in keys:

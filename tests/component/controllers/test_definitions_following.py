@@ -32,9 +32,9 @@ class Follower:
         self.resource: CustomResource | None = None
         self.changes = 0
         stored = contents.build(definition="netlab", uid="u1", namespace="n", package=Package("1.0", TEXT), sequence=1)
-        packages = Packages(
-            open_store(ContentSettings()), PackageSettings(), KeyedQueue(name="packages", workers=1), lambda _: None
-        )
+        queue = KeyedQueue[str](name="packages", workers=1)
+        store = open_store(ContentSettings())
+        packages = Packages(store, ctx.parser, PackageSettings(), queue, lambda _: None)
         self.definitions = Definitions(
             ctx,
             lambda _: self.resource,

@@ -70,6 +70,19 @@ def test_versions_devices_ports_and_price() -> None:
     assert "lastRefresh" not in told
 
 
+def test_refused_content_is_remembered_until_it_changes() -> None:
+    fault = Fault("TopologyInvalid", "nodes is empty")
+    told = definitionstatus.render(definition(), (), fault, SourceRead("mark", refused="d1"), NOW)
+    seen = definition(status=told)
+    assert definitionstatus.refused_content(seen, "d1") == fault
+    assert definitionstatus.refused_content(seen, "d2") is None, "another content"
+    older = told | {"refused": {"digest": "d1", "provider": "0.0.1"}}
+    assert definitionstatus.refused_content(definition(status=older), "d1") is None, "another release may accept it"
+    healed = definitionstatus.render(seen, KEPT, None, SourceRead("mark"), NOW)
+    assert healed["refused"] is None
+    assert definitionstatus.refused_content(definition(status=healed), "d1") is None
+
+
 def test_served_request_and_its_outcome() -> None:
     """R000-076."""
     told = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)

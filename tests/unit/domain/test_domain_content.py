@@ -18,6 +18,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.domain.definition import content as contents
+from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
@@ -46,6 +47,11 @@ def built(
     return msgspec.convert(body, ConfigMap)
 
 
+def read(found: ConfigMap) -> Content:
+    package = contents.package_of(found)
+    return contents.read(found, package, packages.validate(package), spec(), SHIPPED)
+
+
 def content(version: str, sequence: int, need: Resources = Resources()) -> Content:  # noqa: B008 (frozen)
     return Content("netlab", version, f"{version}-{sequence}", sequence, TOPOLOGY, need, f"netlab-{sequence}")
 
@@ -54,12 +60,12 @@ def test_a_version_comes_back_as_it_was_stored() -> None:
     """R000-071: instantiation reads stored content only."""
     found = built(sequence=7)
     assert found.immutable
-    read = contents.read(found, spec(), SHIPPED)
-    assert (read.definition, read.version, read.sequence) == ("netlab", "1.0", 7)
-    assert read.topology == TOPOLOGY
-    assert read.need == Resources(1000, 512 * 2**20, 1, 1)
-    assert read.config_map == found.metadata.name
-    assert found.metadata.name.endswith(read.digest[:16])
+    found_again = read(found)
+    assert (found_again.definition, found_again.version, found_again.sequence) == ("netlab", "1.0", 7)
+    assert found_again.topology == TOPOLOGY
+    assert found_again.need == Resources(1000, 512 * 2**20, 1, 1)
+    assert found_again.config_map == found.metadata.name
+    assert found.metadata.name.endswith(found_again.digest[:16])
     assert found.metadata.owner_references[0].uid == "uid"
 
 
@@ -73,9 +79,9 @@ def test_files_of_a_package_come_back_and_are_part_of_the_digest() -> None:
     """R000-068."""
     files = {"grade.xml": "<grade/>", "pod.xml": "<pod>ü</pod>"}
     found = built(files=files)
-    read = contents.read(found, spec(), SHIPPED)
-    assert read.files == files
-    assert (read.topology, read.version) == (TOPOLOGY, "1.0")
+    found_again = read(found)
+    assert found_again.files == files
+    assert (found_again.topology, found_again.version) == (TOPOLOGY, "1.0")
     others = [{}, {"grade.xml": "<grade/>"}, files | {"grade.xml": "<pod>ü</pod>"}, {"pod.xml": "<grade/>"}]
     assert found.metadata.name not in {built(files=other).metadata.name for other in others}
     assert len({built(files=other).metadata.name for other in others}) == len(others)
@@ -84,7 +90,7 @@ def test_files_of_a_package_come_back_and_are_part_of_the_digest() -> None:
 def test_content_stored_before_there_were_other_files_keeps_its_name() -> None:
     """Claims name it by its digest."""
     digest = hashlib.sha256(f"uid\x001.0\x00{TEXT}".encode()).hexdigest()
-    assert contents.read(built(), spec(), SHIPPED).digest == digest
+    assert read(built()).digest == digest
     assert list(built().binary_data) == ["cml.yaml.gz"]
 
 
@@ -100,8 +106,12 @@ def test_who_asked_for_a_version_and_when_is_kept_with_it() -> None:
         request=request,
         stored_at="2026-01-01T00:00:01Z",
     )
-    read = contents.read(msgspec.convert(body, ConfigMap), spec(), SHIPPED)
-    assert (read.request, read.stored_by, read.stored_at) == (request, "jane", "2026-01-01T00:00:01Z")
+    found_again = read(msgspec.convert(body, ConfigMap))
+    assert (found_again.request, found_again.stored_by, found_again.stored_at) == (
+        request,
+        "jane",
+        "2026-01-01T00:00:01Z",
+    )
 
 
 def test_a_content_that_no_object_holds_is_refused_with_its_size() -> None:
@@ -125,7 +135,7 @@ def test_a_damaged_object_is_refused(damage: bytes, at: int) -> None:
     broken = raw[:at] + damage + raw[at + len(damage) :]
     reason = ""
     try:
-        assert contents.read(changed(built(), broken), spec(), SHIPPED).topology == TOPOLOGY
+        assert read(changed(built(), broken)).topology == TOPOLOGY
     except InputError as error:
         reason = error.reason
     assert reason in {"", "ContentInvalid"}
@@ -136,7 +146,7 @@ def test_a_damaged_object_is_refused(damage: bytes, at: int) -> None:
 )
 def test_what_is_no_content_is_refused(packed: str | bytes) -> None:
     with pytest.raises(InputError, match="ContentInvalid") as caught:
-        contents.read(changed(built(), packed), spec(), SHIPPED)
+        read(changed(built(), packed))
     assert built().metadata.name in caught.value.message
 
 
@@ -147,7 +157,7 @@ def test_a_missing_annotation_is_refused(key: str) -> None:
     found = built()
     del found.metadata.annotations[key]
     with pytest.raises(InputError, match="ContentInvalid"):
-        contents.read(found, spec(), SHIPPED)
+        read(found)
 
 
 def test_the_newest_versions_are_kept_and_what_runs_is_not_dropped() -> None:

@@ -4,7 +4,6 @@ A definition asks for a package; the queue downloads and unpacks it; the definit
 here. A store that does not answer is asked again after a back-off; a refused package is not.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -12,8 +11,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError, Unauthorized
-from vkprovider.content.spi import ContentStore, PackageName
-from vkprovider.domain.definition import package as packages
+from vkprovider.content.spi import ContentStore, PackageName, Parser
 from vkprovider.domain.definition.package import Package
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.settings.services import PackageSettings
@@ -58,17 +56,24 @@ class Packages:
     """The packages that definitions wait for, by the definition's name."""
 
     def __init__(
-        self, store: ContentStore, limits: PackageSettings, queue: KeyedQueue[str], arrived: Callable[[str], None]
+        self,
+        store: ContentStore,
+        parser: Parser,
+        limits: PackageSettings,
+        queue: KeyedQueue[str],
+        arrived: Callable[[str], None],
     ) -> None:
         """Create an empty collection.
 
         Args:
             store: Where packages are.
+            parser: Unpacks them.
             limits: How large they may be.
             queue: Of definitions whose package is to be fetched, by name.
             arrived: Called with the definition's name when the state of its want has changed.
         """
         self._store = store
+        self._parser = parser
         self._limits = limits
         self._arrived = arrived
         self._wants: dict[str, Want] = {}
@@ -124,4 +129,4 @@ class Packages:
     async def _get(self, want: Want) -> Package:
         stored = await self._store.get(want.name, bytes_max=self._limits.package_bytes_max)
         _log.info("package is here", package=self.locate(want), size_bytes=len(stored.data))
-        return await asyncio.to_thread(packages.read, stored.data, self._limits, version=stored.version or want.version)
+        return await self._parser.package(stored.data, self._limits, stored.version or want.version)

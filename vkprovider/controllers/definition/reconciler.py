@@ -19,7 +19,7 @@ from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.refresh import Refresher, refusal
 from vkprovider.controllers.definition.runtimeclasses import RuntimeClasses
-from vkprovider.controllers.definition.versions import Versions
+from vkprovider.controllers.definition.versions import ContentRefusedError, Versions
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
@@ -113,7 +113,11 @@ class Definitions:
         except (InputError, Invalid, Forbidden) as error:
             fault = _fault(error)
             if spec.source.object_store is None:
-                turn = SourceRead(refresh.fingerprint(spec), refusal(fault) if refresh.waiting(resource).raw else None)
+                turn = SourceRead(
+                    refresh.fingerprint(spec),
+                    refusal(fault) if refresh.waiting(resource).raw else None,
+                    refused=error.digest if isinstance(error, ContentRefusedError) else "",
+                )
         kept, dropped = await self._versions.sort(resource, spec)
         if fault is None and not kept:
             fault = definitionstatus.refused_by(turn) or definitionstatus.refused(resource)

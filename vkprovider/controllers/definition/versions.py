@@ -13,14 +13,27 @@ from vkprovider.api.times import iso
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
 from vkprovider.domain.definition import content as contents
-from vkprovider.domain.definition import package as packages
+from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import NodeDefinition, need_of
+from vkprovider.domain.topology.topology import Topology
 
 _log: Final = structlog.get_logger(__name__)
 _DROP_AFTER_S: Final = 60.0
 """How long a version stays once no new Pod may name it: a replica may just be writing a claim for it."""
+
+
+class ContentRefusedError(InputError):
+    """Content is wrong by itself: it stays refused until it changes.
+
+    Attributes:
+        digest: Of the content.
+    """
+
+    def __init__(self, error: InputError, digest: str) -> None:
+        super().__init__(error.reason, error.message)
+        self.digest = digest
 
 
 class Versions:
@@ -93,7 +106,9 @@ class Versions:
             if found.sequence == newest:
                 return found, False
             return await self._raise_sequence(found, newest + 1), True
-        topology = await asyncio.to_thread(packages.validate, package)
+        if (fault := definitionstatus.refused_content(resource, digest)) is not None:
+            raise ContentRefusedError(InputError(fault.reason, fault.message), digest)
+        topology = await self._parse(digest, package)
         need_of(topology, spec.resources, self._node_definitions)
         body = await asyncio.to_thread(
             contents.build,
@@ -141,8 +156,22 @@ class Versions:
         return raised
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
-        """Parse a stored version in a thread: a large topology takes seconds, and Leases must be renewed meanwhile."""
-        return await asyncio.to_thread(contents.read, config_map, spec, self._node_definitions)
+        """Parse a stored version; an earlier release, with fewer limits, may have written it."""
+        package = await asyncio.to_thread(contents.package_of, config_map)
+        topology = await self._ctx.parser.topology(package)
+        return contents.read(config_map, package, topology, spec, self._node_definitions)
+
+    async def _parse(self, digest: str, package: Package) -> Topology:
+        """Parse new content.
+
+        Raises:
+            ContentRefusedError: It is wrong.
+            OutsideError: It could not be parsed now.
+        """
+        try:
+            return await self._ctx.parser.topology(package)
+        except InputError as error:
+            raise ContentRefusedError(error, digest) from None
 
     async def _read_all(self, resource: CustomResource, spec: LabletDefinitionSpec) -> list[Content]:
         """Return every stored version of a definition; parse those that are new."""

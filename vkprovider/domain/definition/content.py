@@ -15,7 +15,6 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.api.packing import pack, unpack
-from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
@@ -139,8 +138,36 @@ def owner_reference(definition: str, uid: str) -> dict[str, Any]:
     }
 
 
-def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, NodeDefinition]) -> Content:
+def package_of(config_map: ConfigMap) -> Package:
+    """Unpack the files of a stored version; slow for a large one.
+
+    Raises:
+        InputError: `ContentInvalid`: it is damaged.
+    """
+    annotations = config_map.metadata.annotations
+    try:
+        files = {k.removesuffix(PACKED): _unpack(v) for k, v in config_map.binary_data.items() if k.endswith(PACKED)}
+        text = files.pop(CONTENT_KEY.removesuffix(PACKED))
+        return Package(annotations[ANNOTATION_VERSION], text, files)
+    except (KeyError, ValueError) as error:
+        raise _damaged(config_map, error) from None
+
+
+def read(
+    config_map: ConfigMap,
+    package: Package,
+    topology: Topology,
+    spec: LabletDefinitionSpec,
+    table: Mapping[str, NodeDefinition],
+) -> Content:
     """Decode a stored version.
+
+    Args:
+        config_map: That holds it.
+        package: Its files, as `package_of` returns them.
+        topology: Parsed from them.
+        spec: Of its definition.
+        table: The known node definitions.
 
     Raises:
         InputError: It is damaged, or its devices are no longer known.
@@ -148,26 +175,25 @@ def read(config_map: ConfigMap, spec: LabletDefinitionSpec, table: Mapping[str, 
     annotations = config_map.metadata.annotations
     uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
     try:
-        definition, version = annotations[ANNOTATION_DEFINITION], annotations[ANNOTATION_VERSION]
-        sequence = int(annotations[ANNOTATION_SEQUENCE])
-        files = {k.removesuffix(PACKED): _unpack(v) for k, v in config_map.binary_data.items() if k.endswith(PACKED)}
-        text = files.pop(CONTENT_KEY.removesuffix(PACKED))
+        definition, sequence = annotations[ANNOTATION_DEFINITION], int(annotations[ANNOTATION_SEQUENCE])
     except (KeyError, ValueError) as error:
-        raise InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}") from None
-    package = Package(version, text, files)
-    topology = packages.validate(package)
+        raise _damaged(config_map, error) from None
     return Content(
         definition=definition,
-        version=version,
+        version=package.version,
         digest=digest_of(uid, package),
         sequence=sequence,
         topology=topology,
         need=need_of(topology, spec.resources, table),
         config_map=config_map.metadata.name,
-        files=files,
+        files=package.files,
         request=annotations.get(names.ANNOTATION_REFRESH, ""),
         stored_at=annotations.get(ANNOTATION_STORED_AT, ""),
     )
+
+
+def _damaged(config_map: ConfigMap, error: Exception) -> InputError:
+    return InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}")
 
 
 def sequence_of(config_map: ConfigMap) -> int:

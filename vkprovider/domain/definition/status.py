@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vkprovider import __version__
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
@@ -30,11 +31,25 @@ class SourceRead:
             the source was not read.
         outcome: The result of a refresh; None if there was none.
         fault: Why a refresh continues; the stored versions stay.
+        refused: Digest of content that is wrong by itself; empty if there is none.
     """
 
     source: str | None = None
     outcome: RefreshOutcome | None = None
     fault: Fault | None = None
+    refused: str = ""
+
+
+def refused_content(resource: CustomResource, digest: str) -> Fault | None:
+    """Return why this release of the provider refused a content, according to the status; None if it did not."""
+    ready = condition(resource, READY)
+    if resource.status.get("refused") != _refused(digest) or ready.get("status") != "False":
+        return None
+    return Fault(ready.get("reason", ""), ready.get("message", ""))
+
+
+def _refused(digest: str) -> dict[str, str]:
+    return {"digest": digest, "provider": __version__}
 
 
 def condition(resource: CustomResource, kind: str) -> Mapping[str, Any]:
@@ -91,6 +106,7 @@ def render(
         "observedGeneration": resource.metadata.generation,
         "refresh": (read.source and refresh.asked(resource).raw) or resource.status.get("refresh", ""),
         "source": resource.status.get("source", "") if read.source is None else read.source,
+        "refused": _refused(read.refused) if read.refused else None,
         "version": versions[0].version if versions else "",
         "versions": [_version(content) for content in versions],
         "devices": [_device(device) for device in (versions[0].topology.devices[:_LISTED_MAX] if versions else ())],
