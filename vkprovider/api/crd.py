@@ -7,7 +7,8 @@
 from typing import Any, Final
 
 from vkprovider.api import names
-from vkprovider.api.models import CMLWorkerSpec, LabletDefinitionSpec, Model
+from vkprovider.api.fields import Model
+from vkprovider.api.models import CMLWorkerSpec, LabletDefinitionSpec
 
 _CONDITIONS: Final[dict[str, Any]] = {
     "type": "array",

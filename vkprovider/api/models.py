@@ -4,78 +4,28 @@ The models are the source: the CRDs in `manifests/crds` are generated from them 
 description, limits and default stand once.
 """
 
-import ipaddress
-import re
-from typing import Annotated, Final, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field
 
-from vkprovider.api import quantities
 from vkprovider.api.errors import InputError
-
-
-class Model(BaseModel):
-    """What all of them share: camelCase on the wire, no unknown fields."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
-
-
-def _quantity(value: str | float) -> str:
-    if quantities.parse(value) < 0:
-        raise ValueError(f"{str(value)[:40]!r} is negative")
-    return str(value)
-
-
-_NAMESPACE: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
-_OBJECT_NAME: Final = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
-_KEY: Final = r"^[A-Za-z0-9._-]+$"
-_SEGMENT: Final = r"([^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.[^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.\.[^/\\\x00-\x1f]+)"
-"""Of a path; neither empty nor `.` nor `..`, in words of RE2, which has no look-ahead."""
-_OBJECT_KEY: Final = rf"^{_SEGMENT}(/{_SEGMENT})*$"
-_OBJECT_KEY_RE: Final = re.compile(_OBJECT_KEY)
-_BUCKET: Final = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
-VERSION_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
-"""Of a content's version: whatever can be the tag of an image."""
-VERSION_CHARS_MAX: Final = 128
-_LABEL_NAME: Final = re.compile(
-    r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
-)
-_LABEL_VALUE: Final = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")
-_DNS_NAME: Final = re.compile(
-    r"^(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$"
+from vkprovider.api.fields import (
+    BUCKET,
+    KEY,
+    NAMESPACE,
+    OBJECT_KEY,
+    OBJECT_KEY_RE,
+    OBJECT_NAME,
+    VERSION_CHARS_MAX,
+    VERSION_PATTERN,
+    Address,
+    Labels,
+    Model,
+    Port,
+    Quantity,
 )
 
-
-def _labels(labels: dict[str, str]) -> dict[str, str]:
-    for name, value in labels.items():
-        if not _LABEL_NAME.match(name):
-            raise ValueError(f"{name[:80]!r} cannot be the name of a label; example: topology.kubernetes.io/zone")
-        if not _LABEL_VALUE.match(value):
-            raise ValueError(f"{value[:80]!r} cannot be the value of label {name}; at most 63 letters, digits, -_.")
-    return labels
-
-
-def _address(value: str) -> str:
-    """Accept what a Node and a Pod may carry as an address: an IP address without a zone, or a DNS name."""
-    try:
-        known = ipaddress.ip_address(value)
-    except ValueError:
-        if not _DNS_NAME.match(value):
-            raise ValueError(f"{value[:80]!r} is neither an IP address nor a DNS name") from None
-    else:
-        if isinstance(known, ipaddress.IPv6Address) and known.scope_id is not None:
-            raise ValueError(f"{value[:80]!r} has a zone, which means nothing to others")
-    return value
-
-
-Quantity = Annotated[
-    str,
-    pydantic.BeforeValidator(_quantity),
-    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, description="A Kubernetes quantity."),
-]
-Port = Annotated[int, Field(ge=1, le=65535)]
 M = TypeVar("M", bound=Model)
 
 
@@ -117,7 +67,7 @@ class CMLWorkerSpec(Model):
     """One Cisco Modeling Labs controller that runs lablets."""
 
     url: str = Field(description="Where its API is: `https://cml-1.example.com`.", min_length=1)
-    address: Annotated[str, pydantic.AfterValidator(_address)] | None = Field(
+    address: Address | None = Field(
         None, description="What learners reach: an IP address or a name. The url's host if unset."
     )
     tunnel: Literal["direct", "mqtt", "http"] = Field(
@@ -144,7 +94,7 @@ class CMLWorkerSpec(Model):
         description="Secret with keys `username` and `password` in the provider's namespace, labelled "
         "`vkprovider.io/used-for: worker`; its annotation `vkprovider.io/host` names the host of `url`.",
         max_length=253,
-        pattern=_OBJECT_NAME,
+        pattern=OBJECT_NAME,
     )
     tls: TlsSpec = Field(default_factory=TlsSpec, description="How the worker's certificate is checked.")
     port_range: PortRange | None = Field(
@@ -159,7 +109,7 @@ class CMLWorkerSpec(Model):
         "Off",
         description="Whether CML's system API is asked for capacity and for what foreign labs use.",
     )
-    node_labels: Annotated[dict[str, str], pydantic.AfterValidator(_labels)] = Field(
+    node_labels: Labels = Field(
         default_factory=dict, description="Labels of the Node, such as `topology.kubernetes.io/zone`."
     )
 
@@ -167,9 +117,9 @@ class CMLWorkerSpec(Model):
 class ConfigMapSource(Model):
     """A topology in a ConfigMap."""
 
-    namespace: str = Field(description="Namespace of the ConfigMap.", max_length=63, pattern=_NAMESPACE)
-    name: str = Field(description="Name of the ConfigMap.", max_length=253, pattern=_OBJECT_NAME)
-    key: str = Field("cml.yaml", description="Key that holds the topology.", max_length=253, pattern=_KEY)
+    namespace: str = Field(description="Namespace of the ConfigMap.", max_length=63, pattern=NAMESPACE)
+    name: str = Field(description="Name of the ConfigMap.", max_length=253, pattern=OBJECT_NAME)
+    key: str = Field("cml.yaml", description="Key that holds the topology.", max_length=253, pattern=KEY)
 
 
 class ObjectStoreSource(Model):
@@ -178,13 +128,13 @@ class ObjectStoreSource(Model):
     bucket: str | None = Field(
         None,
         description="Bucket, or folder, instead of that in the setting `VKPROVIDER_CONTENT_STORE`.",
-        pattern=_BUCKET,
+        pattern=BUCKET,
     )
     key: str | None = Field(
         None,
         description="Name of the package in it; `formQualifiedName` with `.zip` if unset.",
         max_length=1024,
-        pattern=_OBJECT_KEY,
+        pattern=OBJECT_KEY,
     )
 
 
@@ -265,7 +215,7 @@ class LabletDefinitionSpec(Model):
         description="Secret with the devices' credentials, in the provider's namespace and labelled "
         "`vkprovider.io/used-for: devices`.",
         max_length=253,
-        pattern=_OBJECT_NAME,
+        pattern=OBJECT_NAME,
     )
     keep_versions: int = Field(3, ge=1, le=20, description="How many versions of the content are kept.")
     unreachable_toleration_seconds: int | None = Field(
@@ -284,7 +234,7 @@ class LabletDefinitionSpec(Model):
         elif package.key is None:
             if not self.form_qualified_name:
                 raise ValueError("set source.objectStore.key or formQualifiedName, which name the package")
-            if not _OBJECT_KEY_RE.match(self.package_key):
+            if not OBJECT_KEY_RE.match(self.package_key):
                 raise ValueError(f"formQualifiedName {self.form_qualified_name[:80]!r} cannot name an object")
         return self
 

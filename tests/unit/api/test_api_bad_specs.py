@@ -17,7 +17,7 @@ DEFINITION = {"version": "1", "source": {"inline": "lab: {}"}}
         ({"portRange": {"start": 3000, "end": 2000}}, "spec.portRange: end 2000 is below start 3000"),
         ({"address": "not an address"}, "spec.address: 'not an address' is neither an IP address nor a DNS name"),
         ({"address": "x" * 300}, f"spec.address: '{'x' * 80}' is neither an IP address nor a DNS name"),
-        ({"address": "fe80::1%eth0"}, "spec.address: 'fe80::1%eth0' has a zone, which means nothing to others"),
+        ({"address": "fe80::1%eth0"}, "spec.address: 'fe80::1%eth0' has a zone, which has no meaning on other hosts"),
         ({"nodeLabels": {"a b": "c"}}, "spec.nodeLabels: 'a b' cannot be the name of a label"),
         ({"nodeLabels": {"zone": "a b"}}, "spec.nodeLabels: 'a b' cannot be the value of label zone"),
     ],

@@ -12,7 +12,8 @@ from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.worker import Observation, Worker
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Capacity, unhealthy
+from vkprovider.domain.worker.capacity import Capacity
+from vkprovider.domain.worker.node import unhealthy
 
 SPEC = {"url": "https://cml.example.com", "credentialsSecretName": "s"}
 

@@ -14,8 +14,10 @@ from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import Node
 from vkprovider.api.times import iso
 from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.worker import capacity as capacities
 from vkprovider.domain.worker import node as nodes
-from vkprovider.domain.worker.node import Stats, View
+from vkprovider.domain.worker.capacity import Capacity, Stats
+from vkprovider.domain.worker.node import View
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)
@@ -36,7 +38,7 @@ def spec(**fields: Any) -> CMLWorkerSpec:
 
 def view(**changes: Any) -> View:
     worker = changes.pop("spec", spec())
-    capacity, allocatable = nodes.amounts(*nodes.capacity_of(worker, None, RANGE))
+    capacity, allocatable = capacities.capacity_of(worker, None, RANGE).amounts()
     fields = {
         "worker": "w1",
         "uid": "worker-uid",
@@ -134,9 +136,9 @@ def test_capacity() -> None:
 def test_capacity_is_asked_of_cml_where_the_worker_does_not_say() -> None:
     worker = spec(capacity={"cpu": "8"}, stats="On")
     stats = Stats(cpus=64, memory_bytes=2**38, lab_nodes=300, foreign=Resources(2000, 2**30, 5, 0))
-    total, labs, foreign = nodes.capacity_of(worker, stats, RANGE)
-    assert (total, labs) == (Resources(8000, 2**38, 300, 10001), nodes.LABS_DEFAULT)
-    capacity, allocatable = nodes.amounts(total, labs, foreign)
+    offered = capacities.capacity_of(worker, stats, RANGE)
+    assert (offered.total, offered.labs) == (Resources(8000, 2**38, 300, 10001), capacities.LABS_DEFAULT)
+    capacity, allocatable = offered.amounts()
     assert (capacity["cpu"], allocatable["cpu"]) == ("8", "6")
     assert (capacity["memory"], allocatable["memory"]) == ("256Gi", "255Gi")
     assert (capacity[names.RESOURCE_LAB_NODES], allocatable[names.RESOURCE_LAB_NODES]) == ("300", "295")
@@ -144,7 +146,7 @@ def test_capacity_is_asked_of_cml_where_the_worker_does_not_say() -> None:
 
 
 def test_allocatable_is_never_negative() -> None:
-    _, allocatable = nodes.amounts(Resources(1000, 10, 1, 1), 1, Resources(9000, 99, 9, 9))
+    _, allocatable = Capacity(Resources(1000, 10, 1, 1), 1, Resources(9000, 99, 9, 9)).amounts()
     assert set(allocatable.values()) == {"0", "1"}
 
 
@@ -158,7 +160,7 @@ def test_allocatable_is_never_negative() -> None:
 )
 def test_unknown_capacity_is_said(capacity: dict[str, Any], stats: Stats | None, missing: str) -> None:
     with pytest.raises(InputError) as caught:
-        nodes.capacity_of(spec(capacity=capacity), stats, RANGE)
+        capacities.capacity_of(spec(capacity=capacity), stats, RANGE)
     assert caught.value.reason == "CapacityUnknown"
     assert f"spec.capacity lacks {missing};" in caught.value.message
 

@@ -12,9 +12,9 @@ from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
-from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker import node as nodes
-from vkprovider.domain.worker.node import Capacity, Health, View, unhealthy
+from vkprovider.domain.worker.capacity import Capacity
+from vkprovider.domain.worker.node import Health, View, unhealthy
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
@@ -203,8 +203,7 @@ class NodeWriter:
     def _view(self, resource: CustomResource, worker: Worker) -> View:
         """Return what the Node should say, from what is known of its worker."""
         address = nodes.address_of(worker.spec)
-        offered = worker.capacity or Capacity(Resources(), 0, Resources())
-        capacity, allocatable = nodes.amounts(offered.total, offered.labs, offered.foreign)
+        capacity, allocatable = (worker.capacity or Capacity()).amounts()
         return View(
             worker=worker.name,
             uid=resource.metadata.uid,

@@ -13,7 +13,8 @@ from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.node import Stats, address_of, is_ip, unhealthy
+from vkprovider.domain.worker.capacity import Stats
+from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
 from vkprovider.settings.cluster import WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)

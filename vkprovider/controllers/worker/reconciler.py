@@ -22,7 +22,7 @@ from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.replica.plan import Duty
-from vkprovider.domain.worker.node import capacity
+from vkprovider.domain.worker.capacity import capacity
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 

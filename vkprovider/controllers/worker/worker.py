@@ -12,7 +12,8 @@ from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.worker.node import Capacity, Health, Stats, address_of, check_version, healthy, unhealthy
+from vkprovider.domain.worker.capacity import Capacity, Stats
+from vkprovider.domain.worker.node import Health, address_of, check_version, healthy, unhealthy
 from vkprovider.kube.client import Guard
 
 _TURNS_MAX: Final = 12

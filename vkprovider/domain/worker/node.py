@@ -4,39 +4,21 @@ Only our own fields are compared and written: labels, taints and conditions of o
 """
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vkprovider.api import names, quantities
-from vkprovider.api.errors import InputError
+from vkprovider.api import names
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.conditions import node_condition
-from vkprovider.domain.topology.resources import Resources
 
-LABS_DEFAULT: Final = 200
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
 _KUBELET_VERSION: Final = "v1.36.3-vkprovider"
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """What CML's system API reports, where `stats: On`.
-
-    Attributes:
-        cpus, memory_bytes, lab_nodes: The worker's total.
-        foreign: What foreign labs use of it.
-    """
-
-    cpus: int | None = None
-    memory_bytes: int | None = None
-    lab_nodes: int | None = None
-    foreign: Resources = field(default_factory=Resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,91 +150,6 @@ def is_ip(address: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def capacity_of(
-    spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int]
-) -> tuple[Resources, int, Resources]:
-    """Compute a worker's resources, its maximum of labs, and what foreign labs use.
-
-    Raises:
-        InputError: `CapacityUnknown`: neither the CMLWorker nor CML reports how much there is.
-    """
-    capacity = spec.capacity
-    cpus = quantities.parse_millicores(capacity.cpu) if capacity.cpu is not None else None
-    memory = quantities.parse_bytes(capacity.memory) if capacity.memory is not None else None
-    lab_nodes = capacity.lab_nodes
-    foreign = Resources()
-    if stats is not None:
-        cpus = cpus if cpus is not None or stats.cpus is None else stats.cpus * 1000
-        memory = memory if memory is not None else stats.memory_bytes
-        lab_nodes = lab_nodes if lab_nodes is not None else stats.lab_nodes
-        foreign = stats.foreign
-    missing = [name for name, value in (("cpu", cpus), ("memory", memory), ("labNodes", lab_nodes)) if value is None]
-    if cpus is None or memory is None or lab_nodes is None:
-        how = "and CML does not report it; set it" if spec.stats == "On" else "set it, or set spec.stats: On to ask CML"
-        raise InputError(WorkerReason.CAPACITY_UNKNOWN, f"spec.capacity lacks {', '.join(missing)}; {how}")
-    ports = spec.port_range.size if spec.port_range is not None else default_range[1] - default_range[0] + 1
-    labs = capacity.labs if capacity.labs is not None else LABS_DEFAULT
-    return Resources(cpus, memory, lab_nodes, max(0, ports)), labs, foreign
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What a worker offers.
-
-    Attributes:
-        total: All that it has.
-        labs: How many labs it may hold.
-        foreign: What labs that are not ours use of it.
-        fault: Why it is not known; everything is zero then.
-    """
-
-    total: Resources
-    labs: int
-    foreign: Resources
-    fault: InputError | None = None
-
-
-def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int], node: Node | None) -> Capacity:
-    """Return what a worker offers: by its CMLWorker, by CML, else as its Node said last.
-
-    Args:
-        spec: The CMLWorker's.
-        stats: What CML says; None while it is not known.
-        default_range: First and last external port where the spec has none.
-        node: The worker's Node as it is.
-    """
-    try:
-        return Capacity(*capacity_of(spec, stats, default_range))
-    except InputError as fault:
-        if spec.stats == "On" and (known := last_known(node)) is not None:
-            return Capacity(*known)
-        return Capacity(Resources(), 0, Resources(), fault)
-
-
-def last_known(node: Node | None) -> tuple[Resources, int, Resources] | None:
-    """Read back the capacity of a Node, in the form of `capacity_of`: for a worker that does not answer now.
-
-    Returns:
-        None if the Node has no usable capacity.
-    """
-    if node is None:
-        return None
-    try:
-        total = Resources.from_quantities(node.status.capacity)
-        left = Resources.from_quantities(node.status.allocatable)
-        labs = int(quantities.parse(node.status.capacity.get("pods", "0")))
-    except ValueError:
-        return None
-    return (total, labs, total.minus(left)) if total.cpu_m and labs else None
-
-
-def amounts(total: Resources, labs: int, foreign: Resources) -> tuple[dict[str, str], dict[str, str]]:
-    """Format capacity and allocatable as a Node has them."""
-    left = total.minus(foreign)
-    pods = {"pods": quantities.format_count(labs)}
-    return total.quantities() | pods, left.quantities() | pods
 
 
 def check_version(version: str) -> Fault | None:

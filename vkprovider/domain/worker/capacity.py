@@ -1,0 +1,99 @@
+"""The capacity of a worker: what its CMLWorker says, what CML reports, or what its Node last said."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from vkprovider.api import quantities
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.objects import Node
+from vkprovider.api.reasons import WorkerReason
+from vkprovider.domain.topology.resources import Resources
+
+LABS_DEFAULT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What CML's system API reports, where `stats: On`.
+
+    Attributes:
+        cpus, memory_bytes, lab_nodes: The worker's total.
+        foreign: What foreign labs use of it.
+    """
+
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    lab_nodes: int | None = None
+    foreign: Resources = field(default_factory=Resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a worker offers.
+
+    Attributes:
+        total: All that it has.
+        labs: How many labs it may hold.
+        foreign: What foreign labs use of it.
+        fault: Why it is not known; everything is zero then.
+    """
+
+    total: Resources = field(default_factory=Resources)
+    labs: int = 0
+    foreign: Resources = field(default_factory=Resources)
+    fault: InputError | None = None
+
+    def amounts(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return capacity and allocatable as a Node has them."""
+        pods = {"pods": quantities.format_count(self.labs)}
+        return self.total.quantities() | pods, self.total.minus(self.foreign).quantities() | pods
+
+
+def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int], node: Node | None) -> Capacity:
+    """Return what a worker offers; without knowing it, what its Node last said.
+
+    Args:
+        spec: The CMLWorker's.
+        stats: What CML reports; None while it is not known.
+        default_range: First and last external port where the spec has none.
+        node: The worker's Node as it is.
+    """
+    try:
+        return capacity_of(spec, stats, default_range)
+    except InputError as fault:
+        known = _last_known(node) if spec.stats == "On" and node is not None else None
+        return known or Capacity(fault=fault)
+
+
+def capacity_of(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int]) -> Capacity:
+    """Return what a worker offers by its CMLWorker and, where that is silent, by CML.
+
+    Raises:
+        InputError: `CapacityUnknown`: neither the CMLWorker nor CML reports how much there is.
+    """
+    given, reported = spec.capacity, stats or Stats()
+    cpus = quantities.parse_millicores(given.cpu) if given.cpu is not None else None
+    if cpus is None and reported.cpus is not None:
+        cpus = reported.cpus * 1000
+    memory = quantities.parse_bytes(given.memory) if given.memory is not None else reported.memory_bytes
+    lab_nodes = given.lab_nodes if given.lab_nodes is not None else reported.lab_nodes
+    if cpus is None or memory is None or lab_nodes is None:
+        amounts = {"cpu": cpus, "memory": memory, "labNodes": lab_nodes}
+        missing = ", ".join(name for name, amount in amounts.items() if amount is None)
+        how = "and CML does not report it; set it" if spec.stats == "On" else "set it, or set spec.stats: On to ask CML"
+        raise InputError(WorkerReason.CAPACITY_UNKNOWN, f"spec.capacity lacks {missing}; {how}")
+    ports = spec.port_range.size if spec.port_range is not None else default_range[1] - default_range[0] + 1
+    labs = given.labs if given.labs is not None else LABS_DEFAULT
+    return Capacity(Resources(cpus, memory, lab_nodes, max(0, ports)), labs, reported.foreign)
+
+
+def _last_known(node: Node) -> Capacity | None:
+    """Return the capacity that a Node reports; None if it has no usable one."""
+    try:
+        total = Resources.from_quantities(node.status.capacity)
+        left = Resources.from_quantities(node.status.allocatable)
+        labs = int(quantities.parse(node.status.capacity.get("pods", "0")))
+    except ValueError:
+        return None
+    return Capacity(total, labs, total.minus(left)) if total.cpu_m and labs else None
