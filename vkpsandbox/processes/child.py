@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,16 +11,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from vkpsandbox.processes.process import ProcessSpec, ProcessStatus, Restart, backoff_s, environment
+from vkprovider.domain.backoff import delay_s
+from vkpsandbox.processes.process import ProcessSpec, ProcessStatus, Restart, environment
 
 PR_SET_PDEATHSIG: Final = 1
 """prctl(2): the signal a process gets when its parent dies, by whatever cause."""
+
+
+_BACKOFF_S: Final = (0.25, 5.0)
+"""The first and the longest wait before a process is started again."""
+_STEADY_S: Final = 30.0
+"""A process that ran this long starts again after the first back-off."""
 
 
 class Child:
     """A process: whether it should run, and its history.
 
     It runs in a session of its own, so that signals reach its children as well, and dies with the supervisor.
+
+    Attributes:
+        failures: How often in a row it did not start, or ended before it had run steadily.
     """
 
     def __init__(self, spec: ProcessSpec, directory: Path, log: Path) -> None:
@@ -27,7 +38,7 @@ class Child:
         self.wanted = False
         self.restarts = 0
         self.exit_code: int | None = None
-        self.backoff_s = 0.0
+        self.failures = 0
         self._directory = directory
         self._log = log
         self._popen: subprocess.Popen[bytes] | None = None
@@ -47,7 +58,7 @@ class Child:
         self.wanted = True
         self._started = time.monotonic()
         environ = environment(os.environ, self.spec.env, self._directory)
-        self.backoff_s, before = backoff_s(self.backoff_s, 0), self.backoff_s  # in case it does not start
+        self.failures += 1  # unless it starts
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(  # noqa: S603 (the sandbox's own command lines)
                 self.spec.argv,
@@ -59,10 +70,14 @@ class Child:
                 start_new_session=True,
                 preexec_fn=die_with_parent(),  # noqa: PLW1509 (the supervisor has one thread)
             )
-        self.backoff_s = before
+        self.failures -= 1
+
+    def restart_in_s(self) -> float:
+        """Return the seconds to wait before it is started again."""
+        return delay_s(self.failures, first_s=_BACKOFF_S[0], cap_s=_BACKOFF_S[1], dice=random.random(), floor=0.8)
 
     def reap(self) -> bool:
-        """Return whether it has ended since the last call; if so, record exit code and next back-off."""
+        """Return whether it has ended since the last call; if so, record its exit code and count it."""
         if self._popen is None:
             return False
         code = self._popen.poll()
@@ -71,7 +86,8 @@ class Child:
         self.exit_code = code
         self._kill_group(self._popen.pid)
         self._popen = None
-        self.backoff_s = backoff_s(self.backoff_s, time.monotonic() - self._started)
+        steady = time.monotonic() - self._started >= _STEADY_S
+        self.failures = 1 if steady else self.failures + 1
         return True
 
     def send(self, number: signal.Signals) -> None:

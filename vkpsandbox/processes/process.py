@@ -15,11 +15,6 @@ MARK: Final = "VKPROVIDER_SANDBOX"
 OWNER_VARIABLE: Final = "VKPROVIDER_SANDBOX_OWNER"
 """Environment variable of the supervisor: the process id that the sandbox must not outlive, if set."""
 
-FIRST_BACKOFF_S: Final = 0.25
-LAST_BACKOFF_S: Final = 5.0
-STEADY_S: Final = 30.0
-"""A process that ran this long starts again with the first back-off."""
-
 DEADLY: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT})
 """Signals that are sent to end a process."""
 
@@ -73,18 +68,6 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int
     state: str
     exit_code: int | None = None
-
-
-def backoff_s(previous_s: float, ran_s: float) -> float:
-    """Return how long to wait before starting a process again.
-
-    Args:
-        previous_s: The wait before its last start, 0 for none.
-        ran_s: How long it ran.
-    """
-    if ran_s >= STEADY_S or previous_s <= 0:
-        return FIRST_BACKOFF_S
-    return min(LAST_BACKOFF_S, previous_s * 2)
 
 
 def environment(base: Mapping[str, str], changes: Mapping[str, str | None], directory: Path) -> dict[str, str]:

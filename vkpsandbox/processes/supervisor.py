@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import random
 import signal
 import sys
 import time
@@ -107,8 +106,7 @@ class Supervisor:
 
     def _start_later(self, child: Child) -> None:
         """Start a process again after its back-off."""
-        delay = child.backoff_s * random.uniform(0.9, 1.1)
-        timer = asyncio.get_running_loop().call_later(delay, self._start_again, child)
+        timer = asyncio.get_running_loop().call_later(child.restart_in_s(), self._start_again, child)
         self._timers[child.spec.name] = timer
 
     def _start_again(self, child: Child) -> None:
@@ -203,7 +201,7 @@ class Supervisor:
             case "start":
                 child = self._child(request)
                 if not child.running:
-                    child.backoff_s = 0
+                    child.failures = 0
                     self._start(child)
             case "kill":
                 child = self._child(request)

@@ -77,7 +77,6 @@ def test_traits_are_those_of_the_decisions() -> None:
     assert having("asked_for") == {"CleaningUp", "LabStopped", "Resetting", "ReturningToPool"}
     assert having("passing") == {"WaitingForRelease", "WorkerNotReady", "Deleting", "Refreshing", "NoContent"}
     assert having("lasting") == {"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"}
-    assert having("leaving") == {"InUse", "Deleting"}
     assert having("foreign") == {"NodeConflict"}
 
 

@@ -12,7 +12,6 @@ class Trait(Flag):
         ASKED_FOR: The lab is off, or goes off, because that was requested: a device that is off is not a fault.
         PASSING: It goes away by itself; no Warning Event is emitted for it.
         LASTING: It applies to a worker that is Ready all the same.
-        LEAVING: The object is being deleted and accepts no new lablets.
         FOREIGN: The object belongs to another installation and is not touched.
         SILENCE: The system does not answer; failures in a row for this reason emit one Warning Event.
     """
@@ -21,7 +20,6 @@ class Trait(Flag):
     ASKED_FOR = auto()
     PASSING = auto()
     LASTING = auto()
-    LEAVING = auto()
     FOREIGN = auto()
     SILENCE = auto()
 
@@ -87,11 +85,6 @@ class Reason(StrEnum):
     def lasting(self) -> bool:
         """Whether it applies to a worker that is Ready all the same."""
         return Trait.LASTING in self.traits
-
-    @property
-    def leaving(self) -> bool:
-        """Whether the object is being deleted and accepts no new lablets."""
-        return Trait.LEAVING in self.traits
 
     @property
     def foreign(self) -> bool:

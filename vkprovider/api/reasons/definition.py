@@ -77,6 +77,5 @@ class DefinitionReason(Reason):
         "InUse",
         "The definition is being deleted and waits for its lablets; new ones are refused.",
         "Delete their Pods, or annotate vkprovider.io/abandon=true.",
-        Trait.LEAVING,
     )
-    DELETING = ("Deleting", "The definition is being deleted.", "", Trait.PASSING | Trait.LEAVING)
+    DELETING = ("Deleting", "The definition is being deleted.", "", Trait.PASSING)

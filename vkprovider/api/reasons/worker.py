@@ -104,7 +104,6 @@ class WorkerReason(Reason):
         "InUse",
         "The CMLWorker is being deleted and waits for its lablets; its Node is cordoned.",
         "Delete their Pods, or annotate vkprovider.io/abandon=true to leave their labs behind.",
-        Trait.LEAVING,
     )
     ABANDONED = (
         "Abandoned",

@@ -1,5 +1,6 @@
 import fcntl
 import stat
+import time
 from pathlib import Path
 
 import msgspec
@@ -7,28 +8,45 @@ import pytest
 
 from vkpsandbox.errors import SandboxError, log_tail
 from vkpsandbox.paths import Layout
+from vkpsandbox.processes.child import Child
 from vkpsandbox.processes.process import (
-    FIRST_BACKOFF_S,
-    LAST_BACKOFF_S,
     MARK,
-    STEADY_S,
     ProcessSpec,
     Restart,
-    backoff_s,
     environment,
     write_atomically,
 )
 from vkpsandbox.processes.record import Record, claimed
 
 
-def test_backoff_doubles_up_to_its_cap_and_starts_over_after_a_steady_run() -> None:
-    waits = [0.0]
-    for _ in range(10):
-        waits.append(backoff_s(waits[-1], ran_s=0.1))
-    assert waits[1] == FIRST_BACKOFF_S
-    assert waits[2] == 2 * FIRST_BACKOFF_S
-    assert waits[-1] == LAST_BACKOFF_S
-    assert backoff_s(LAST_BACKOFF_S, ran_s=STEADY_S) == FIRST_BACKOFF_S
+def test_backoff_grows_up_to_its_cap_and_starts_over_after_a_steady_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    child = Child(ProcessSpec(name="a", argv=["/bin/true"]), tmp_path, tmp_path / "log")
+
+    def run(for_s: float) -> float:
+        nonlocal now
+        child.start()
+        now += for_s
+        while not child.reap():
+            time.sleep(0.01)
+        return child.restart_in_s()
+
+    waits_s = [run(0.1) for _ in range(7)]
+    assert 0.2 <= waits_s[0] <= 0.25
+    assert 0.4 <= waits_s[1] <= 0.5
+    assert 4.0 <= waits_s[-1] <= 5.0
+    assert 0.2 <= run(30.0) <= 0.25
+
+
+def test_a_program_that_does_not_start_waits_longer_every_time(tmp_path: Path) -> None:
+    child = Child(ProcessSpec(name="a", argv=["/nowhere"]), tmp_path, tmp_path / "log")
+    for failures in (1, 2, 3):
+        with pytest.raises(FileNotFoundError):
+            child.start()
+        assert child.failures == failures
 
 
 def test_environment_sets_unsets_and_marks() -> None:
