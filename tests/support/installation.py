@@ -1,5 +1,6 @@
 """An installation by the shipped manifests: what its Deployment would run in containers runs as processes here."""
 
+import base64
 import http.client
 import json
 import os
@@ -45,7 +46,8 @@ class Replica:
         environ = {
             **installation.environment(pod, self.container),
             "PATH": programs,
-            # All replicas share this machine, and nothing is mounted into a process.
+            # All replicas share this machine, and a process has folders of its own where a container has mounts.
+            "VKPROVIDER_SECRETS_DIR": str(installation.mount(pod, "secrets", home / "secrets")),
             "VKPROVIDER_HTTP_PORT": str(self.port),
             "KUBECONFIG": str(home / "kubeconfig"),
         }
@@ -126,6 +128,14 @@ class Installation:
         for entry in container["env"]:
             found[entry["name"]] = entry.get("value") or fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
         return found
+
+    def mount(self, pod: dict[str, Any], volume: str, folder: Path) -> Path:
+        """Write the Secret of a volume into a folder, as a kubelet does."""
+        [name] = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if each["name"] == volume]
+        folder.mkdir()
+        for key, value in self.get("secret", name, f"--namespace={SYSTEM}").get("data", {}).items():
+            (folder / key).write_bytes(base64.b64decode(value))
+        return folder
 
     def start(self, **settings: str) -> None:
         """Run every Pod of the Deployment as a process; `settings` go into the ConfigMap that it reads."""

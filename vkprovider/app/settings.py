@@ -44,8 +44,11 @@ class Settings(Group):
 
         Raises:
             pydantic.ValidationError: A value is not what its field says.
+            InputError: `SettingInvalid`: the folder of `VKPROVIDER_SECRETS_DIR` cannot be read.
         """
-        variables = {name: value for name, value in environment.items() if value and name.isupper()}
+        folder = environment.get("VKPROVIDER_SECRETS_DIR")
+        given = {**(_read_folder(Path(folder)) if folder else {}), **environment}
+        variables = {name: value for name, value in given.items() if value and name.isupper()}
         return cls.model_validate(dict.fromkeys(cls.model_fields, variables))
 
     @property
@@ -53,6 +56,15 @@ class Settings(Group):
         """Variables that are set, accepted and without effect."""
         fields = type(self.unused).model_fields
         return [str(fields[name].validation_alias) for name in sorted(self.unused.model_fields_set)]
+
+
+def _read_folder(folder: Path) -> dict[str, str]:
+    """Return the content of the files in a folder that are named like variables."""
+    try:
+        files = [path for path in folder.iterdir() if path.name.isupper() and path.is_file()]
+        return {path.name: path.read_text("utf-8").rstrip("\r\n") for path in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("SettingInvalid", f"VKPROVIDER_SECRETS_DIR {folder}: {error}") from None
 
 
 def node_definitions(path: str | None) -> dict[str, NodeDefinition]:

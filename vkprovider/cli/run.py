@@ -23,6 +23,8 @@ def run() -> None:
     except ValidationError as error:
         faults = "\n".join(f"  {'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
         raise click.ClickException(f"a setting is wrong:\n{faults}") from None
+    except InputError as error:
+        raise click.ClickException(str(error)) from None
     logs.set_up(settings.log.level, settings.log.format)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -24,6 +24,12 @@ class ReplicaSettings(Group):
         "Generated if unset.",
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
     )
+    secrets_dir: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_SECRETS_DIR",
+        description="Folder of further settings, one file per variable, such as a mounted Secret. The environment "
+        "goes before.",
+    )
     namespace: str = Field(
         "vkprovider-system",
         validation_alias="VKPROVIDER_NAMESPACE",

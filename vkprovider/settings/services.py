@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from vkprovider.settings.group import Group
 
 _MIB: Final = 2**20
+SECRET_CHARS_MIN: Final = 16
+"""Of a secret that authenticates senders from outside."""
 
 
 def _one_line(secret: SecretStr | None) -> SecretStr | None:
@@ -193,8 +195,8 @@ class HttpSettings(Group):
     events_secret: SecretStr | None = Field(
         None,
         validation_alias="VKPROVIDER_EVENTS_SECRET",
-        description="Secret of the senders of session events; several, to change it, separated by blanks. "
-        "No event is accepted without.",
+        description="Secret of the senders of session events, at least 16 characters without blanks; several, to "
+        "change it, separated by blanks. No event is accepted without.",
     )
     events_retry_s: float = Field(
         600.0,
@@ -202,6 +204,17 @@ class HttpSettings(Group):
         ge=0,
         description="Seconds for which the sender of an event about an unknown session is asked to send it again.",
     )
+
+    @field_validator("events_secret")
+    @classmethod
+    def _check_secrets(cls, given: SecretStr | None) -> SecretStr | None:
+        secrets = (reveal(given) or "").split()
+        if any(len(secret) < SECRET_CHARS_MIN for secret in secrets):
+            which = "the secret" if len(secrets) == 1 else f"one of the {len(secrets)} secrets, separated by blanks,"
+            raise ValueError(
+                f"{which} has less than {SECRET_CHARS_MIN} characters; use `openssl rand -hex 32`, and no blank in it"
+            )
+        return given
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

@@ -167,6 +167,46 @@ def test_missing_node_definitions_are_refused() -> None:
 
 def test_secrets_of_events_can_be_changed_without_a_gap() -> None:
     assert Settings.from_environment({}).http.events_secrets == []
-    settings = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": " old\tnew\n"})
-    assert settings.http.events_secrets == ["old", "new"]
-    assert "old" not in repr(settings)
+    old, new = "old-secret-of-a-sender", "new-secret-of-a-sender"
+    settings = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": f" {old}\t{new}\n"})
+    assert settings.http.events_secrets == [old, new]
+    assert old not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("correct horse b", "one of the 3 secrets, separated by blanks, has less than 16 characters"),
+        ("a-secret-that-is-long b", "one of the 2 secrets, separated by blanks, has less than 16 characters"),
+        ("fifteen-letters", "the secret has less than 16 characters; use `openssl rand -hex 32`"),
+    ],
+)
+def test_a_short_secret_of_events_is_refused(value: str, message: str) -> None:
+    with pytest.raises(ValidationError, match="VKPROVIDER_EVENTS_SECRET") as caught:
+        Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": value})
+    assert message in str(caught.value)
+    assert value not in str(caught.value)
+    assert Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": "sixteen-letters-"}).http.events_secrets
+
+
+def test_secrets_are_read_from_a_mounted_folder(tmp_path: Path) -> None:
+    """As a kubelet mounts a Secret: files that are links into a hidden folder."""
+    hidden = tmp_path / "..2026"
+    hidden.mkdir()
+    for name, value in {
+        "LDS_API_TOKEN": "of-the-file\n",
+        "S3_ACCESS_KEY": "of-the-file",
+        "notes": "no variable",
+    }.items():
+        (hidden / name).write_text(value)
+        (tmp_path / name).symlink_to(hidden / name)
+    given = {"VKPROVIDER_SECRETS_DIR": str(tmp_path), "S3_ACCESS_KEY": "of-the-environment"}
+    settings = Settings.from_environment(given)
+    assert reveal(settings.lds.token) == "of-the-file"
+    assert reveal(settings.content.access_key) == "of-the-environment"
+
+
+def test_a_folder_of_secrets_that_cannot_be_read_ends_the_command(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["run"], env={"VKPROVIDER_SECRETS_DIR": str(tmp_path / "missing")})
+    assert result.exit_code == 1
+    assert "SettingInvalid: VKPROVIDER_SECRETS_DIR" in result.output
