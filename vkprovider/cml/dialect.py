@@ -96,12 +96,12 @@ class CmlDialect(msgspec.Struct, frozen=True):
             raise from_status(status, message, after_s=response.retry_after_s())
         try:
             return msgspec.json.decode(response.body if status in SUCCESSES else b"", type=str)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise foreign(self, what, status) from None
 
 
 def _description(response: Response) -> str:
     try:
         return msgspec.json.decode(response.body, type=CmlError).description
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""

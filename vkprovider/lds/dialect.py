@@ -74,5 +74,5 @@ class LdsDialect(msgspec.Struct, frozen=True):
 def _decoded(response: Response) -> _Error:
     try:
         return msgspec.json.decode(response.body, type=_Error)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Error()

@@ -98,7 +98,7 @@ def decode(dialect: Dialect, request: Request, response: Response, shape: type[_
     """
     try:
         return msgspec.json.decode(response.body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"{dialect.describe(request)} brought an answer that is not {dialect.kind}'s: {error}"
         raise Unavailable(message, status=response.status) from error
 

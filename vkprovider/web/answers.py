@@ -11,6 +11,7 @@ class Refused(web.HTTPException):
 
     def __init__(self, status: int, reason: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         self.status_code = status
+        message = message.encode(errors="replace").decode()  # it may quote a header, which may have any bytes
         body = {"code": status, "reason": reason, "message": message}
         super().__init__(text=msgspec.json.encode(body).decode(), content_type="application/json", headers=headers)
         self.why = reason

@@ -159,10 +159,22 @@ def _binary(headers: Mapping[str, str], body: bytes) -> CloudEvent:
     for name in ("data", "data_base64", "datacontenttype"):
         if name in attributes:
             raise InputError("EventInvalid", f"header ce-{name} is not allowed; data is the body")
+    for name, value in attributes.items():
+        if not _is_text(value):
+            raise InputError("EventInvalid", f"header ce-{ascii(name)[1:-1]} is not UTF-8")
     try:
         return msgspec.convert({**attributes, "datacontenttype": media or None, "data": _data(body, media)}, CloudEvent)
     except msgspec.ValidationError as error:
         raise InputError("EventInvalid", f"not a CloudEvent 1.0 in the headers: {error}") from None
+
+
+def _is_text(value: str) -> bool:
+    """Return whether a header's value was UTF-8; aiohttp decodes other bytes as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _data(raw: bytes, media: str) -> Any:

@@ -147,7 +147,7 @@ def read(config_map: ConfigMap) -> Leftovers:
     """
     try:
         return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
-    except (KeyError, ValueError, msgspec.MsgspecError) as error:
+    except (KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
 
 

@@ -145,7 +145,7 @@ def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
         return None
     try:
         row = _decoder.decode(config_map.data.get(DATA_KEY, ""))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
     return row if object_name(row.session) == config_map.metadata.name else None
 
