@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from vkpsandbox.cml import admin
 from vkpsandbox.cml.calls import Route
@@ -17,6 +18,7 @@ from vkpsandbox.cml.routes import (
     accounts,
     annotations,
     definitions,
+    diagnostics,
     lab_extras,
     labs,
     licensing,
@@ -44,6 +46,7 @@ ROUTES: Final[Sequence[Route]] = (
     *definitions.ROUTES,
     *licensing.ROUTES,
     *manage.ROUTES,
+    *diagnostics.ROUTES,
 )
 
 
@@ -60,6 +63,7 @@ class CmlSimulator(Simulator):
         latency_ms: Minimum duration of every request.
         patty: Settings of PATty; None opens no ports.
         faults: Faults in force from the start.
+        middlewares: Of the HTTP server, around every request.
     """
 
     def __init__(
@@ -74,10 +78,12 @@ class CmlSimulator(Simulator):
         latency_ms: float = 0.0,
         patty: PattySettings | None = None,
         faults: Iterable[Fault] = (),
+        middlewares: Iterable[Middleware] = (),
     ) -> None:
         super().__init__(
             host=host, port=port, tls=tls, state=state, access_log=access_log, faults=faults, seed=settings.seed
         )
+        self._middlewares = tuple(middlewares)
         self.simulation = Simulation(settings, self.now(), lambda: str(uuid.uuid4()))
         self.endpoint = Endpoint(self.simulation, self.log, self.faults, self.now, self.changed)
         self.endpoint.latency_s = latency_ms / 1000
@@ -87,7 +93,7 @@ class CmlSimulator(Simulator):
     async def _open(self) -> None:
         if self._state is not None and (snapshot := store.load(self._state, Snapshot)) is not None:
             self.simulation.restore(snapshot)
-        application = web.Application(client_max_size=LARGEST_IMPORT_BYTES)
+        application = web.Application(client_max_size=LARGEST_IMPORT_BYTES, middlewares=self._middlewares)
         for route in ROUTES:
             application.router.add_route(route.method, BASE + route.path, self.endpoint.serve(route))
         admin.add_routes(application, self)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.cml.contract import Contract, connected
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.faults import Fault
 

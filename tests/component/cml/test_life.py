@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from tests.component.cml.conftest import Secret
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkprovider.api.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.cml.factory import open_labs, open_session
 from vkprovider.cml.operations import BASE, LABS, LABS_API, MORE
@@ -14,7 +15,6 @@ from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.stats import WorkerUsage, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.rest.operations import allow_list
-from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.http.tls import self_signed, server_context

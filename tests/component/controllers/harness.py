@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from tests.support import apiserver as real
 from tests.support import topologies
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin, until
+from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
 from vkprovider.app.run import Replica
@@ -27,7 +28,6 @@ from vkprovider.controllers.context import Context
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
-from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 from vkpsandbox.http.access_log import Entry
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.component.controllers.harness import World, imports
+from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.cml.server import CmlSimulator
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 

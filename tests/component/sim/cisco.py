@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from virl2_client import ClientLibrary
 
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 
 T = TypeVar("T")
 PASSWORD = "a-secret"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.sim.cisco import PASSWORD
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 
 

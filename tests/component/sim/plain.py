@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from tests.component.sim.cisco import PASSWORD, TOPOLOGY
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 
 
 class Plain:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD
 from tests.component.sim.plain import eventually, plain
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.faults import Fault
 

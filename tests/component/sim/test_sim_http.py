@@ -11,7 +11,7 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD, TOPOLOGY
 from tests.component.sim.plain import eventually, plain
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 
 

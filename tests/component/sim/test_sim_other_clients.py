@@ -12,7 +12,7 @@ from virl2_client.exceptions import APIError
 
 from tests.component.sim.cisco import PASSWORD, drive, import_lab
 from tests.component.sim.plain import Plain, plain
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.cml.world.platforms import LINUX_DAY0
 

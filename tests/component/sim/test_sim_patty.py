@@ -8,8 +8,8 @@ import pytest
 
 from tests.component.sim.cisco import PASSWORD
 from tests.component.sim.plain import Plain, eventually, plain
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.consoles.patty import Patty, PattySettings
-from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 
 

@@ -10,7 +10,7 @@ import pytest
 from virl2_client.exceptions import APIError, InitializationError
 
 from tests.component.sim.cisco import PASSWORD, connect, drive
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.tls import self_signed, server_context
 

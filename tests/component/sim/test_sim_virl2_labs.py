@@ -6,7 +6,7 @@ import pytest
 from virl2_client.exceptions import APIError, LabNotFound
 
 from tests.component.sim.cisco import drive, import_lab
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 
 
 async def test_the_life_of_a_lab(simulator: CmlSimulator) -> None:

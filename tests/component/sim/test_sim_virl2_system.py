@@ -10,7 +10,7 @@ from virl2_client.models.lab_repository import LabRepositoryManagement
 from virl2_client.models.system import OptInStatus
 
 from tests.component.sim.cisco import drive, import_lab
-from vkpsandbox.cml.server import CmlSimulator
+from tests.support.cmlapi.simulator import CmlSimulator
 
 
 async def test_system_statistics_follow_what_runs(simulator: CmlSimulator) -> None:
@@ -99,7 +99,12 @@ async def test_diagnostics(simulator: CmlSimulator) -> None:
         diagnostics = client.get_diagnostics()
         assert diagnostics["licensing"] == {"quota": 500, "started": 2, "user_quota": None, "user_started": 2}
         assert diagnostics["node_launch_queue"] == []
-        assert diagnostics["labs"][lab.id]["state"] == "STARTED"
+        nodes = diagnostics["labs"][lab.id]["nodes"]
+        assert {node["label"]: node["state"] for node in nodes.values()} == {"h0": "BOOTED", "r1": "BOOTED"}
+        assert {event["element_type"] for event in diagnostics["lab_events"][lab.id]} >= {"Lab", "Node"}
+        assert {"id": "alpine", "images": ["alpine-sim"]} in diagnostics["node_definitions"]
+        assert diagnostics["startup_scheduler"]["system_ready"]
+        assert [user["username"] for user in diagnostics["user_list"]] == ["admin"]
 
     await drive(simulator, scenario)
 

@@ -59,11 +59,16 @@ def list_node_definitions(call: Call) -> list[dict[str, Any]]:
 
 def list_simplified(call: Call) -> list[dict[str, Any]]:
     """Show the fields of each node definition that a user interface needs."""
-    images = _images(call).values()
-    return [
-        simplified_json(definition, [one["id"] for one in images if one["node_definition_id"] == definition["id"]])
-        for definition in _nodes(call).values()
-    ]
+    images = image_ids_by_node_definition(call)
+    return [simplified_json(definition, images[name]) for name, definition in _nodes(call).items()]
+
+
+def image_ids_by_node_definition(call: Call) -> dict[str, list[str]]:
+    """List the images of each node definition."""
+    found: dict[str, list[str]] = {name: [] for name in _nodes(call)}
+    for image in _images(call).values():
+        found[image["node_definition_id"]].append(image["id"])
+    return found
 
 
 def get_node_definition(call: Call) -> Any:

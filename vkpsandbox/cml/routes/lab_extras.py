@@ -11,8 +11,7 @@ from vkpsandbox.cml.world.states import RUNNING
 
 def events(call: Call) -> list[dict[str, Any]]:
     """List the events of a lab."""
-    recorded = call.sim.world.events.of(call.lab().id)
-    return [{**event, "timestamp": views.stamp(event["timestamp"])} for event in recorded]
+    return views.events_json(call.sim, call.lab().id)
 
 
 def simulation_stats(call: Call) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def delete_interface(call: Call) -> None:
 
 def interface_state(call: Call) -> dict[str, str]:
     """Return the state of an interface."""
-    return {"state": call.interface()[1].state}
+    _, interface = call.interface()
+    return {"label": interface.label, "state": interface.state}
 
 
 def start_interface(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Administration: maintenance, notices, connectors, telemetry, diagnostics, repositories."""
+"""Administration: maintenance, notices, connectors, telemetry, repositories."""
 
 from typing import Annotated, Any
 
@@ -7,9 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from vkpsandbox.cml.calls import Call, Route
 from vkpsandbox.cml.errors import CmlError, E, invalid
-from vkpsandbox.cml.routes import views
 from vkpsandbox.cml.world import editing
-from vkpsandbox.cml.world.states import RUNNING
 from vkpsandbox.cml.world.topology import Tag, parse
 
 
@@ -164,33 +162,6 @@ def telemetry_events(_call: Call) -> list[Any]:
     return []
 
 
-def diagnostics(call: Call) -> Any:
-    """Show internal facts by category."""
-    call.require_admin()
-    world = call.sim.world
-    category = call.path["category"]
-    if category == "licensing":
-        started = world.host.used.licences
-        return {"quota": world.host.total.licences, "started": started, "user_quota": None, "user_started": started}
-    if category == "node_launch_queue":
-        return [{"lab_id": node.lab, "node_id": node.id, "label": node.label} for node in world.queued()]
-    if category == "user_list":
-        return [{"username": user.username, "admin": user.admin} for user in call.sim.accounts.users.values()]
-    if category == "labs":
-        return {
-            lab.id: {
-                "created": views.stamp(lab.created),
-                "state": lab.state,
-                "num_nodes": len(lab.nodes),
-                "running": [node.id for node in lab.nodes.values() if node.state in RUNNING],
-            }
-            for lab in world.labs.values()
-        }
-    if category in {"computes", "lab_events", "services", "node_definitions", "startup_scheduler", "internal"}:
-        return {}
-    raise CmlError(E.NO_SUCH_PATH)
-
-
 SAMPLE = b"""lab: {version: 0.1.0, title: Two hosts, description: A sample, notes: ''}
 nodes:
 - {id: n0, label: h0, node_definition: alpine, x: 0, y: 0, interfaces: [{id: i0, type: physical, slot: 0}]}
@@ -273,7 +244,6 @@ ROUTES = (
     Route("GET", "/telemetry", telemetry),
     Route("PUT", "/telemetry", change_telemetry),
     Route("GET", "/telemetry/events", telemetry_events),
-    Route("GET", "/diagnostics/{category}", diagnostics),
     Route("GET", "/sample/labs", sample_labs),
     Route("PUT", "/sample/labs/{sample}", import_sample),
     Route("GET", "/lab_repos", list_repositories),

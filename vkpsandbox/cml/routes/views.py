@@ -201,6 +201,11 @@ def topology_json(sim: Simulation, lab: Lab, *, exclude_configurations: bool | N
     }
 
 
+def events_json(sim: Simulation, lab_id: str) -> list[dict[str, Any]]:
+    """Render the events of a lab, oldest first."""
+    return [{**event, "timestamp": stamp(event["timestamp"])} for event in sim.world.events.of(lab_id)]
+
+
 def element_states_json(sim: Simulation, lab: Lab) -> dict[str, dict[str, str]]:
     """Render the states of all elements; the client treats a missing element as deleted."""
     return {
