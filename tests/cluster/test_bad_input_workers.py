@@ -13,6 +13,7 @@ from tests.support.extra import (
     ACCOUNT,
     CMLWORKERS,
     SYSTEM,
+    Controllers,
     Extra,
     Program,
     cmlworker,
@@ -50,14 +51,13 @@ class Bad(NamedTuple):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Program]]:
-    """Simulators: a good one, one whose certificate has expired, one that is too old."""
+    """Simulators: one whose certificate has expired, one that is too old."""
     folder = tmp_path_factory.mktemp("certificates")
     certificate, key = expired_certificate("127.0.0.1")
     (folder / "expired.pem").write_bytes(certificate)
     (folder / "expired.key").write_bytes(key)
     with ExitStack() as stack:
         made = {
-            "good": Program(),
             "expired": Program(f"--cert={folder / 'expired.pem'}", f"--key={folder / 'expired.key'}", tls=False),
             "old": Program("--version=2.6.1+build.11"),
         }
@@ -66,21 +66,32 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pro
         yield made
 
 
+@pytest.fixture(scope="module")
+def controllers() -> Iterator[Controllers]:
+    """Good simulators, one for each CMLWorker."""
+    made = Controllers()
+    yield made
+    made.close()
+
+
 def certificate_of(program: Program) -> str:
     """Fetch a server's certificate, PEM."""
     host, _, port = program.url.removeprefix("https://").rpartition(":")
     return ssl.get_server_certificate((host, int(port)))
 
 
-def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
-    """Name: what is wrong. All of them would be good with the URL of the good simulator, and its account."""
-    good, account = programs["good"].url, dict(ACCOUNT)
-    url = {"url": good}
+def bad_workers(programs: dict[str, Program], controllers: Controllers, api: str) -> dict[str, Bad]:
+    """Name: what is wrong. All of them would be good with the URL of a good simulator of that name, and its account."""
+    account = dict(ACCOUNT)
+    urls = ("no-url", "half-a-url", "url-with-path", "url-with-password", "no-host", "no-port", "no-cml", "too-old")
+    url = {name: {"url": controllers.url(name)} for name in urls}
     return {
         "wrong-password": Bad({}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login of user"),
         "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {SYSTEM}/no-secret does not exist; create it"),
         "no-label": Bad({}, account, "SecretNotAllowed", "secret no-label vkprovider.io/used-for=worker"),
-        "other-host": Bad({}, account, "SecretNotAllowed", f"cml.example.com,{good[len('https://') :]}"),
+        "other-host": Bad(
+            {}, account, "SecretNotAllowed", f"cml.example.com,{controllers.url('other-host')[len('https://') :]}"
+        ),
         "half-a-secret": Bad({}, {"username": "x"}, "CredentialsInvalid", "lacks the key password"),
         "line-break": Bad(
             {}, {**ACCOUNT, "password": f"{ACCOUNT['password']}\n"}, "CredentialsInvalid", "ends with a line break; use"
@@ -98,7 +109,7 @@ def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
             account,
             "CertificateInvalid",
             "is self-signed: put it into tls.caBundle",
-            {"tls": {"caBundle": certificate_of(programs["good"])}},
+            {"tls": {"caBundle": controllers.certificate}},
         ),
         "expired": Bad(
             {"url": programs["expired"].url, "tls": {"caBundle": certificate_of(programs["expired"])}},
@@ -112,22 +123,42 @@ def bad_workers(programs: dict[str, Program], api: str) -> dict[str, Bad]:
             account,
             "CaBundleInvalid",
             "the CA bundle holds no certificate in PEM form",
-            {"tls": {"caBundle": certificate_of(programs["good"])}},
+            {"tls": {"caBundle": controllers.certificate}},
         ),
-        "no-url": Bad({"url": "nonsense"}, account, "WorkerUrlInvalid", "'nonsense': the scheme is not", url),
+        "no-url": Bad({"url": "nonsense"}, account, "WorkerUrlInvalid", "'nonsense': the scheme is not", url["no-url"]),
         "tunnelled": Bad({"tunnel": "mqtt"}, account, "TunnelUnsupported", "only direct is", {"tunnel": "direct"}),
-        "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url),
-        "url-with-path": Bad({"url": f"{good}/api/v0"}, account, "WorkerUrlInvalid", "a path or query", url),
-        "url-with-password": Bad(
-            {"url": f"https://admin:{PASSWORD}@cml1"}, account, "WorkerUrlInvalid", "belong in the credentials", url
+        "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url["half-a-url"]),
+        "url-with-path": Bad(
+            {"url": f"{controllers.url('url-with-path')}/api/v0"},
+            account,
+            "WorkerUrlInvalid",
+            "a path or query",
+            url["url-with-path"],
         ),
-        "no-host": Bad({"url": "https://cml.invalid"}, account, "WorkerUnreachable", "cml.invalid:443", url),
-        "no-port": Bad({"url": "https://127.0.0.1:1"}, account, "WorkerUnreachable", "Connection refused", url),
+        "url-with-password": Bad(
+            {"url": f"https://admin:{PASSWORD}@cml1"},
+            account,
+            "WorkerUrlInvalid",
+            "belong in the credentials",
+            url["url-with-password"],
+        ),
+        "no-host": Bad({"url": "https://cml.invalid"}, account, "WorkerUnreachable", "cml.invalid:443", url["no-host"]),
+        "no-port": Bad(
+            {"url": "https://127.0.0.1:1"}, account, "WorkerUnreachable", "Connection refused", url["no-port"]
+        ),
         "no-cml": Bad(
-            {"url": api}, account, "WorkerUnreachable", "by something other than CML: check the worker's url", url
+            {"url": api},
+            account,
+            "WorkerUnreachable",
+            "by something other than CML: check the worker's url",
+            url["no-cml"],
         ),
         "too-old": Bad(
-            {"url": programs["old"].url}, account, "UnsupportedVersion", "CML '2.6.1+build.11' is not supported", url
+            {"url": programs["old"].url},
+            account,
+            "UnsupportedVersion",
+            "CML '2.6.1+build.11' is not supported",
+            url["too-old"],
         ),
         "no-capacity": Bad(
             {"capacity": {"cpu": "4"}},
@@ -190,10 +221,10 @@ def look(cluster: Cluster, names: Iterable[str]) -> dict[str, View]:
 
 
 @pytest.fixture(scope="module")
-def story(sandbox: Sandbox, programs: dict[str, Program]) -> Story:
+def story(sandbox: Sandbox, programs: dict[str, Program], controllers: Controllers) -> Story:
     """Create all bad CMLWorkers, look, correct them, look again, delete them."""
-    cluster, good = Cluster(sandbox), programs["good"].url
-    bad = bad_workers(programs, sandbox.process("kube-apiserver").url)
+    cluster = Cluster(sandbox)
+    bad = bad_workers(programs, controllers, sandbox.process("kube-apiserver").url)
 
     def ready() -> dict[str, dict[str, Any]]:
         found = {item["metadata"]["name"]: condition(item, "Ready") for item in cluster.items(CMLWORKERS)}
@@ -212,22 +243,26 @@ def story(sandbox: Sandbox, programs: dict[str, Program]) -> Story:
         return True
 
     try:
-        urls = {str(url) for wrong in bad.values() for url in (wrong.spec.get("url", good), good)}
-        kept = {name: secret(name, wrong.secret, *urls) for name, wrong in bad.items() if wrong.secret is not None}
+        good = {name: controllers.url(name) for name in bad}
+        kept = {
+            name: secret(name, wrong.secret, good[name], str(wrong.spec.get("url", good[name])))
+            for name, wrong in bad.items()
+            if wrong.secret is not None
+        }
         kept["other-host"]["metadata"]["annotations"]["vkprovider.io/host"] = "https://cml.example.com"
         del kept["no-label"]["metadata"]["labels"]
         cluster.apply(*kept.values(), namespace=SYSTEM)
-        cluster.apply(*(cmlworker(n, **{"url": good, **b.spec}) for n, b in bad.items()))
+        cluster.apply(*(cmlworker(n, **{"url": good[n], **b.spec}) for n, b in bad.items()))
         until(judged, 60)
         before = look(cluster, bad)
-        cluster.apply(*(secret(n, ACCOUNT, good) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
+        cluster.apply(*(secret(n, ACCOUNT, good[n]) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
         for name in [name for name, wrong in bad.items() if wrong.cure is not None]:
             cluster.patch(f"{CMLWORKERS}/{name}", {"spec": bad[name].cure})
         until(healed, 60)
         after = look(cluster, bad)
         said = cluster.kubectl("get", "events,cmlworkers,nodes", "-A", "-o", "json").stdout
         said += sandbox.layout.log("provider-1").read_text()
-        log = Extra(cluster, "wrong-password", good).simulator.access_log()
+        log = Extra(cluster, "wrong-password", good["wrong-password"]).simulator.access_log()
     finally:
         for path in [f"{where}/{name}" for where in (CMLWORKERS, SECRETS) for name in bad]:
             with suppress(Refused):

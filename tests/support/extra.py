@@ -1,21 +1,26 @@
 """One more simulated worker, of an environment of its own: it may be broken without harm to other tests."""
 
+import asyncio
 import datetime as dt
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import vkprovider
 from tests.support.cluster import Cluster, is_ready
 from tests.support.simulator import Simulator
 from tests.support.waiting import until
 from vkpsandbox import Worker
-from vkpsandbox.http.tls import self_signed
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.cml.simulation import Settings as CmlSettings
+from vkpsandbox.http.tls import self_signed, server_context
 
 SYSTEM = "vkprovider-system"
+T = TypeVar("T")
 ACCOUNT = {"username": "vkprovider", "password": "extra-Pa55"}
 CMLWORKERS = "/apis/vkprovider.io/v1alpha1/cmlworkers"
 
@@ -73,6 +78,37 @@ class Program:
         """End it."""
         self._process.terminate()
         self._process.communicate(timeout=10)
+
+
+class Controllers:
+    """Good simulators in a thread of this process, one for each name that is asked for; a CMLWorker needs its own."""
+
+    def __init__(self) -> None:
+        certificate, key = self_signed("127.0.0.1", dt.datetime.now(dt.UTC))
+        self.certificate = certificate.decode()
+        self._tls = server_context(certificate, key)
+        self._running: dict[str, CmlSimulator] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="controllers")
+        self._thread.start()
+
+    def url(self, name: str) -> str:
+        """Return the URL of the simulator of a name."""
+        if name not in self._running:
+            settings = CmlSettings(password=ACCOUNT["password"], username=ACCOUNT["username"])
+            self._running[name] = self._run(CmlSimulator(settings, tls=self._tls).__aenter__())
+        return self._running[name].url
+
+    def close(self) -> None:
+        """End them."""
+        for simulator in self._running.values():
+            self._run(simulator.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
 
 class Extra:

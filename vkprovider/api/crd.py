@@ -54,6 +54,11 @@ WORKER_STATUS: Final = _object(
     observedGeneration={**_INTEGER, "description": "Generation of the spec that the status is about."},
     node={**_STRING, "description": "Name of the Node."},
     cmlVersion={**_STRING, "description": "Version that CML reports."},
+    identity={
+        "type": "array",
+        "description": "What tells its CML controller from others: two CMLWorkers with one of these in common are one.",
+        "items": _STRING,
+    },
     owner={**_STRING, "description": "Replica that acts for the worker."},
     epoch={**_INTEGER, "description": "How often the worker changed its owner."},
     labs=_object(

@@ -107,7 +107,7 @@ class Replica:
             ctx,
             settings.workers,
             self.ownership,
-            objects.workers.items.get,
+            objects.workers.items,
             self.fleet,
             index,
             self.nodes,

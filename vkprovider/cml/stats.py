@@ -15,6 +15,7 @@ class WorkerUsage(msgspec.Struct, frozen=True, gc=False):
     """What a worker has and uses; None for a figure that CML does not report.
 
     Attributes:
+        host: Id of the controller's own compute host; "" if CML does not report it.
         cpus: Cores, over all compute hosts.
         cpus_allocated: Cores given to nodes, whoever owns the lab.
         memory_bytes: Memory, over all compute hosts.
@@ -24,6 +25,7 @@ class WorkerUsage(msgspec.Struct, frozen=True, gc=False):
         licences_started: Licensed nodes that run.
     """
 
+    host: str = ""
     cpus: int | None = None
     cpus_allocated: int | None = None
     memory_bytes: int | None = None
@@ -70,11 +72,12 @@ class _Stats(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Compute(msgspec.Struct, frozen=True, gc=False):
+    is_controller: bool = False
     stats: _Stats = _Stats()
 
 
 class _SystemStats(msgspec.Struct, frozen=True, gc=False):
-    """`GET /system_stats`: `{"computes": {"<id>": {"stats": {…}}}, "all": {"cpu": …, "memory": …}}`."""
+    """`GET /system_stats`: `{"computes": {"<id>": {"is_controller": true, "stats": {…}}}, "all": {"cpu": …}}`."""
 
     computes: dict[str, _Compute] = {}
     all: _Stats = _Stats()
@@ -105,6 +108,7 @@ class CmlWorkerStats:
         cpus = [host.allocated_cpus for host in hosts if host.allocated_cpus is not None]
         kib = [host.allocated_memory for host in hosts if host.allocated_memory is not None]
         return WorkerUsage(
+            host=min((name for name, compute in stats.computes.items() if compute.is_controller), default=""),
             cpus=stats.all.cpu.count,
             cpus_allocated=sum(cpus) if cpus else None,
             memory_bytes=_whole(stats.all.memory.total),

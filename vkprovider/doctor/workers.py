@@ -97,7 +97,7 @@ def check_worker(seen: Seen, *, namespace: str, installation: str) -> list[Findi
         return [_known(about, error.reason, error.message)]
     found = [
         *_check_condition(about, seen),
-        *_check_secret(about, spec, seen.secret, namespace),
+        *_check_secret(about, spec, seen.secret, seen.probe, namespace),
         *_check_node(about, spec, seen, installation),
         *_check_account(about, seen.probe),
         *_check_licence(about, spec, seen.probe.licence),
@@ -143,7 +143,7 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
     return found
 
 
-def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, namespace: str) -> list[Finding]:
+def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: Probe, namespace: str) -> list[Finding]:
     name = spec.credentials_secret_name
     if spec.url.startswith("null://"):
         return []
@@ -154,7 +154,7 @@ def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, namespac
         return [unchecked(about, "SecretForbidden", f"{where} may not be read by you: {secret.forbidden}")]
     if secret.keys is None:
         return [_known(about, "CredentialsInvalid", f"{where} does not exist")]
-    if secret.refused:
+    if secret.refused and not isinstance(probe.error, InputError):  # else the url is wrong, not the Secret
         return [_known(about, "SecretNotAllowed", secret.refused)]
     if missing := [key for key in KEYS if key not in secret.keys]:
         return [_known(about, "CredentialsInvalid", f"{where} lacks the key {' and '.join(missing)}")]

@@ -4,8 +4,10 @@ import pytest
 
 from tests.component.controllers.harness import PASSWORD, World, condition, is_ready, labs, when
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
+from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
+PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 STATUS_PATCH = "application/strategic-merge-patch+json"
 
 
@@ -206,13 +208,58 @@ async def test_secret_that_is_not_labelled_for_workers_is_sent_nowhere(world: Wo
         await world.admin.delete(path)
 
 
+@pytest.mark.parametrize("stats", ["On", "Off"])
+async def test_two_workers_of_one_controller_are_never_both_ready(world: World, stats: str) -> None:
+    """Learners of both would get the same console ports."""
+    await world.replica()
+    await world.replica()
+    simulator = await world.simulator()
+    definition = await world.define(PORT)
+    first = await world.worker(simulator.url, stats=stats)
+    lablet = await world.pod(definition, first)
+    await lablet.ready()
+    other_address = simulator.url.replace("127.0.0.1", "localhost")
+    later = [
+        await world.worker(simulator.url, ready=False, stats=stats),
+        await world.worker(other_address, ready=False, stats=stats),
+    ]
+    for number, name in enumerate(later):
+        found = await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "SameController")
+        message = condition(found, "Ready")["message"]
+        assert any(f"CMLWorker {earlier} " in message for earlier in (first, *later[:number]))
+        node = await world.node(name, lambda node: condition(node, "Ready")["reason"] == "SameController")
+        assert not is_ready(node)
+        pinned = await world.pod(definition, name)
+        await pinned.until(lambda pod: "SameController" in str(pod["status"]))
+        assert not await world.claims(name)
+        await pinned.delete()
+    assert is_ready(await world.node(first))
+    await lablet.delete()
+    await world.admin.delete(f"{GROUP}/cmlworkers/{first}")
+    await world.admin.until_gone(f"{GROUP}/cmlworkers/{first}")
+    await world.node(later[0], is_ready)
+    assert not is_ready(await world.node(later[1]))
+
+
+async def test_controllers_of_their_own_are_all_ready(world: World) -> None:
+    await world.replica()
+    definition = await world.define(PORT)
+    for stats in ("On", "Off"):
+        for worker in [await world.worker((await world.simulator()).url, stats=stats) for _ in range(2)]:
+            await (await world.pod(definition, worker)).ready()
+    listed = await world.admin.get(f"{GROUP}/cmlworkers") or {}
+    identities = [item["status"]["identity"] for item in listed["items"]]
+    assert len(identities) >= 4
+    assert len({entry for entries in identities for entry in entries}) == sum(map(len, identities))
+
+
 async def test_statistics_fill_in_the_capacity(world: World) -> None:
     await world.replica()
     simulator = await world.simulator(cpus=16)
     worker = await world.worker(simulator.url, stats="On", capacity=None)
     node = await world.node(worker, is_ready)
     assert int(node["status"]["capacity"]["cpu"]) > 0
-    bare = await world.worker(simulator.url, ready=False, capacity=None)
+    bare = await world.worker((await world.simulator()).url, ready=False, capacity=None)
     await world.cmlworker(bare, lambda found: condition(found, "Ready")["reason"] == "CapacityUnknown")
 
 

@@ -44,6 +44,11 @@ class WorkerReason(Reason):
         "The worker runs a CML that is too old or too new.",
         "Use CML 2.8, 2.9 or 2.10.",
     )
+    SAME_CONTROLLER = (
+        "SameController",
+        "Another CMLWorker, created earlier, is the same CML controller. No lablet begins on this one.",
+        "Delete one of the two CMLWorkers.",
+    )
     CAPACITY_UNKNOWN = (
         "CapacityUnknown",
         "The worker's capacity is not known.",

@@ -76,8 +76,8 @@ class Gatherer:
         """Return why a Pod without a claim may not begin."""
         try:
             content = intent.resolve(pod, self.definitions, environment=worker.spec.environment)
-            if worker.claims.fault is not None:
-                return worker.claims.fault
+            if worker.refusal is not None:
+                return worker.refusal
             if worker.capacity is None:
                 return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
         except InputError as refusal:

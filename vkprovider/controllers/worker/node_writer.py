@@ -82,6 +82,7 @@ class NodeWriter:
             {
                 "node": names.node_name(worker.name),
                 "cmlVersion": worker.seen.version,
+                "identity": worker.identity,
                 "owner": self._ctx.replica,
                 "epoch": epoch,
                 "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},

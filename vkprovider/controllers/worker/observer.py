@@ -89,7 +89,7 @@ class Observer:
         """Keep what is known of the labs of a worker whose connection changed, and ask everything anew."""
         seen = worker.seen
         seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = NEVER
-        seen.usage = None
+        seen.usage, seen.host = None, ""
 
     def _failed(self, worker: Worker, error: OutsideError) -> None:
         seen = worker.seen
@@ -120,7 +120,8 @@ class Observer:
         seen.usage_at = now
         try:
             async with asyncio.timeout(_STATS_S_MAX):
-                seen.usage = self._amounts(worker, await stats.usage())
+                usage = await stats.usage()
+                seen.usage, seen.host = self._amounts(worker, usage), usage.host
         except Fenced:
             return
         except (OutsideError, TimeoutError) as error:

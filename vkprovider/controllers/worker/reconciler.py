@@ -4,7 +4,7 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -20,9 +20,10 @@ from vkprovider.controllers.worker.connection import connect
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.worker import Worker
+from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
+from vkprovider.domain.worker.identity import evidence_of, same_controller
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
@@ -62,7 +63,7 @@ class Workers:
         ctx: Context,
         settings: WorkerSettings,
         ownership: Ownership,
-        resource: Callable[[str], CustomResource | None],
+        resources: Mapping[str, CustomResource],
         fleet: Fleet,
         lablets: Lablets,
         nodes: NodeWriter,
@@ -79,7 +80,7 @@ class Workers:
             settings: How often workers are asked.
             ports: The external ports of workers without a range of their own.
             ownership: Which workers this replica acts for.
-            resource: Returns the CMLWorker of a name.
+            resources: All CMLWorkers, by name.
             fleet: What is known of those workers.
             lablets: Those on them.
             nodes: Writes their Nodes.
@@ -91,7 +92,7 @@ class Workers:
         self._settings = settings
         self._ports = ports
         self._ownership = ownership
-        self._resource = resource
+        self._resources = resources
         self._fleet = fleet
         self._lablets = lablets
         self._nodes = nodes
@@ -139,7 +140,7 @@ class Workers:
 
     async def reconcile(self, name: str) -> Result:
         """Bring a worker's Node up to date and observe the worker."""
-        resource = self._resource(name)
+        resource = self._resources.get(name)
         ctx = self._ctx
         for given_up in self._fleet.given_up_before(name):
             await given_up.connection.close()
@@ -170,6 +171,7 @@ class Workers:
             self._lablets.wake(news)
         worker.capacity = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         worker.running = self._lablets.count_running(name)
+        self._identify(resource, worker)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
         except Fenced:
@@ -185,6 +187,14 @@ class Workers:
             await self._forget(name)
             return Result()
         return Result(self._settings.probe_s)
+
+    def _identify(self, resource: CustomResource, worker: Worker) -> None:
+        """Note what tells the worker's controller from others, and whether an earlier CMLWorker has the same one."""
+        seen = worker.seen
+        lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
+        worker.identity = evidence_of(worker.spec.url, seen.host, lab_ids, resource.status.get("identity", ()))
+        others = self._resources.values()
+        worker.same_as = same_controller(resource, worker.identity, lab_ids or frozenset(), others)
 
     async def _clear(self, name: str, resource: CustomResource | None) -> Result:
         """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
@@ -290,4 +300,4 @@ class Workers:
 def _offer(worker: Worker) -> tuple[object, ...]:
     """Return what lablets are placed by: one that was refused may fit when it changes."""
     offered = worker.capacity
-    return (offered.total, offered.labs, worker.seen.ip) if offered is not None else ()
+    return (offered.total, offered.labs, worker.seen.ip, worker.same_as is None) if offered is not None else ()

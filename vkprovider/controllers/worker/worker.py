@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
 from vkprovider.api.models import CMLWorkerSpec
@@ -29,6 +30,7 @@ class Observation:
     Attributes:
         version, lab_ids, devices, usage: CML's version, its labs, their devices by lab id, and what is used.
         version_at, labs_at, devices_at, usage_at: When the last answer to each was *asked for*.
+        host: Id of the controller's compute host; "" while it is unknown.
         ip: The address that learners reach, resolved; "" while it is unknown.
         failures: Probes in a row that failed.
         reached: Whether the worker has answered since it failed last.
@@ -44,6 +46,7 @@ class Observation:
     devices_at: float = NEVER
     usage: Stats | None = None
     usage_at: float = NEVER
+    host: str = ""
     ip: str = ""
     failures: int = 0
     reached: bool = False
@@ -76,6 +79,8 @@ class Worker:
         slots: For turns that await the worker, by Pod UID.
         capacity: What it offers; None before its first turn.
         running: Pods on it that run, with or without a claim.
+        identity: What tells its controller from others, see `domain.worker.identity`.
+        same_as: That an earlier CMLWorker is the same controller, so that nothing new is begun; else None.
         parked: Nothing new is begun for it: it is being handed over.
         ports_open: Whether the ports of the lablet that became ready last open; None while unknown.
     """
@@ -90,6 +95,8 @@ class Worker:
     slots: Slots = field(default_factory=lambda: Slots(_TURNS_MAX))
     capacity: Capacity | None = None
     running: int = 0
+    identity: list[str] = field(default_factory=list)
+    same_as: InputError | None = None
     parked: bool = False
     ports_open: Condition | None = None
 
@@ -114,13 +121,18 @@ class Worker:
         return self.seen.ip or address_of(self.spec)
 
     @property
+    def refusal(self) -> InputError | None:
+        """Why no lablet may begin on the worker, though it may answer; None if lablets may."""
+        return self.same_as or self.claims.fault
+
+    @property
     def health(self) -> Health:
         """Whether the worker can be used, for its Node."""
         if self.seen.fault is not None:
             return self.seen.fault
         if not self.seen.reached:
             return unhealthy("Starting", "the worker has not been asked yet")
-        unfit = self.claims.fault or check_version(self.seen.version)
+        unfit = self.refusal or check_version(self.seen.version)
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
         return unhealthy(unfit.reason, unfit.message) if unfit else healthy(f"CML {self.seen.version} answers")

@@ -17,7 +17,7 @@ def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
     """Return why a Secret's password may not be sent to `url`, with the command that allows it; "" if it may.
 
     >>> worker_secret_refusal(Metadata("cml-1"), "vkprovider-system", "https://cml-1.example.com")[:60]
-    'Secret vkprovider-system/cml-1 may not be used for https://c'
+    'Secret vkprovider-system/cml-1 may not be used for cml-1.exam'
     """
     host, used_for = host_of(url), secret.labels.get(names.LABEL_USED_FOR, "")
     written = secret.annotations.get(names.ANNOTATION_HOST, "")
@@ -36,7 +36,7 @@ def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
     if not commands:
         return ""
     lacks = "its annotation does not name that host" if used_for == names.USED_FOR_WORKER else "it is not labelled so"
-    return f"{where} may not be used for {url}: {lacks}. If it may: {' && '.join(commands)}"
+    return f"{where} may not be used for {host}: {lacks}. If it may: {' && '.join(commands)}"
 
 
 def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool) -> str:
