@@ -13,7 +13,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults bench contract wheel image clean
+.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,12 @@ figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a re
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
 	@$(PYTEST) tests/faults -v -rP $(ONLY_K)
+
+rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
+	@sh .ci/setup go
+	@rm -rf build/rights; mkdir -p build/rights
+	@RIGHTS_LOGS=build/rights $(PYTEST) tests/cluster -n $(JOBS) --dist loadfile -q $(ONLY_K)
+	@$(BIN)/python -m tools.rights build/rights/*.log
 
 bench: $(STAMP) ## The benchmarks; ONLY=name runs one
 	@sh .ci/setup go

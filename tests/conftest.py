@@ -1,7 +1,9 @@
 """What all tests share: one sandbox for the cluster tests, and what a failed one left behind."""
 
 import asyncio
+import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
@@ -85,6 +87,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     )
     with made:
         yield made
+        if (folder := os.environ.get("RIGHTS_LOGS")) and made.audit_log:  # `make rights` compares them
+            shutil.copy(made.audit_log, Path(folder) / f"audit-{os.getpid()}.log")
 
 
 @pytest.fixture

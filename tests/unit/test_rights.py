@@ -1,0 +1,70 @@
+"""The comparison of rights granted with rights used."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.rights import RBAC, USER, uses_of
+from vkprovider.doctor.rights import SHIPPED_NAMESPACE, Right, rights_of
+
+PATCH = Right("patch", "", "nodes/status")
+SECRET = Right("get", "", "secrets", "vkprovider-system")
+SYSTEM = Right("get", "", "namespaces", name="kube-system")
+
+
+def line(right: Right, *, code: int = 200, user: str = USER) -> bytes:
+    resource, _, subresource = right.resource.partition("/")
+    about = {
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+        "apiGroup": right.group,
+    }
+    event = {"verb": right.verb, "user": {"username": user}, "objectRef": about, "responseStatus": {"code": code}}
+    return json.dumps(event).encode()
+
+
+def test_uses_are_counted_by_the_right_that_allowed_them() -> None:
+    log = [
+        line(PATCH._replace(name="vnode.a")),
+        line(PATCH._replace(name="vnode.b"), code=409),
+        line(SECRET._replace(name="cml-1"), code=404),
+        line(SYSTEM),
+        json.dumps({"verb": "get", "user": {"username": USER}, "requestURI": "/version"}).encode(),
+    ]
+    uses = uses_of([PATCH, SECRET, SYSTEM], log)
+    assert uses.granted == {PATCH: 2, SECRET: 1, SYSTEM: 1}
+    assert not uses.unused
+    assert not uses.beyond
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        SECRET._replace(verb="list"),
+        SECRET._replace(namespace="default"),
+        SYSTEM._replace(name="default"),
+        PATCH._replace(resource="nodes"),
+        PATCH._replace(group="example.com"),
+    ],
+)
+def test_use_of_another_right_is_said_and_uses_none(used: Right) -> None:
+    uses = uses_of([PATCH, SECRET, SYSTEM], [line(used)])
+    assert uses.unused == [PATCH, SECRET, SYSTEM]
+    assert uses.beyond == {used._replace(name=""): 1}
+    assert "NOT GRANTED" in uses.table()
+    assert uses.table().count("UNUSED") == 3
+
+
+def test_what_was_forbidden_and_what_others_do_uses_no_right() -> None:
+    uses = uses_of([PATCH], [line(PATCH, code=403), line(PATCH, user="system:node:a")])
+    assert uses.unused == [PATCH]
+    assert not uses.beyond
+
+
+def test_shipped_rights_name_each_right_once() -> None:
+    rights = rights_of(Path(RBAC).read_text(), SHIPPED_NAMESPACE)
+    assert len(rights) == len(set(rights)) > 30
+    assert not [right for right in rights if "*" in right]
