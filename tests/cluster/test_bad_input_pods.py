@@ -9,7 +9,7 @@ import pytest
 from tests.support.cluster import Cluster, container, is_ready, waiting_reason
 from tests.support.doctor import diagnosed, healthy
 from tests.support.extra import Extra, extra_worker
-from tests.support.topologies import definition, pod, topology
+from tests.support.topologies import definition, deployment, pod, topology
 from tests.support.waiting import throughout, until
 from vkpsandbox import Sandbox
 
@@ -60,11 +60,31 @@ TOLERATIONS: dict[str, Any] = {
 }
 
 
-def test_pod_that_is_no_lablet_is_told_why(cluster: Cluster, namespace: str) -> None:
-    item = pod("a", "nginx", **TOLERATIONS)
-    del item["spec"]["runtimeClassName"]
+def test_stray_pod_is_told_why_and_gives_its_room_back(cluster: Cluster, namespace: str) -> None:
+    """As a kubelet ends a Pod that it does not admit: what it requests is free for lablets."""
+    room = cluster.workers[0]
+    squatter = pod("squatter", "nginx", tolerations=[{"operator": "Exists"}], nodeName=room.node)
+    del squatter["spec"]["runtimeClassName"]
+    squatter["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10000"}}
+    cluster.apply(squatter, namespace=namespace)
+    until(lambda: (cluster.pod(namespace, "squatter") or {})["status"]["phase"] == "Failed", 30)
+    said = (cluster.pod(namespace, "squatter") or {})["status"]
+    assert said["reason"] == "NotALablet"
+    events = until(lambda: [e for e in cluster.events(namespace, "squatter") if e["type"] == "Warning"], 15)
+    assert [e["reason"] for e in events] == ["NotALablet"]
+    assert "this node runs lablets only, and the pod has no runtimeClassName" in events[0]["message"]
+    cluster.define(definition("roomy"))
+    cluster.apply(pod("lablet", "roomy", nodeSelector={"kubernetes.io/hostname": room.node}), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+
+
+def test_stray_pod_of_a_controller_stays_pending_and_is_told_why(cluster: Cluster, namespace: str) -> None:
+    item = deployment("a", "nginx", 1)
+    item["spec"]["template"]["spec"] |= TOLERATIONS
+    del item["spec"]["template"]["spec"]["runtimeClassName"]
     cluster.apply(item, namespace=namespace)
-    message = refused(cluster, namespace, "a", "NotALablet")
+    [name] = until(lambda: [p["metadata"]["name"] for p in cluster.pods(namespace)], 15)
+    message = refused(cluster, namespace, name, "NotALablet")
     assert "this node runs lablets only, and the pod has no runtimeClassName" in message
 
 

@@ -89,10 +89,32 @@ def refusal(installation: Installation, item: dict[str, Any]) -> str:
 def test_toleration_needs_the_runtime_class_of_a_definition(installation: Installation, key: str) -> None:
     tolerations = [{"key": "some/taint", "operator": "Exists"}, {"key": key, "operator": "Exists"}]
     said = refusal(installation, plain("stray", tolerations=tolerations))
-    assert "Only lablets may tolerate vkprovider.io/ taints. Set spec.runtimeClassName to a LabletDefinition" in said
+    assert "Only lablets may tolerate vkprovider.io/ taints or ask for a virtual node." in said
+    assert "Set spec.runtimeClassName to a LabletDefinition" in said
     said = refusal(installation, plain("stray", tolerations=tolerations, runtimeClassName="other"))
     assert "RuntimeClass other is not that of a LabletDefinition" in said
-    assert "remove the tolerations whose key begins with vkprovider.io/" in said
+    assert "remove tolerations and nodeSelector with keys that begin with vkprovider.io/" in said
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"nodeName": f"vnode.{WORKER}"},
+        {"nodeName": "vnode.not-there"},
+        {"nodeSelector": {"vkprovider.io/component": "vnode"}},
+        {"nodeSelector": {"kubernetes.io/hostname": f"vnode.{WORKER}"}},
+    ],
+)
+def test_virtual_node_is_asked_for_by_lablets_only(installation: Installation, wish: dict[str, Any]) -> None:
+    """A squatter with a toleration of everything would take the room of lablets."""
+    for more in ({}, {"tolerations": [EVERYTHING]}):
+        said = refusal(installation, plain("squatter", **wish, **more))
+        assert "Only lablets may tolerate vkprovider.io/ taints or ask for a virtual node." in said
+        said = refusal(installation, plain("squatter", runtimeClassName="other", **wish, **more))
+        assert "RuntimeClass other is not that of a LabletDefinition" in said
+    lablet = pod("lablet", "netlab")
+    lablet["spec"] |= wish if "nodeName" in wish else {}
+    assert refusal(installation, lablet) == ""
 
 
 @pytest.mark.parametrize("name", ["netlab", "free"])
@@ -106,6 +128,8 @@ def test_others_pass(installation: Installation) -> None:
     assert refusal(installation, plain("other")) == ""
     assert refusal(installation, plain("other", runtimeClassName="other")) == ""
     assert refusal(installation, plain("other", tolerations=[EVERYTHING])) == ""
+    assert refusal(installation, plain("other", nodeName="plain")) == ""
+    assert refusal(installation, plain("other", nodeSelector={"kubernetes.io/hostname": "plain"})) == ""
     assert refusal(installation, plain("other", tolerations=[{"key": "some/taint", "operator": "Exists"}])) == ""
 
 

@@ -24,7 +24,8 @@ async def test_pod_without_a_definition_is_not_a_lablet(world: World, simulator:
     mismatch = await world.pod(definition, worker, containers=[{"name": "lab", "image": "other"}])
     await mismatch.waits("DefinitionMismatch")
     strange = await world.pod(definition, worker, runtimeClassName=None)
-    await strange.waits("NotALablet")
+    ended = await strange.until(lambda pod: pod["status"]["phase"] == "Failed")
+    assert ended["status"]["reason"] == "NotALablet"
     assert imports(simulator) == []
     await other.delete()
     await other.gone()

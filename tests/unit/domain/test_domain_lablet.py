@@ -10,6 +10,7 @@ from tests.unit.domain.world import World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.objects import OwnerReference
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.inputs import inputs_of
@@ -166,6 +167,20 @@ def test_a_refused_pod_stays_pending_with_one_reason() -> None:
     assert (decision.kind, report.state, report.phase) == (Kind.NONE, State.SCHEDULED, "Pending")
     assert report.waiting == Fault("NotALablet", "set spec.runtimeClassName")
     assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
+
+
+@pytest.mark.parametrize("controller", [True, False])
+@pytest.mark.parametrize("name", ["", "other"])
+def test_a_stray_that_no_controller_would_replace_ends(controller: bool, name: str) -> None:  # noqa: FBT001 (a table)
+    """As on a kubelet that does not admit it: what it requests is free again."""
+    made = pod(runtimeClassName=name)
+    owner = OwnerReference("u", "ReplicaSet", "r", controller=controller)
+    owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=[owner]))
+    decision = ask(pod=owned, claim=None, refusal=InputError("NotALablet", "text"))
+    report = report_of(decision)
+    ends = not controller and not name
+    assert (report.phase, report.terminal) == (("Failed", Fault("NotALablet", "text")) if ends else ("Pending", None))
+    assert decision.events == (Notice("Warning", "NotALablet", "text"),)
 
 
 def test_a_row_is_stronger_than_a_refusal() -> None:

@@ -65,7 +65,7 @@ class Trouble(Reason):
         "NotALablet",
         (
             "The Pod is bound to one of our Nodes, but its runtimeClassName does not name a LabletDefinition, or it "
-            "has init containers."
+            "has init containers. Without a runtimeClassName and a controller it has phase Failed, and takes no room."
         ),
         "Set spec.runtimeClassName to a LabletDefinition, or remove the tolerations that admit the Pod here.",
     )

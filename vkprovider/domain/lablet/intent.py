@@ -1,7 +1,7 @@
 """What a Pod asks for: a version of a definition, and which container stands for which device.
 
 A Pod that cannot run here is refused with a waiting reason and stays Pending; phase Failed would make its ReplicaSet
-replace it for ever.
+replace it for ever. Only a stray, which no controller would replace, ends (`running`).
 """
 
 from collections.abc import Mapping

@@ -49,6 +49,15 @@ def _waiting(
     return Report(state, waiting=Fault(reason, message), devices=devices)
 
 
+def _is_stray(pod: Pod) -> bool:
+    """Return whether a Pod can never become a lablet and no controller would replace it.
+
+    Like a Pod that a kubelet does not admit, it ends, so that the scheduler no longer counts what it requests. A Pod of
+    a controller stays Pending: its successor would come here again, for ever.
+    """
+    return not pod.spec.runtime_class_name and not any(owner.controller for owner in pod.metadata.owner_references)
+
+
 def _claiming(facts: Facts) -> Report:
     fault = facts.unsaved_because or Fault("AllocatingPorts", "the worker's claims are being written")
     return Report(State.INSTANTIATING, waiting=fault)
@@ -60,6 +69,9 @@ def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
     if claim is None:
         if facts.refusal is not None:
             refusal = facts.refusal
+            if _is_stray(pod):
+                ended = Report(State.FAILED, phase="Failed", terminal=refusal.fault)
+                return Decision(WAIT, ended, events=(Notice("Warning", refusal.reason, refusal.message),))
             report = _waiting(refusal.reason, refusal.message, state=State.SCHEDULED)
             event = Notice("Warning", refusal.reason, refusal.message)
             return Decision(WAIT, report, events=() if known(refusal.reason).passing else (event,))
