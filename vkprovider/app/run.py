@@ -134,8 +134,7 @@ class Replica:
             worker_secrets=lambda: secrets_of(objects.workers.items.values()),
             inbox=self.inbox,
             leads=self._leads,
-            slot_s=settings.lablets.slot_s,
-            every_access=settings.lds.every_access,
+            settings=settings.lds,
         )
         self.ports = PortCheck(
             ctx, settings.ports, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck

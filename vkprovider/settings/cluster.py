@@ -173,12 +173,6 @@ class LabletSettings(Group):
         gt=0,
         description="Seconds that a lablet may stay stopped on request; then it ends.",
     )
-    slot_s: float = Field(
-        86400.0,
-        validation_alias="VKPROVIDER_TIMESLOT_SECONDS",
-        gt=0,
-        description="Seconds of a learner's timeslot where the Pod does not say when it ends.",
-    )
     kept_s: float = Field(
         604800.0,
         validation_alias="VKPROVIDER_KEPT_SECONDS",

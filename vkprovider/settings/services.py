@@ -152,6 +152,13 @@ class LdsSettings(Group):
         validation_alias="VKPROVIDER_LDS_EVERY_ACCESS",
         description="Whether a session receives every access to a device, not its primary access alone.",
     )
+    timeslot_s: float = Field(
+        86400.0,
+        validation_alias="VKPROVIDER_TIMESLOT_SECONDS",
+        gt=0,
+        description="Seconds of a session's timeslot where the Pod has no `timeslot-end`. The LDS ends the session; a "
+        "lablet without one ends by `timeslot-end` alone.",
+    )
 
     @property
     def one_url(self) -> str:

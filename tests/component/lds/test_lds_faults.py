@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -291,6 +292,17 @@ async def test_grader_names_its_own_settings(
     await grader.close()
     assert type(caught.value) is kind
     assert "secret" not in caught.value.message
+
+
+async def test_grader_that_is_slower_than_the_setting_allows_is_asked_again(lds: ScriptedLds) -> None:
+    lds.say("POST /grade", Say(fault="hang"))
+    grader = HttpGrader(GraderSettings(url=f"{lds.url}/grade", token="t", timeout_s=0.2))
+    lablet = {"uid": "u", "name": "a", "namespace": "n", "definition": "d", "content_version": "1"}
+    began_s = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        await grader.grade(Grading("g", lablet, {}))
+    assert time.monotonic() - began_s < 3
+    await grader.close()
 
 
 @asynccontextmanager

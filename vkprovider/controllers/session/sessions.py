@@ -33,6 +33,7 @@ from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
 from vkprovider.lds.spi import LabDelivery, ResponseData
+from vkprovider.settings.services import LdsSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -56,8 +57,7 @@ class Sessions:
         worker_secrets: Callable[[], Collection[str]],
         inbox: Inbox,
         leads: Callable[[], bool],
-        slot_s: float,
-        every_access: bool,
+        settings: LdsSettings,
     ) -> None:
         """Take what is known elsewhere.
 
@@ -71,8 +71,7 @@ class Sessions:
             worker_secrets: Returns the names of the Secrets that CMLWorkers name; no learner sees what they hold.
             inbox: What the LDS said of sessions.
             leads: Whether this replica does what only one should do.
-            slot_s: Seconds of a timeslot where the Pod does not say when it ends.
-            every_access: Whether a session receives every access to a device.
+            settings: How long a timeslot is, and which accesses a session receives.
         """
         self._ctx = ctx
         self._deployments = deployments
@@ -82,8 +81,7 @@ class Sessions:
         self._workers = workers
         self._worker_secrets = worker_secrets
         self._inbox = inbox
-        self._slot_s = slot_s
-        self._every_access = every_access
+        self._settings = settings
         self.strays: StraySessions | None = None
         if deployments is not None:
             self.strays = StraySessions(ctx, deployments, inbox, mine=self._mine, leads=leads)
@@ -161,7 +159,7 @@ class Sessions:
         self, client: LabDelivery, worker: Worker, claim: Claim, session: Session, terms: Terms
     ) -> Session:
         start = session.slot_start or self._ctx.now_unix
-        end = session.slot_end or start + int(self._slot_s)
+        end = session.slot_end or start + int(self._settings.timeslot_s)
         info = await client.create_session_with_part(
             session.username,
             datetime.fromtimestamp(start, UTC),
@@ -199,7 +197,7 @@ class Sessions:
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
         secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
-        host, every = worker.address, self._every_access
+        host, every = worker.address, self._settings.every_access
         return devices_for(content.topology, claim.ports, host, secret, every_access=every)
 
     async def _read_secret(self, name: str) -> dict[str, str]:

@@ -1,0 +1,166 @@
+"""What settings change that no other test sets: whole replicas, configured by environment variables alone."""
+
+import logging
+import time
+
+import aiohttp
+import pytest
+import structlog
+
+from tests.component.controllers.harness import SHORT, World, is_ready
+from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
+from tests.support.apiserver import GROUP
+from tests.support.topologies import topology
+from vkprovider.app.page import Page
+from vkprovider.app.settings import Settings
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.http.faults import Fault
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
+
+
+def stop_devices(simulator: CmlSimulator) -> None:
+    """Stop every device, as someone does in CML's own page."""
+    world = simulator.simulation.world
+    for lab in world.labs.values():
+        for node in lab.nodes.values():
+            world.stop_node(simulator.now(), lab, node)
+
+
+async def open_lds(world: World) -> LdsSimulator:
+    return await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+
+
+async def test_taint_effect(world: World) -> None:
+    await world.replica(VKPROVIDER_TAINT_EFFECT="NoSchedule")
+    node = await world.node(await world.worker(), is_ready)
+    ours = {taint["effect"] for taint in node["spec"]["taints"] if taint["key"].startswith(("vkprovider", "virtual"))}
+    assert ours == {"NoSchedule"}
+
+
+async def test_worker_probe_failures(world: World) -> None:
+    """A worker that fails every other probe is silent with 1, and never with more."""
+    await world.replica(VKPROVIDER_WORKER_PROBE_FAILURES="1")
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    simulator.faults.add(Fault(kind="status", status=503, route="^GET ", count=1), simulator.now())
+    await world.node(worker, lambda node: not is_ready(node))
+    await world.node(worker, is_ready)
+
+
+async def test_recovery_attempts(world: World) -> None:
+    """Without attempts, a lab whose devices stopped is wiped at once, or kept for a person if it was in use."""
+    await world.replica(RECOVERY_MAX_ATTEMPTS="0")
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    stop_devices(simulator)
+    await lablet.waits("NeedsAttention")
+    assert await world.events("Recovering", lablet.name) == []
+
+
+async def test_stopped_max_seconds(world: World) -> None:
+    await world.replica(VKPROVIDER_STOPPED_MAX_SECONDS="1")
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await lablet.annotate(desired_state="STOPPED")
+    await lablet.until(lambda pod: pod["status"]["phase"] == "Failed")
+    assert await world.until_event("StoppedTooLong", lablet.name)
+
+
+async def test_kept_seconds(world: World) -> None:
+    running = await world.replica(VKPROVIDER_KEPT_SECONDS="3600")
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    await lablet.annotate(desired_state="COLLECTING")
+    await world.until_event("Collected", lablet.name)
+    world.ahead_s = 3000
+    await running.replica.archive.sweep()
+    assert len(await world.admin.items(CONFIGS)) == 1
+    world.ahead_s = 4000
+    await running.replica.archive.sweep()
+    assert await world.admin.items(CONFIGS) == []
+
+
+async def test_timeslot_seconds_and_every_access(world: World) -> None:
+    lds = await open_lds(world)
+    await world.replica(
+        LDS_API_URL=lds.url,
+        LDS_API_TOKEN=TOKEN,
+        VKPROVIDER_TIMESLOT_SECONDS="5400",
+        VKPROVIDER_LDS_EVERY_ACCESS="true",
+    )
+    simulator = await world.simulator()
+    both = topology({"r1": "iosv"}, {"r1": ["serial:4000", "vnc:4001"]})
+    worker, definition = await world.worker(simulator.url), await world.define(both)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    [session] = lds.world.sessions.values()
+    assert {device.protocol for device in session.devices} == {"telnet", "vnc"}
+    [part] = session.parts
+    assert abs(part.ends_unix_s - time.time() - 5400) < 60
+
+
+async def test_one_access_for_each_device_without_every_access(world: World) -> None:
+    lds = await open_lds(world)
+    await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN)
+    simulator = await world.simulator()
+    both = topology({"r1": "iosv"}, {"r1": ["serial:4000", "vnc:4001"]})
+    worker, definition = await world.worker(simulator.url), await world.define(both)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    [session] = lds.world.sessions.values()
+    assert len(session.devices) == 1
+    [part] = session.parts
+    assert abs(part.ends_unix_s - time.time() - 86400) < 60
+
+
+async def test_secrets_of_lds_grader_and_senders_are_in_no_log_and_no_object(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are used: right, refused and while the other side fails; what is logged on the way is there."""
+    caplog.set_level(logging.DEBUG)
+    lds = await open_lds(world)
+    secrets = {
+        "LDS_API_TOKEN": TOKEN,
+        "VKPROVIDER_GRADER_TOKEN": "a-grader-token-that-is-wrong",
+        "VKPROVIDER_EVENTS_SECRET": "a-secret-of-senders another-secret-of-senders",
+    }
+    variables = {"LDS_API_URL": lds.url, "VKPROVIDER_GRADER_URL": f"{lds.url}/grade", **secrets}
+    with structlog.testing.capture_logs() as logged:
+        running = await world.replica(SHORT, **variables)
+        page = Page(
+            Settings.from_environment({"VKPROVIDER_HTTP_PORT": "0", "VKPROVIDER_HTTP_HOST": "127.0.0.1", **variables})
+        )
+        await page.start()
+        world.stack.push_async_callback(page.stop)
+        page.serve(running.replica)
+        lds.faults.add(Fault(kind="status", status=503, route="^POST .*/sessions$", count=1), lds.now())
+        simulator = await world.simulator()
+        worker, definition = await world.worker(simulator.url), await world.define(PORT)
+        lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+        await lablet.ready()
+        async with aiohttp.ClientSession() as http:
+            for token, status in (("a-secret-of-senders", 400), ("another-wrong-secret-x", 401)):
+                headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/cloudevents+json"}
+                async with http.post(f"http://127.0.0.1:{page.port}/events", data=b"no event", headers=headers) as said:
+                    assert said.status == status
+        await lablet.annotate(desired_state="COLLECTING")
+        await lablet.until(lambda pod: "GraderRefused" in str(pod["status"]))
+    paths = (
+        "/api/v1/events",
+        "/api/v1/pods",
+        "/api/v1/configmaps",
+        f"{GROUP}/cmlworkers",
+        f"{GROUP}/labletdefinitions",
+    )
+    objects = [item for path in paths for item in await world.admin.items(path)]
+    text = f"{logged} {caplog.text} {objects}"
+    assert "GraderRefused" in text
+    assert "events refused" in str(logged)
+    for secret in " ".join(secrets.values()).split():
+        assert secret not in text
