@@ -10,7 +10,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl
@@ -67,13 +67,14 @@ class Fault:
         pattern: Regular expression, searched in `METHOD /path?query`.
         count: How many requests it still meets; None is no limit.
         delay_s: How long a request waits before anything else happens to it.
-        status: What it is answered with instead of being passed on.
+        status: What it is answered with instead of being passed on; with `lose`, after it was passed on.
         message: The message of that answer.
         drop: Its connection breaks before it is passed on.
-        lose: It is passed on, and its connection breaks instead of an answer.
+        lose: It is passed on, and its connection breaks instead of an answer (if there is no `status`).
         answer: The body of a successful answer, instead of being passed on: a stale list, for one.
         alter: Returns the body to answer with, for the one that the API server has answered with.
-        first: Called with the request before anything else happens to it.
+        first: Called with the request before anything else happens to it; what it returns is awaited.
+        then: Awaited when the API server has answered, before the answer is passed on.
         met: How many requests it has met.
     """
 
@@ -88,6 +89,7 @@ class Fault:
     alter: Callable[[bytes], bytes] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     first: Callable[[Asked], Any] | None = None
+    then: Callable[[], Awaitable[object]] | None = None
     met: int = 0
 
     def meets(self, asked: Asked) -> bool:
@@ -207,10 +209,8 @@ class FaultyApi:
             await asyncio.sleep(fault.delay_s)
             if fault.drop:
                 return self._break(request)
-            if fault.status:
-                asked.status, asked.answered_s = fault.status, time.monotonic()
-                body = _status(fault.status, fault.message)
-                return web.Response(status=fault.status, body=body, headers=fault.headers)
+            if fault.status and not fault.lose:
+                return _refuse(asked, fault)
             if fault.answer is not None:
                 asked.status, asked.answered_s = 200, time.monotonic()
                 return web.Response(body=fault.answer, content_type="application/json")
@@ -229,8 +229,10 @@ class FaultyApi:
             if "watch=" in request.query_string and got.status == 200:
                 return await self._stream(request, asked, got, answer_headers)
             text = await got.read()
+            if fault is not None and fault.then is not None:
+                await fault.then()
             if fault is not None and fault.lose:
-                return self._break(request)
+                return _refuse(asked, fault) if fault.status else self._break(request)
             if fault is not None and fault.alter is not None:
                 text = fault.alter(text)
             asked.status, asked.answered_s = got.status, time.monotonic()
@@ -289,6 +291,8 @@ class _Watch:
             self.request.transport.abort()
 
 
-def _status(code: int, message: str) -> bytes:
-    reason = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
-    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()
+def _refuse(asked: Asked, fault: Fault) -> web.Response:
+    asked.status, asked.answered_s = fault.status, time.monotonic()
+    reason = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}.get(fault.status, "")
+    body = {"kind": "Status", "code": fault.status, "reason": reason, "message": fault.message}
+    return web.json_response(body, status=fault.status, headers=fault.headers)

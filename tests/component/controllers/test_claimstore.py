@@ -1,12 +1,12 @@
 """The claim store against an API server: what it holds, what it writes, and what it does when others write too."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.component.controllers.claimserver import ClaimServer, context
+from tests.component.controllers.claimdocument import ClaimDocument
+from tests.component.controllers.parts import context
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
@@ -20,15 +20,14 @@ HERE = PortRange(100, 109)
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ClaimServer]:
-    server = await ClaimServer().start()
-    yield server
-    await server.stop()
+def server(claims: ClaimDocument) -> ClaimDocument:
+    """The document that the stores of these tests share."""
+    return claims
 
 
 @pytest.fixture
-def ctx(kube: KubeClient) -> Context:
-    return context(kube)
+def ctx(real_kube: KubeClient) -> Context:
+    return context(real_kube)
 
 
 class Writer:
@@ -80,8 +79,8 @@ async def two(ctx: Context, one: Writer) -> Writer:
     return await Writer(ctx).load()
 
 
-def rows(server: ClaimServer) -> set[tuple[str, str, int]]:
-    return {(row["service"], row["protocol"], row["port"]) for row in server.document["portClaims"]}
+async def rows(server: ClaimDocument) -> set[tuple[str, str, int]]:
+    return {(row["service"], row["protocol"], row["port"]) for row in (await server.read())["portClaims"]}
 
 
 async def test_ports_are_held_at_once_and_freed_with_the_row(one: Writer) -> None:
@@ -98,7 +97,7 @@ async def test_ports_are_held_at_once_and_freed_with_the_row(one: Writer) -> Non
     }
 
 
-async def test_ports_survive_a_restart(ctx: Context, one: Writer, server: ClaimServer) -> None:
+async def test_ports_survive_a_restart(ctx: Context, one: Writer, server: ClaimDocument) -> None:
     """R000-067."""
     one.begin("1", "a", "udp")
     one.begin("2", "a")
@@ -107,7 +106,7 @@ async def test_ports_survive_a_restart(ctx: Context, one: Writer, server: ClaimS
     again = await Writer(ctx).load()
     assert again.store.claims == one.store.claims
     assert again.store.ports == one.store.ports
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-1", UDP, 100), ("pod-2", TCP, 101)}
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-1", UDP, 100), ("pod-2", TCP, 101)}
 
 
 async def test_a_lablet_that_does_not_fit_holds_nothing(one: Writer) -> None:
@@ -147,47 +146,48 @@ async def test_a_lablet_keeps_the_ports_that_it_has(one: Writer) -> None:
     assert len(one.store.ports) == 2
 
 
-async def test_rows_of_others_hold_their_ports_and_stay(ctx: Context, one: Writer, server: ClaimServer) -> None:
+async def test_rows_of_others_hold_their_ports_and_stay(ctx: Context, one: Writer, server: ClaimDocument) -> None:
     """R003-030."""
     one.begin("1", "a")
     await one.flush()
     row = {"namespace": "app", "service": "api", "portName": "p", "protocol": "TCP", "port": 101, "why": "by hand"}
-    server.document = {**server.document, "portClaims": [*server.document["portClaims"], row]}
+    document = await server.read()
+    await server.write({**document, "portClaims": [*document["portClaims"], row]})
     again = await Writer(ctx).load()
     assert again.begin("2", "a") == {"a": 102}
     await again.flush()
-    assert row in server.document["portClaims"]
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 102)} | {("api", TCP, 101)}
+    assert row in (await server.read())["portClaims"]
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 102)} | {("api", TCP, 101)}
 
 
 async def test_ports_whose_row_was_lost_are_the_lablets_when_it_has_one_again(
-    ctx: Context, one: Writer, server: ClaimServer
+    ctx: Context, one: Writer, server: ClaimDocument
 ) -> None:
     one.begin("1", "a", "b")
     await one.flush()
-    server.document = {**server.document, "lablets": []}
+    await server.write({**await server.read(), "lablets": []})
     again = await Writer(ctx).load()
     assert again.begin("2", "a") == {"a": 102}, "nobody knows whether the lab is there"
     assert again.begin("1", "c", "b") == {"c": 100, "b": 101}
     await again.flush()
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-1", TCP, 101), ("pod-2", TCP, 102)}
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-1", TCP, 101), ("pod-2", TCP, 102)}
     assert (await Writer(ctx).load()).store.ports == again.store.ports
 
 
 # ------------------------------------------------------------------------------------------------ two writers
 
 
-async def test_rows_of_two_writers_come_together(one: Writer, two: Writer, server: ClaimServer) -> None:
+async def test_rows_of_two_writers_come_together(one: Writer, two: Writer, server: ClaimDocument) -> None:
     one.begin("1", "a")
     await one.flush()
     two.begin("2", "udp")
     await two.flush()
-    assert rows(server) == {("pod-0", TCP, 100), ("pod-1", TCP, 101), ("pod-2", UDP, 100)}
+    assert await rows(server) == {("pod-0", TCP, 100), ("pod-1", TCP, 101), ("pod-2", UDP, 100)}
     assert set(two.store.claims) == {"0", "1", "2"}
     assert two.begin("3", "a") == {"a": 102}
 
 
-async def test_an_unsaved_port_gives_way_and_is_allocated_anew(one: Writer, two: Writer, server: ClaimServer) -> None:
+async def test_an_unsaved_port_gives_way_and_is_allocated_anew(one: Writer, two: Writer, server: ClaimDocument) -> None:
     """R003-020: the row that gave way is told, so that the lablet is claimed again."""
     assert one.begin("1", "a") == two.begin("2", "a") == {"a": 101}
     two.begin("3", "udp")
@@ -199,7 +199,7 @@ async def test_an_unsaved_port_gives_way_and_is_allocated_anew(one: Writer, two:
     assert two.begin("2", "a") == {"a": 102}
     await two.flush()
     assert two.told[-1] == {"2"}
-    assert rows(server) == {
+    assert await rows(server) == {
         ("pod-0", TCP, 100),
         ("pod-1", TCP, 101),
         ("pod-2", TCP, 102),
@@ -207,7 +207,7 @@ async def test_an_unsaved_port_gives_way_and_is_allocated_anew(one: Writer, two:
     }
 
 
-async def test_a_lablet_that_both_begin_is_his_who_saved_it(one: Writer, two: Writer, server: ClaimServer) -> None:
+async def test_a_lablet_that_both_begin_is_his_who_saved_it(one: Writer, two: Writer, server: ClaimDocument) -> None:
     one.begin("1", "a", "b")
     one.store.put(msgspec.structs.replace(one.store.claims["1"], lab_id="lab-1"))
     two.begin("1", "b")
@@ -220,29 +220,29 @@ async def test_a_lablet_that_both_begin_is_his_who_saved_it(one: Writer, two: Wr
 
 
 async def test_a_saved_port_that_somebody_else_has_is_a_fault(
-    ctx: Context, one: Writer, two: Writer, server: ClaimServer
+    ctx: Context, one: Writer, two: Writer, server: ClaimDocument
 ) -> None:
     """C26: nothing is written and nothing is lost until somebody has repaired it."""
     one.store.drop("0")
     one.begin("1", "a")
     await one.flush()
-    text = server.text
+    text = await server.text()
     two.begin("2", "a")
     with pytest.raises(InputError, match="remove the row of the one that has no lab"):
         await two.flush()
     assert two.fault == "ClaimStoreInvalid"
     assert set(two.store.claims) == {"0", "2"}
-    assert server.text == text
+    assert await server.text() == text
     again = await Writer(ctx).load()
     again.store.drop("1")
     await again.flush()
     await two.flush()
     assert two.fault == ""
-    assert rows(server) == {("pod-0", TCP, 100), ("pod-2", TCP, 101)}
+    assert await rows(server) == {("pod-0", TCP, 100), ("pod-2", TCP, 101)}
 
 
-async def test_an_answer_that_was_lost_costs_nothing(one: Writer, server: ClaimServer) -> None:
-    server.lose = 1
+async def test_an_answer_that_was_lost_costs_nothing(one: Writer, server: ClaimDocument) -> None:
+    server.lose_an_answer()
     one.begin("1", "a")
     with pytest.raises(OutsideError):
         await one.flush()
@@ -250,16 +250,16 @@ async def test_an_answer_that_was_lost_costs_nothing(one: Writer, server: ClaimS
     one.begin("2", "a")
     await one.flush()
     assert one.told == [{"1", "2"}]
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
 
 
-async def test_a_row_that_was_dropped_gives_its_port_to_the_next(one: Writer, two: Writer, server: ClaimServer) -> None:
+async def test_a_dropped_row_gives_its_port_to_the_next(one: Writer, two: Writer, server: ClaimDocument) -> None:
     one.begin("1", "a")
     await one.flush()
     two.store.drop("0")
     assert two.begin("2", "a") == {"a": 100}
     await two.flush()
-    assert rows(server) == {("pod-1", TCP, 101), ("pod-2", TCP, 100)}
+    assert await rows(server) == {("pod-1", TCP, 101), ("pod-2", TCP, 100)}
 
 
 @pytest.mark.parametrize(
@@ -270,36 +270,35 @@ async def test_a_row_that_was_dropped_gives_its_port_to_the_next(one: Writer, tw
         lambda found: found["data"].clear(),
     ],
 )
-async def test_a_damaged_object_is_never_written_over(one: Writer, server: ClaimServer, change: Any) -> None:
+async def test_a_damaged_object_is_never_written_over(one: Writer, server: ClaimDocument, change: Any) -> None:
     """R003-039, R003-040."""
     one.begin("1", "a")
     await one.flush()
-    assert server.found is not None
-    good = server.text
-    change(server.found)
-    server.text = server.found["data"].get("allocations.json", "")
-    damaged = server.text
+    good, found = await server.found(), await server.found()
+    assert good is not None
+    change(found)
+    await server.change(found or {})
+    damaged = await server.found()
     one.begin("2", "a")
     for _ in range(2):
         with pytest.raises(InputError) as caught:
             await one.flush()
         assert caught.value.reason == "ClaimStoreInvalid"
         assert one.store.fault is caught.value
-        assert server.text == damaged
-    server.found["metadata"]["annotations"] = {"vkprovider.io/installation": "inst"}
-    server.text = good
+        assert await server.found() == damaged
+    await server.change(good)
     await one.flush()
     assert one.store.fault is None
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
 
 
-async def test_an_object_that_was_deleted_is_written_anew(one: Writer, server: ClaimServer) -> None:
+async def test_an_object_that_was_deleted_is_written_anew(one: Writer, server: ClaimDocument) -> None:
     one.begin("1", "a")
     await one.flush()
-    server.found = None
+    await server.remove()
     one.begin("2", "a")
     await one.flush()
-    assert rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
 
 
 async def test_the_index_of_sessions_follows_the_rows(ctx: Context, one: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Two writers of one worker's claims, a server that loses answers, and people who edit the ConfigMap.
+"""Two writers of one worker's claims, a network that loses answers, and people who edit the ConfigMap.
 
 A lab is a side effect of a saved row. Whatever happens, no port is ever in two labs, and the document, whenever it can
 be read, names every port of every lab. `CLAIM_STEPS=5000` makes a long run of it.
@@ -7,10 +7,9 @@ be read, names every port of every lab. `CLAIM_STEPS=5000` makes a long run of i
 import asyncio
 import json
 import os
-import tempfile
 from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Any, ClassVar
 
 import msgspec
 from hypothesis import HealthCheck, settings
@@ -24,14 +23,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.component.controllers.claimserver import ClaimServer, context
-from tests.support.scripted import kubeconfig_of
+from tests.component.controllers.claimdocument import KEY, ClaimDocument
+from tests.component.controllers.parts import connect, context
+from tests.support.apiserver import CONFIG_MAPS, Admin, ApiServer
+from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
-from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings, WorkerSettings
+from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
@@ -55,6 +55,8 @@ class World(RuleBasedStateMachine):
         foreign: Rows that people have put into the document.
     """
 
+    apiserver: ClassVar[ApiServer]
+
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -63,6 +65,7 @@ class World(RuleBasedStateMachine):
         self.foreign: list[dict[str, Any]] = []
         self.pods = 0
         self.steps = 0
+        self.last: dict[str, Any] | None = None
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(work)
@@ -76,25 +79,52 @@ class World(RuleBasedStateMachine):
 
     @initialize()
     def begin_world(self) -> None:
-        self.server = ClaimServer()
-        self.run(self.server.start())
-        with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig", delete=False) as file:
-            file.write(kubeconfig_of(self.server.url))
-        self.kube = self.run(KubeClient.connect(KubeSettings(kubeconfig=file.name)))
-        Path(file.name).unlink()
+        self.stack = AsyncExitStack()
+        self.run(self.open())
         self.ctx = context(self.kube)
         self.stores = [self.new_store(), self.new_store()]
         for store in self.stores:
             self.run(store.load())
 
+    async def open(self) -> None:
+        admin = await self.stack.enter_async_context(Admin(self.apiserver))
+        api = await self.stack.enter_async_context(FaultyApi(self.apiserver.url, self.apiserver.admin_tls()))
+        self.stack.push_async_callback(admin.delete, CONFIG_MAPS)
+        self.server = ClaimDocument(admin, api)
+        self.kube = await connect(self.stack, api)
+
     def teardown(self) -> None:
         try:
             if hasattr(self, "kube"):
-                self.leave_nothing_behind()
-                self.run(self.kube.close())
-                self.run(self.server.stop())
+                try:
+                    self.leave_nothing_behind()
+                finally:
+                    self.run(self.stack.aclose())
         finally:
             self.loop.close()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was a document after the last step; nothing deletes it."""
+        return self.last is not None
+
+    @property
+    def text(self) -> str:
+        text: str = self.run(self.server.text())
+        return text
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.run(self.server.write_text(text))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = self.run(self.server.read())
+        return document
+
+    @document.setter
+    def document(self, document: dict[str, Any]) -> None:
+        self.run(self.server.write(document))
 
     def new_store(self) -> ClaimStore:
         return ClaimStore(
@@ -103,16 +133,16 @@ class World(RuleBasedStateMachine):
 
     def leave_nothing_behind(self) -> None:
         """Let one writer that begins afresh release everything: only other people's rows are left."""
-        self.server.lose = 0
+        self.server.api.heal()
         store = self.new_store()
         self.run(store.load())
         assert {uid for uid in self.labs if uid not in store.claims} == set()
         for uid in list(store.claims):
             store.drop(uid)
         self.run(self.flushed(store))
-        if self.server.found is not None:
-            assert self.server.document["portClaims"] == self.foreign
-            assert self.server.document["lablets"] == []
+        if self.run(self.server.found()) is not None:
+            assert self.document["portClaims"] == self.foreign
+            assert self.document["lablets"] == []
         assert len(store.ports) == len(self.foreign)
 
     # ---------------------------------------------------------------------------------------- what a lablet does
@@ -197,7 +227,7 @@ class World(RuleBasedStateMachine):
             return
         assert all(store.saved(uid) for uid in store.claims)
         if pending:
-            held = {(row["protocol"], row["port"]) for row in self.server.document["portClaims"]}
+            held = {(row["protocol"], row["port"]) for row in self.document["portClaims"]}
             assert held == set(store.ports.holders)
 
     @rule(writer=writers)
@@ -209,15 +239,15 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def lose_an_answer(self) -> None:
-        self.server.lose = 1
+        self.server.lose_an_answer()
 
     # ---------------------------------------------------------------------------------------- what people do
 
-    @precondition(lambda self: self.server.found is not None)
+    @precondition(lambda self: self.exists)
     @rule(writer=writers, how=st.sampled_from(["text", "twice", "schema", "worker", "rows"]))
     def spoil(self, writer: int, how: str) -> None:
         """Make the document one that must not be used, see that it is not, and put it right again."""
-        good, found = self.server.text, self.server.document
+        good, found = self.text, self.document
         match how:
             case "twice" if found["portClaims"]:
                 found["portClaims"].append(found["portClaims"][0])
@@ -229,49 +259,49 @@ class World(RuleBasedStateMachine):
                 found["portClaims"].append({"namespace": "app"})
             case _:
                 found["lablets"] = "{"
-        self.server.document = found
-        spoiled, store, before = self.server.text, self.stores[writer], dict(self.stores[writer].claims)
+        self.document = found
+        spoiled, store, before = self.text, self.stores[writer], dict(self.stores[writer].claims)
         if any(not store.saved(uid) for uid in store.claims):
             answer = self.outcome(self.flushed(store))
             assert isinstance(answer, InputError)
             assert answer.reason == "ClaimStoreInvalid"
             assert store.fault is answer
         assert isinstance(self.outcome(self.new_store().load()), InputError)
-        assert (self.server.text, store.claims) == (spoiled, before)
-        self.server.text = good
+        assert (self.text, store.claims) == (spoiled, before)
+        self.text = good
 
-    @precondition(lambda self: self.server.found is not None)
+    @precondition(lambda self: self.exists)
     @rule(port=st.integers(HERE.start, HERE.end), udp=st.booleans())
     def reserve(self, port: int, udp: bool) -> None:  # noqa: FBT001 (Hypothesis calls it)
         """Reserve a port by hand, one that is free in the document."""
-        found, protocol = self.server.document, UDP if udp else TCP
+        found, protocol = self.document, UDP if udp else TCP
         taken = {(row["protocol"], row["port"]) for row in found["portClaims"]}
         if (protocol, port) in taken or len(self.foreign) == 4:
             return
         row: dict[str, Any] = {"namespace": "app", "service": "api", "portName": f"p{len(self.foreign)}"}
         row |= {"protocol": protocol, "port": port, "source": "static"}
         self.foreign.append(row)
-        self.server.document = {**found, "portClaims": [*self.foreign, *found["portClaims"][len(self.foreign) - 1 :]]}
+        self.document = {**found, "portClaims": [*self.foreign, *found["portClaims"][len(self.foreign) - 1 :]]}
 
-    @precondition(lambda self: self.server.found is not None and not self.foreign)
+    @precondition(lambda self: self.exists and not self.foreign)
     @rule()
     def make_it_old(self) -> None:
         """Leave nothing but allocations, as old writers did."""
-        found = self.server.document
+        found = self.document
         del found["portClaims"]
-        self.server.document = found
+        self.document = found
         self.migrate()
 
-    @precondition(lambda self: self.server.found is not None)
+    @precondition(lambda self: self.exists)
     @rule(pick=picks)
     def lose_a_row(self, pick: int) -> None:
         """Remove a lablet's row, but not those of its ports; a writer that begins afresh keeps them."""
-        found = self.server.document
+        found = self.document
         rows = [row for row in found["lablets"] if row["podUID"] not in self.labs]
         if rows:
             row = rows[pick % len(rows)]
             found["lablets"].remove(row)
-            self.server.document = found
+            self.document = found
             store = self.new_store()
             self.run(store.load())
             held = {(row["protocol"], row["port"]) for row in found["portClaims"]}
@@ -284,21 +314,21 @@ class World(RuleBasedStateMachine):
             ports = store.allocate(wanted, HERE, per_instance_max=5, pod_uid=row["podUID"])
             udp = tuple(slot.name for slot in wanted if slot.protocol == UDP)
             store.put(msgspec.structs.replace(msgspec.convert(row, Claim), ports=ports, udp=udp))
-            self.server.lose = 0
+            self.server.api.heal()
             self.run(self.flushed(store))
-            assert {(row["protocol"], row["port"]) for row in self.server.document["portClaims"]} == held
+            assert {(row["protocol"], row["port"]) for row in self.document["portClaims"]} == held
 
     def migrate(self) -> None:
         """A writer that begins afresh reads old state and writes claims."""
-        before = self.server.document["allocations"]
+        before = self.document["allocations"]
         store = self.new_store()
         self.run(store.load())
         store.put(Claim("99999999-x", "team", "extra", "netlab", "d", "1", "x"))
-        self.server.lose = 0
+        self.server.api.heal()
         self.run(self.flushed(store))
         store.drop("99999999-x")
         self.run(self.flushed(store))
-        after = [{k: v for k, v in row.items() if k != "podUID"} for row in self.server.document["portClaims"]]
+        after = [{k: v for k, v in row.items() if k != "podUID"} for row in self.document["portClaims"]]
         assert sorted(map(json.dumps, after)) == sorted(map(json.dumps, before))
 
     # ---------------------------------------------------------------------------------------- what must always hold
@@ -306,8 +336,9 @@ class World(RuleBasedStateMachine):
     @invariant()
     def no_port_of_a_lab_is_lost(self) -> None:
         self.steps += 1
-        if hasattr(self, "server") and self.server.found is not None:
-            found = self.server.document
+        self.last = self.run(self.server.found()) if hasattr(self, "server") else None
+        if self.last is not None:
+            found = json.loads(self.last["data"][KEY])
             claimed = {(row["service"], row["protocol"], row["port"]) for row in found["portClaims"]}
             for uid, ports in self.labs.items():
                 assert {(f"pod-{uid}", *port) for port in ports} <= claimed
@@ -323,7 +354,8 @@ class World(RuleBasedStateMachine):
             assert all(store.ports.mask(protocol) >> port & 1 for protocol, port in held)
 
 
-def test_no_port_has_two_owners_and_no_claim_is_lost() -> None:
+def test_no_port_has_two_owners_and_no_claim_is_lost(apiserver: ApiServer) -> None:
+    World.apiserver = apiserver
     run_state_machine_as_test(
         World,
         settings=settings(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.component.controllers.claimserver import context
+from tests.component.controllers.parts import context
 from tests.support.scripted import ScriptedServer
 from tests.support.topologies import topology
 from vkprovider.api.objects import ConfigMap, CustomResource

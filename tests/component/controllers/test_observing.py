@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
-from tests.component.controllers.claimserver import context
+from tests.component.controllers.parts import context
 from vkprovider.api import labs
 from vkprovider.api.models import parse_worker_spec
 from vkprovider.cml.factory import open_labs

@@ -200,12 +200,12 @@ class Membership:
         write = members.create if self._lease is None else members.replace
         try:
             renewed = await write(body, timeout_s=limit_s, urgent=True)
-        except NotFound:  # another replica took this one for dead
-            self._lose()
-            raise
-        except Conflict:
+        except (Conflict, NotFound):
             found = await members.get(name, timeout_s=limit_s, urgent=True)
-            if found is None or not await self._meet(found) or not again:
+            if found is None:  # another replica took this one for dead
+                self._lose()
+                raise
+            if not await self._meet(found) or not again:
                 raise
             await self._renew(again=False)  # the fence does not wait for another period
             return
@@ -226,8 +226,8 @@ class Membership:
             OutsideError: The API server refused or did not answer.
         """
         ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
-        if theirs == ctx.process:  # the answer to our last write was lost, or the Lease was edited
-            self._lease = lease
+        if theirs == ctx.process and (self._lease is None or self._lease.metadata.uid == lease.metadata.uid):
+            self._lease = lease  # the answer to our last write was lost, or the Lease was edited
             return True
         if self._lease is not None:
             self._lose()

@@ -158,7 +158,8 @@ def body(
         name: The Lease's name.
         namespace: Its namespace.
         holder: The replica; "" releases the Lease.
-        old: The Lease to replace; its resourceVersion becomes the precondition. None creates.
+        old: The Lease to replace; its resourceVersion and UID become the preconditions. None creates. Without the UID
+            a replacement would create anew a Lease that was deleted meanwhile: the API server allows that for Leases.
         now: The wall clock.
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
@@ -170,7 +171,7 @@ def body(
     renewed = renew_time(spec.renew_time if spec is not None else None, now)
     meta = {"name": name, "namespace": namespace, **metadata}
     if old is not None:
-        meta["resourceVersion"] = old.metadata.resource_version
+        meta |= {"resourceVersion": old.metadata.resource_version, "uid": old.metadata.uid}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

@@ -1,0 +1,57 @@
+"""Parts of a replica: a client of the real API server, and the context of one reconciler that a test runs alone."""
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.support.apiserver import SYSTEM
+from tests.support.faultyapi import FaultyApi
+from tests.support.scripted import kubeconfig_of
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.membership import Membership
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
+
+
+def context(kube: KubeClient, **more: Any) -> Context:
+    """Return the context of replica `r1`."""
+    events = EventRecorder(kube, component="vkprovider", instance="test")
+    fields = {"installation": "inst", "replica": "r1", "namespace": SYSTEM, **more}
+    return Context(kube=kube, events=events, **fields)
+
+
+async def connect(stack: AsyncExitStack, api: FaultyApi) -> KubeClient:
+    """Connect to the API server through a proxy."""
+    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
+        await asyncio.to_thread(Path(file.name).write_text, kubeconfig_of(api.url))
+        client = await KubeClient.connect(KubeSettings(kubeconfig=file.name))
+    stack.push_async_callback(client.close)
+    return client
+
+
+class Clock:
+    """A monotonic clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def to_act(membership: Membership) -> Membership:
+    """Let a member act for as long as a test takes."""
+    membership._listening_since = membership._ctx.now()
+    membership._renew_began_at = 1e9
+    return membership
+
+
+def owning_none(ctx: Context) -> Ownership:
+    """Return the ownership of a replica that may act and owns no Node yet."""
+    ownership = Ownership(ctx, ReplicaSettings(), list, wake=lambda _: None, led=lambda: None)
+    to_act(ownership.membership)
+    return ownership

@@ -1,0 +1,110 @@
+"""Nodes taken, renewed and released while other replicas write their Leases; on the real API server."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.component.controllers.parts import Clock, context, owning_none
+from tests.support.apiserver import NODE_LEASES, Admin
+from tests.support.faultyapi import FaultyApi
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.kube.client import KubeClient
+
+PATH = f"{NODE_LEASES}/vnode.w"
+
+
+@pytest.fixture
+def ctx(real_kube: KubeClient, admin: Admin) -> Context:  # noqa: ARG001 (deletes what was written)
+    return context(real_kube, replica="me", now=Clock())
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(5, {}), (3, {"w": 4})])
+async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
+    api: FaultyApi, admin: Admin, ctx: Context, theirs: int, ours: dict[str, int]
+) -> None:
+    """Another replica may take the Node right after us, and the watch be quicker than the answer to our own write."""
+    ownership = owning_none(ctx)
+    annotations = {"vkprovider.io/installation": "inst"}
+    await admin.create(
+        NODE_LEASES, {"metadata": {"name": "vnode.w", "annotations": annotations}, "spec": {"leaseTransitions": 3}}
+    )
+
+    async def meanwhile() -> None:
+        spec = {"holderIdentity": "other", "leaseTransitions": theirs}
+        found = await admin.get(PATH)
+        assert found is not None
+        assert found["spec"]["holderIdentity"] == "me"
+        if theirs > 4:
+            found = await admin.patch(PATH, {"spec": spec})
+        news = {"type": "MODIFIED", "object": {**found, "spec": spec}}
+        ownership.leases._read_line(json.dumps(news, separators=(",", ":")).encode())
+
+    api.fault("^PUT", then=meanwhile)
+    assert await ownership.acquire("w", "uid") is bool(ours)
+    assert ownership.epochs == ours
+
+
+@pytest.fixture
+async def ownership(api: FaultyApi, ctx: Context) -> Ownership:
+    """The replica has taken Node `w`."""
+    ownership = owning_none(ctx)
+    assert await ownership.acquire("w", "uid")
+    assert ownership.epochs == {"w": 0}
+    api.asked.clear()
+    return ownership
+
+
+async def renew(ownership: Ownership) -> None:
+    """What the heartbeat does when a Lease is due."""
+    await ownership._write("w", ownership._held["w"], "uid")
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({"metadata": {"annotations": {"edited": "by hand"}}}, True),
+        ({"spec": {"leaseTransitions": 1}}, False),
+        ({"spec": {"holderIdentity": "other"}}, False),
+    ],
+)
+async def test_a_renewal_that_meets_another_version_keeps_the_node_only_in_the_same_epoch(
+    api: FaultyApi, admin: Admin, ownership: Ownership, change: dict[str, Any], *, kept: bool
+) -> None:
+    await admin.patch(PATH, change)
+    await renew(ownership)
+    assert ownership.epochs == ({"w": 0} if kept else {})
+    assert [asked.method for asked in api.asked] == ["PUT", "GET"] + ["PUT"] * kept
+
+
+async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_node(api: FaultyApi, ownership: Ownership) -> None:
+    api.fault("^PUT", lose=True)
+    await renew(ownership)
+    assert ownership.epochs == {"w": 0}
+    await renew(ownership)
+    assert ownership.epochs == {"w": 0}
+
+
+async def test_renewal_under_way_does_not_undo_a_release(api: FaultyApi, admin: Admin, ownership: Ownership) -> None:
+    api.fault("^PUT", then=lambda: ownership.release("w"))
+    await renew(ownership)
+    assert not ownership.epochs
+    assert not ownership._held
+    released = await admin.get(PATH)
+    assert released is not None
+    assert not released["spec"].get("holderIdentity")
+    assert [asked.status for asked in api.matching("^PUT")] == [200, 409, 200]
+
+
+async def test_all_nodes_are_released(admin: Admin, ctx: Context) -> None:
+    names = [f"w{number}" for number in range(30)]
+    ownership = owning_none(ctx)
+    for name in names:
+        assert await ownership.acquire(name, "uid")
+    held = {item["metadata"]["name"]: item["spec"].get("holderIdentity") for item in await admin.items(NODE_LEASES)}
+    assert held == {f"vnode.{name}": "me" for name in names}
+    await ownership.release_all()
+    assert ownership.epochs == {}
+    held = {item["metadata"]["name"]: item["spec"].get("holderIdentity") for item in await admin.items(NODE_LEASES)}
+    assert held == {f"vnode.{name}": None for name in names}
