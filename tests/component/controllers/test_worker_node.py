@@ -124,6 +124,7 @@ async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(wor
     await lablet.delete()
     await world.admin.until_gone(path)
     await world.admin.until_gone(f"{NODES}/vnode.{worker}")
+    assert await world.admin.get(f"{CONFIG_MAPS}/{worker}-port-allocations") is None, "no garbage collector runs"
 
 
 async def test_abandoned_worker_goes_with_its_labs_left_behind(world: World) -> None:

@@ -108,9 +108,14 @@ class NodeWriter:
         return True
 
     async def _let_go(self, resource: CustomResource) -> None:
-        """Delete the Node of a deleted CMLWorker, then remove its finalizer."""
+        """Delete the Node and the claims of a deleted CMLWorker, then remove its finalizer.
+
+        The garbage collector would delete the claims as well, but not once the CRD is gone: rows of lablets that have
+        ended would then keep their LabletDefinition `InUse` for ever.
+        """
         name = resource.metadata.name
         await self.remove(name)
+        await self._ctx.api.config_maps.delete(names.claims_name(name))
         self._status.forget(resource.metadata.uid)
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
         if finalizers != resource.metadata.finalizers:
