@@ -88,7 +88,7 @@ class Surface:
         if role:
             where = ["rolebinding", name, f"--namespace={namespace}"] if namespace else ["clusterrolebinding", name]
             kubectl("create", *where, f"--clusterrole={role}", f"--serviceaccount=default:{name}")
-        self.tokens[name] = kubectl("create", "token", name).stdout.strip()
+        self.tokens[name] = kubectl("create", "token", name, "--audience=vkprovider.io").stdout.strip()
         return self.tokens[name]
 
     def rows(self) -> dict[str, SessionEvents]:

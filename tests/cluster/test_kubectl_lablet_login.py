@@ -34,7 +34,7 @@ def test_whole_url_is_for_who_may_log_in(delivered: Cluster) -> None:
     for name, role in (("reader", "edit"), ("portal", "vkprovider-login")):
         cluster.kubectl("create", "serviceaccount", name)
         cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--serviceaccount=default:{name}")
-        tokens[name] = cluster.kubectl("create", "token", name).stdout.strip()
+        tokens[name] = cluster.kubectl("create", "token", name, "--audience=vkprovider.io").stdout.strip()
     uid = (cluster.pod("default", "mine") or {})["metadata"]["uid"]
     shown = (cluster.pod("default", "mine") or {})["metadata"]["annotations"][LOGIN_URL]
     for name in ("mine", uid):
@@ -45,4 +45,4 @@ def test_whole_url_is_for_who_may_log_in(delivered: Cluster) -> None:
         assert len(whole) > len(shown) + 10
     refused = lablet(cluster, "login", "mine", f"--url={cluster.provider_url}", f"--token={tokens['reader']}")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "may not get lablets.vkprovider.io/login mine" in refused.stderr
+    assert "may not get lablets.vkprovider.io/login of the Pod" in refused.stderr

@@ -3,6 +3,7 @@
 It listens before the API server has answered, so that no liveness probe restarts a replica for an outage elsewhere.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from vkprovider.app.settings import Settings
 from vkprovider.web.access import Access
 from vkprovider.web.admin import Admin
 from vkprovider.web.answers import Refused
+from vkprovider.web.connections import listen, runner_of
 from vkprovider.web.downloads import Downloads
 from vkprovider.web.events import Receiver
 from vkprovider.web.logins import Logins
@@ -59,6 +61,7 @@ class Page:
         self._replica: Replica | None = None
         self._handlers: Mapping[str, Handler] = {}
         self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
         self.port = 0
 
     async def start(self) -> None:
@@ -72,16 +75,14 @@ class Page:
         app.router.add_get("/ready", self._ready)
         for method, path in _SERVED:
             app.router.add_route(method, path, self._served(path))
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = runner_of(app)
         await self._runner.setup()
-        context = self._tls.context if self._tls is not None else None
-        site = web.TCPSite(self._runner, self._settings.http.host, self._settings.http.port, ssl_context=context)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listener = await listen(self._runner, self._settings.http, self._tls.context if self._tls else None)
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     def serve(self, replica: Replica) -> None:
         """Answer for a replica from now on."""
-        access, registry = Access(replica.ctx.kube), registry_of(replica)
+        access, registry = Access(replica.ctx.kube, audiences=self._settings.http.token_audiences), registry_of(replica)
         admin = Admin(
             access,
             info=lambda: _info(replica),
@@ -106,6 +107,8 @@ class Page:
 
     async def stop(self) -> None:
         """Stop listening."""
+        if self._listener is not None:
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
 

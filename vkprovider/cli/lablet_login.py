@@ -9,13 +9,17 @@ import aiohttp
 import click
 import msgspec
 
-from vkprovider.api.errors import shorten
+from vkprovider.api import names
+from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, read
 from vkprovider.kube import auth
 from vkprovider.kube.client import KubeClient
 
 _DEADLINE_S: Final = 15.0
 _OK: Final = 200
+_TOKEN_S: Final = 600
+_PARTS: Final = 4
+"""Of a ServiceAccount's user name: `system:serviceaccount:NAMESPACE:NAME`."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -23,6 +27,26 @@ class _Answer(msgspec.Struct, frozen=True):
 
     url: str = ""
     message: str = ""
+
+
+class _UserInfo(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _SelfStatus(msgspec.Struct, frozen=True, rename="camel"):
+    user_info: _UserInfo = _UserInfo()
+
+
+class _Self(msgspec.Struct, frozen=True):
+    status: _SelfStatus = _SelfStatus()
+
+
+class _MadeStatus(msgspec.Struct, frozen=True):
+    token: str = ""
+
+
+class _Made(msgspec.Struct, frozen=True):
+    status: _MadeStatus = _MadeStatus()
 
 
 @click.command(epilog="Example: kubectl lablet login mylab-0 --url http://127.0.0.1:8082")
@@ -38,13 +62,21 @@ class _Answer(msgspec.Struct, frozen=True):
     "--token",
     envvar="VKPROVIDER_TOKEN",
     metavar="TOKEN",
-    help="Token of the cluster, such as of `kubectl create token` (default: VKPROVIDER_TOKEN, else the kubeconfig's).",
+    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN).",
+)
+@click.option(
+    "--service-account",
+    metavar="NAME",
+    help="ServiceAccount of the namespace for which a token is made, for ten minutes and for the page alone "
+    "(default: the kubeconfig's own, if it is of a ServiceAccount; else the kubeconfig's token is sent).",
 )
 @click.option(
     "--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file of a trusted CA."
 )
 @place_options
-def login(what: str, *, url: str, token: str | None, cacert: str | None, place: Place) -> None:
+def login(
+    what: str, *, url: str, token: str | None, service_account: str | None, cacert: str | None, place: Place
+) -> None:
     """Print the URL where the learner of POD logs in. It authenticates as the learner.
 
     It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
@@ -55,7 +87,12 @@ def login(what: str, *, url: str, token: str | None, cacert: str | None, place: 
 
     async def work(kube: KubeClient, namespace: str) -> str:
         uid = name if UID.fullmatch(name) else (await read(kube, namespace, name)).metadata.uid
-        authorization = f"Bearer {token}" if token else await _authorization(place)
+        if token:
+            authorization = f"Bearer {token}"
+        elif account := await _account(kube, namespace, service_account):
+            authorization = f"Bearer {await _token_of(kube, *account)}"
+        else:
+            authorization = await _authorization(place)
         return await _ask(f"{base}/labs/{uid}/login", authorization, cacert)
 
     click.echo(place.run(work))
@@ -82,6 +119,39 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+async def _account(kube: KubeClient, namespace: str, named: str | None) -> tuple[str, str] | None:
+    """Return namespace and name of the ServiceAccount whose token is to be made; None if the user is not one."""
+    if named:
+        return namespace, named
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        raw = await kube.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body))
+    except OutsideError:
+        return None
+    parts = msgspec.json.decode(raw, type=_Self).status.user_info.username.split(":")
+    return (parts[2], parts[3]) if parts[:2] == ["system", "serviceaccount"] and len(parts) == _PARTS else None
+
+
+async def _token_of(kube: KubeClient, namespace: str, name: str) -> str:
+    """Make a token of a ServiceAccount that only the page accepts.
+
+    Raises:
+        ClickException: The user may not.
+    """
+    spec = {"audiences": [names.GROUP], "expirationSeconds": _TOKEN_S}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    try:
+        raw = await kube.create(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", msgspec.json.encode(body)
+        )
+    except OutsideError as error:
+        raise click.ClickException(
+            f"no token of serviceaccount {namespace}/{name} for the page: {error.message}; it takes the right to "
+            "`create` `serviceaccounts/token`; or give a token with --token"
+        ) from None
+    return msgspec.json.decode(raw, type=_Made).status.token
+
+
 async def _authorization(place: Place) -> str:
     """Return the kubeconfig's own token.
 
@@ -91,7 +161,9 @@ async def _authorization(place: Place) -> str:
     access = await auth.load(place.kubeconfig, place.context)
     found = await access.renew() if access.renew is not None else access.authorization
     if not found:
-        raise click.ClickException("the kubeconfig has no token, only a certificate; give one with --token")
+        raise click.ClickException(
+            "the kubeconfig has no token, only a certificate; name a --service-account, or give a --token"
+        )
     return found
 
 

@@ -199,6 +199,12 @@ class HttpSettings(Group):
     tls_key: str | None = Field(
         None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."
     )
+    audiences: str = Field(
+        "vkprovider.io",
+        validation_alias="VKPROVIDER_HTTP_AUDIENCES",
+        description="Audiences of tokens that the page accepts, separated by blanks. With the API server's own among "
+        "them, kubeconfig tokens are accepted, which whoever reads them could use there.",
+    )
     events_secret: SecretStr | None = Field(
         None,
         validation_alias="VKPROVIDER_EVENTS_SECRET",
@@ -228,6 +234,11 @@ class HttpSettings(Group):
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
         return self
+
+    @property
+    def token_audiences(self) -> tuple[str, ...]:
+        """Audiences of which a token must have one."""
+        return tuple(self.audiences.split())
 
     @property
     def events_secrets(self) -> list[str]:

@@ -2,13 +2,14 @@
 
 The API server's answers are cached for a few seconds, so that a dashboard does not ask it with every request; a
 revoked right therefore still counts for that long. Concurrent requests that need the same answer share one review.
+Reviews have a lane of their own: callers with made-up tokens can use up that lane, and nothing else of the provider.
 """
 
 import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -17,11 +18,17 @@ from aiohttp import web
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.pace import TokenBucket
 from vkprovider.web.answers import Refused, bearer
 
 REMEMBER_S: Final = 10.0
 REMEMBER_REFUSED_S: Final = 3.0
+REMEMBER_UNKNOWN_S: Final = 30.0
+"""For a token that the cluster does not know: it will hardly be known soon."""
 ENTRIES_MAX: Final = 2000
+REVIEWS_AT_ONCE: Final = 4
+REVIEWS_PER_S: Final = 20.0
+REVIEWS_BURST: Final = 40.0
 _ASK_S: Final = 5.0
 _TOKEN_CHARS_MAX: Final = 16_384
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
@@ -42,6 +49,7 @@ class User(msgspec.Struct, frozen=True):
 class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: User = User()
+    audiences: list[str] = []
     error: str = ""
 
 
@@ -82,7 +90,8 @@ class Resource(msgspec.Struct, frozen=True):
         }
 
     def __str__(self) -> str:
-        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} {self.name} in namespace {self.namespace}"
+        """Describe the right without the Pod: whoever lacks it need not learn whose lab it is."""
+        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of the Pod that has this lab"
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -135,13 +144,48 @@ class _Memory(Generic[V]):
             self._entries.popitem(last=False)
 
 
+class _Lane:
+    """Limits reviews: how many run at once, and how many there are in a second."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._at_once = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, now=now)
+
+    async def run(self, review: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+        """Run a review.
+
+        Raises:
+            Refused: 429: there are too many.
+        """
+        if self._bucket.reserve() > 0:
+            self._bucket.cancel()
+            raise Refused(429, "TooManyReviews", "too many unknown callers at once; try again", {"Retry-After": "1"})
+        async with self._at_once:
+            return await review()
+
+
 class Access:
     """Asks the API server for the user of a token and for the user's rights."""
 
     def __init__(
-        self, kube: KubeClient, *, now: Callable[[], float] = time.monotonic, entries_max: int = ENTRIES_MAX
+        self,
+        kube: KubeClient,
+        *,
+        audiences: Sequence[str] = (),
+        now: Callable[[], float] = time.monotonic,
+        entries_max: int = ENTRIES_MAX,
     ) -> None:
+        """Create it with empty caches.
+
+        Args:
+            kube: The client of the API server.
+            audiences: Of which a token must have one; none means the API server's own.
+            now: A clock.
+            entries_max: How many answers each cache holds.
+        """
         self._kube = kube
+        self._audiences = list(audiences)
+        self._lane = _Lane(now)
         self._users: _Memory[User | None] = _Memory(now, entries_max)
         self._rights: _Memory[bool] = _Memory(now, entries_max)
 
@@ -160,12 +204,18 @@ class Access:
             raise Refused(401, "TokenInvalid", "that is too long for a token", challenge)
         key = hashlib.sha256(token.encode()).digest()
         try:
-            user = await self._users.get(key, lambda: self._review_token(token), _remember_s)
+            user = await self._users.get(key, lambda: self._review_token(token), _remember_user_s)
         except OutsideError as error:
             raise _cannot_ask("who you are", error) from None
         if user is None:
-            raise Refused(401, "TokenInvalid", "the cluster does not know the token, or it has expired", challenge)
+            raise Refused(401, "TokenInvalid", self._unknown_token(), challenge)
         return user
+
+    def _unknown_token(self) -> str:
+        text = "the cluster does not know the token, or it has expired"
+        if self._audiences:
+            text += f"; it must be meant for {' or '.join(self._audiences)} (`kubectl create token --audience`)"
+        return text
 
     async def require(self, request: web.Request, right: Right) -> User:
         """Refuse a request unless the cluster grants its sender the right.
@@ -204,15 +254,25 @@ class Access:
             raise _cannot_ask("what you may do", error) from None
 
     async def _review_token(self, token: str) -> User | None:
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        raw = await self._kube.create(_TOKEN_REVIEWS, msgspec.json.encode(body), timeout_s=_ASK_S)
-        status = msgspec.json.decode(raw, type=_TokenReview).status
-        return status.user if status.authenticated and status.user.username else None
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = self._audiences
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        status = msgspec.json.decode(await self._review(_TOKEN_REVIEWS, body), type=_TokenReview).status
+        meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
+        return status.user if status.authenticated and meant and status.user.username else None
 
     async def _review_access(self, spec: Mapping[str, Any]) -> bool:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        raw = await self._kube.create(_ACCESS_REVIEWS, msgspec.json.encode(body), timeout_s=_ASK_S)
-        return msgspec.json.decode(raw, type=_AccessReview).status.allowed
+        return msgspec.json.decode(await self._review(_ACCESS_REVIEWS, body), type=_AccessReview).status.allowed
+
+    async def _review(self, path: str, body: Mapping[str, Any]) -> bytes:
+        raw = msgspec.json.encode(body)
+        return await self._lane.run(lambda: self._kube.create(path, raw, timeout_s=_ASK_S))
+
+
+def _remember_user_s(user: User | None) -> float:
+    return REMEMBER_S if user is not None else REMEMBER_UNKNOWN_S
 
 
 def _remember_s(answer: object) -> float:

@@ -30,6 +30,8 @@ SIGNATURE: Final = "X-Hub-Signature-256"
 """`sha256=` and the HMAC of the body in hexadecimal digits, as WebSub and many a sender of webhooks write it."""
 RETRY_AFTER_S: Final = 5
 _READ_S: Final = 10.0
+_UNSURE_MAX: Final = 8
+"""Bodies that are read at once before their sender is known: a signature is checked with the whole body."""
 
 Accept = Callable[[SessionEvent], Awaitable[EventOutcome]]
 
@@ -60,6 +62,7 @@ class Receiver:
         self._accept = accept
         self._secrets = [secret.encode() for secret in secrets]
         self._wall = wall
+        self._unsure = asyncio.Semaphore(_UNSURE_MAX)
         self.counts: Counter[str] = counts if counts is not None else Counter()
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -77,12 +80,20 @@ class Receiver:
         except InputError as error:
             self._admit(request, b"", "binary")
             raise Refused(415, error.reason, error.message) from None
-        signed = self._may_sign(request, mode)
-        if not signed:
+        if (encoding := request.headers.get("Content-Encoding", "identity")) != "identity":
+            self._admit(request, b"", "binary")
+            text = f"Content-Encoding {encoding!r}: send the body as it is"
+            raise Refused(415, "MediaTypeUnsupported", text)
+        if self._may_sign(request, mode):
+            if self._unsure.locked():
+                text = "too many bodies of unknown senders are being read; send it again, or use the bearer token"
+                raise Refused(503, "TryAgain", text, {"Retry-After": str(RETRY_AFTER_S)})
+            async with self._unsure:
+                body = await self._body(request)
+                self._admit(request, body, mode)
+        else:
             self._admit(request, b"", mode)  # before anything is read
-        body = await self._body(request)
-        if signed:
-            self._admit(request, body, mode)
+            body = await self._body(request)
         try:
             found = cloudevents.read(mode, request.headers, body)
         except InputError as error:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
-from tests.support.scripted import ScriptedServer
+from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
 from vkprovider.web.access import Access
 from vkprovider.web.logins import Logins
@@ -74,12 +74,43 @@ async def test_whole_url_is_printed_and_nothing_else(
     assert review == token
 
 
+MADE = "POST /api/v1/namespaces/{}/serviceaccounts/{}/token"
+
+
+@pytest.mark.parametrize(
+    ("user", "arguments", "account"),
+    [
+        ("system:serviceaccount:team-a:portal", (), ("team-a", "portal")),
+        ("ann", ("--service-account=desk", "--namespace=team-b"), ("team-b", "desk")),
+    ],
+)
+async def test_a_token_is_made_for_the_page_alone(
+    server: ScriptedServer, page: str, tmp_path: Path, user: str, arguments: tuple[str, ...], account: tuple[str, str]
+) -> None:
+    says(server, when="POST /apis/authentication.k8s.io/v1/selfsubjectreviews", userInfo={"username": user})
+    says(server, when=MADE.format(*account), token="made")
+    says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
+    says(server, when=RIGHTS, allowed=True)
+    assert await call(tmp_path, page, *arguments) == (0, f"{SECRET_URL}\n", "")
+    [made] = [seen.json["spec"] for seen in server.seen if seen.path.endswith("/token")]
+    assert made == {"audiences": ["vkprovider.io"], "expirationSeconds": 600}
+    [review] = [seen.json["spec"]["token"] for seen in server.seen if seen.path.endswith("/tokenreviews")]
+    assert review == "made"
+
+
+async def test_who_may_not_make_a_token_is_told(server: ScriptedServer, page: str, tmp_path: Path) -> None:
+    server.next(refuse(403, "no right"), when=MADE.format("default", "desk"))
+    result = await call(tmp_path, page, "--service-account=desk", "--namespace=default")
+    assert (result.code, "no token of serviceaccount default/desk for the page" in result.err) == (1, True)
+    assert "`create` `serviceaccounts/token`" in result.err
+
+
 async def test_who_may_not_is_told_what_is_missing(server: ScriptedServer, page: str, tmp_path: Path) -> None:
     says(server, when=TOKENS, authenticated=True, user={"username": "teacher"})
     says(server, when=RIGHTS, allowed=False)
     result = await call(tmp_path, page)
     assert result.code == 1
-    assert "may not get lablets.vkprovider.io/login pod-1 in namespace team-a" in result.err
+    assert "may not get lablets.vkprovider.io/login of the Pod that has this lab" in result.err
     assert result.out == ""
 
 
