@@ -277,7 +277,7 @@ class LearnerWorld(World):
         for session in self._live():
             assert session.username == row.learner, f"{session} is delivered with the lab of {row.learner!r}"
         lab = self.cml.labs.get(row.lab_id)
-        if lab is None or set(lab.states) == {labs.DEFINED}:
+        if lab is None or set(lab.states) == {labs.DEFINED}:  # perhaps never started, so that nothing is to be wiped
             self.seen_by.pop(row.lab_id, None)
         elif row.learner and not row.closing_reason:
             learners = self.seen_by.setdefault(row.lab_id, set())
@@ -313,6 +313,7 @@ class LearnerWorld(World):
                 for lab in self.ours:
                     if set(lab.states) == {labs.DEFINED}:
                         lab.shown_ready = False
+                        self.seen_by.pop(lab.id, None)
                 return outcome
             case _:
                 return super()._execute(step, facts, answer)
