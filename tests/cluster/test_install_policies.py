@@ -219,6 +219,44 @@ def test_reports_do_not_come_with_a_binding(installation: Installation) -> None:
     installation.kubectl("delete", "pod", "unbound", "--now")
 
 
+# ------------------------------------------------------------------------------------------- learners
+def test_username_is_neither_changed_nor_removed_while_the_lablet_has_a_learner(installation: Installation) -> None:
+    """Everything else may change; the provider itself ends the learner's time."""
+    username, learner = names.ANNOTATION_USERNAME, names.ANNOTATION_LEARNER
+    item = pod("taken", "netlab")
+    item["metadata"]["annotations"] = {username: "mallory"}
+    item["metadata"]["labels"] = {names.LABEL_POOL: "evening"}
+    installation.apply(item)
+
+    def notes() -> dict[str, str]:
+        found: dict[str, str] = installation.get("pod", "taken")["metadata"].get("annotations", {})
+        return found
+
+    until(lambda: notes().get(learner) == "mallory", 45)
+    for change in (f"{username}=eve", f"{username}-"):
+        said = installation.refused("annotate", "pod", "taken", change, "--overwrite")
+        assert "The lablet, its session and its lab are those of mallory." in said
+        assert "kubectl lablet release taken" in said
+        said = installation.refused("annotate", "pod", "taken", change.replace(username, learner), "--overwrite")
+        assert f"Only the provider writes and removes {learner}." in said
+    patch = json.dumps({"metadata": {"annotations": {username: "eve"}}})
+    said = installation.refused("patch", "pod", "taken", "--subresource=status", f"--patch={patch}")
+    assert "are those of mallory" in said
+    installation.kubectl("label", "pod", "taken", "still=changes")
+    installation.wait_lablets("default", 1)
+    lent = f"{names.ANNOTATION_LENT_BY}=evening"
+    installation.kubectl("annotate", "pod", "taken", lent, f"{names.ANNOTATION_DESIRED_STATE}=COLLECTING")
+    until(lambda: not {username, learner, names.ANNOTATION_LENT_BY} & notes().keys(), 60)
+    installation.kubectl("annotate", "pod", "taken", f"{username}=eve")
+    until(lambda: notes().get(learner) == "eve", 45)
+    installation.kubectl("delete", "pod", "taken")
+
+
+def test_learner_comes_from_the_provider_only(installation: Installation) -> None:
+    said = refusal(installation, annotated("forged", names.ANNOTATION_LEARNER))
+    assert "Only the provider writes and removes vkprovider.io/learner." in said
+
+
 # ------------------------------------------------------------------------------------------- refresh requests
 AT = "2026-01-01T00:00:00Z"
 

@@ -12,6 +12,7 @@ What wakes a controller adds a key to its queue; the queues and what is known of
 import asyncio
 from collections import Counter as Tally
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -39,6 +40,7 @@ from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.session.strays import StraySessions, live_sessions
 from vkprovider.controllers.worker.connection import secrets_of
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
@@ -124,16 +126,29 @@ class Replica:
             claimed=index.has_session,
             retry_s=settings.http.events_retry_s,
         )
+        self.strays = (
+            StraySessions(
+                ctx,
+                deployments,
+                self.inbox,
+                items,
+                live=partial(live_sessions, self.fleet.items),
+                leads=self._leads,
+                slot_s=settings.lds.timeslot_s,
+            )
+            if deployments is not None
+            else None
+        )
         self.sessions = Sessions(
             ctx,
             deployments,
+            self.strays,
             grader,
             definitions=items,
             contents=contents,
             workers=self.fleet.items,
             worker_secrets=lambda: secrets_of(objects.workers.items.values()),
             inbox=self.inbox,
-            leads=self._leads,
             settings=settings.lds,
         )
         self.ports = PortCheck(
@@ -230,7 +245,7 @@ class Replica:
             "inbox": self.inbox.run(),  # deletes session events that are out of date
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             **({} if self.deployments is None else {"lds-deployments": self.deployments.watch()}),
-            **({} if self.sessions.strays is None else {"lds-strays": self.sessions.strays.run()}),
+            **({} if self.strays is None else {"lds-strays": self.strays.run()}),
         }
 
     async def run(self, stop: asyncio.Event) -> None:

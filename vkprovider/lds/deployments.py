@@ -14,11 +14,10 @@ from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.domain.session import deployments
 from vkprovider.domain.session.deployments import Choice, Deployment, DeploymentHealth
 from vkprovider.lds import config
-from vkprovider.lds.client import LdsClient
 from vkprovider.lds.config import Configured
 from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import ContentMetadata
+from vkprovider.lds.spi import ContentMetadata, LabDelivery
 from vkprovider.rest.tokens import TokenReader
 from vkprovider.settings.services import LdsSettings, reveal
 
@@ -49,8 +48,8 @@ class Deployments:
         self._settings = settings
         self._user_agent = user_agent
         self._configured: dict[str, Configured] = {}
-        self._clients: dict[str, LdsClient] = {}
-        self._retired: list[LdsClient] = []
+        self._clients: dict[str, LabDelivery] = {}
+        self._retired: list[LabDelivery] = []
         self._health: dict[str, DeploymentHealth] = {}
         self._last = ""
         self._settings, configured = _read(settings)
@@ -97,8 +96,8 @@ class Deployments:
         if warning or not affinity:
             self._last = deployment
 
-    def client(self, deployment: str) -> LdsClient:
-        """Return the client of a deployment, enabled or not; see `LdsClient.guarded`.
+    def client(self, deployment: str) -> LabDelivery:
+        """Return the client of a deployment, enabled or not; see `LabDelivery.guarded`.
 
         Raises:
             InputError: `LDSDeploymentUnknown`: it is not configured, or not any more.
@@ -113,7 +112,10 @@ class Deployments:
             ) from None
 
     async def refresh_content(self, form_qualified_name: str) -> dict[str, ContentMetadata | OutsideError]:
-        """Make every enabled deployment fetch a form's content anew; return the outcomes by id."""
+        """Make every deployment fetch a form's content anew; return the outcomes by id.
+
+        A disabled one, too: it still serves the sessions that it has.
+        """
 
         async def ask(deployment: str) -> ContentMetadata | OutsideError:
             try:
@@ -121,7 +123,7 @@ class Deployments:
             except OutsideError as error:
                 return error
 
-        ids = [each.id for each in self.deployments if each.enabled]
+        ids = [each.id for each in self.deployments]
         return dict(zip(ids, await asyncio.gather(*map(ask, ids)), strict=True))
 
     async def reload(self) -> bool:
@@ -167,7 +169,7 @@ class Deployments:
         if client is not None:
             self._retired.append(client)
 
-    def _open(self, configured: Configured) -> LdsClient:
+    def _open(self, configured: Configured) -> LabDelivery:
         name = configured.deployment.id
         return open_deployment(
             name,

@@ -1,12 +1,15 @@
 """The seam between the controllers and one deployment of the Lab Delivery System."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
+from tunnels.direct import Guard
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.rest.dialect import without_secrets
 
@@ -15,7 +18,12 @@ CLIENT_KEY: Final = "client-key"
 OWNER: Final = "owner"
 """Extension: sessions carry the mark of the installation that made them."""
 
-Id = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+ID_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
+"""What an id may be; it becomes part of a URL's path."""
+Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
+
+
+_PLAIN_SEGMENT: Final = re.compile(r"[a-z]{1,16}([_-][a-z]{1,16}){0,2}|v[0-9]{1,2}")
 
 
 class SessionState(StrEnum):
@@ -79,8 +87,22 @@ class LabSessionInfo(msgspec.Struct, frozen=True):
 
     @property
     def public_login_url(self) -> str | None:
-        """The login URL without query, fragment and user: fit for an annotation."""
-        return None if self.login_url is None else without_secrets(self.login_url)
+        """The part of the login URL that is known not to be a secret: fit for an annotation.
+
+        Query, fragment and user never are. The path is left out as a whole if it has a segment that is neither a short
+        word, nor a version, nor the session's id: it may be the learner's token.
+        """
+        if self.login_url is None:
+            return None
+        url = without_secrets(self.login_url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return ""
+        if parts.scheme not in {"http", "https"} or not parts.netloc:
+            return ""
+        safe = all(not part or part == self.id or _PLAIN_SEGMENT.fullmatch(part) for part in parts.path.split("/"))
+        return url if safe else f"{parts.scheme}://{parts.netloc}"
 
     def __repr__(self) -> str:
         return f"LabSessionInfo(id={self.id!r}, username={self.username!r}, state={self.state!r}, …)"
@@ -164,6 +186,14 @@ class LabDelivery(Protocol):
     call. A create may be called again if it has a client key and the deployment has the extension; else see
     `vkprovider.rest.errors.may_have_happened`.
     """
+
+    def guarded(self, guard: Guard) -> "LabDelivery":
+        """Return this deployment with a guard, called right before every request, which raises to stop it."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections, also of those with a guard."""
+        ...
 
     async def info(self) -> Info:
         """Get the deployment's version and extensions; kept for some minutes."""

@@ -1,14 +1,21 @@
 """Sessions: provisioned, started and ended by events, collected from, graded, archived; strays."""
 
 import time
+from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
+import yaml
 
 from tests.component.controllers.harness import Lablet, Running, World, condition, when
 from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
 from tests.support.topologies import topology
+from tunnels.direct import Guard
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
+from vkprovider.lds.client import LdsClient
+from vkprovider.lds.factory import open_deployment
+from vkprovider.lds.spi import LabDelivery, LabSessionInfo
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -179,10 +186,70 @@ async def test_stray_session_is_archived_when_it_is_old_and_those_of_others_are_
     stray = lds.world.create(hour_ago, username="bob", owner=mark)
     foreign = lds.world.create(hour_ago, username="eve", owner="someone else")
     young = lds.world.create(lds.now(), username="carol", owner=mark)
-    strays = running.replica.sessions.strays
+    strays = running.replica.strays
     assert strays is not None
     await strays.sweep()
     archived = {name for name, session in lds.world.sessions.items() if session.archived}
     assert archived == {stray.id}
     assert {mine, foreign.id, young.id}.isdisjoint(archived)
     assert strays.elsewhere["default"] == 2
+
+
+async def test_login_url_that_comes_late_is_asked_for_after_the_devices(
+    world: World, lds: LdsSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R000-099: create, set devices, get session info; another `LabDelivery` takes the place of the HTTP client."""
+
+    class Late(LdsClient):
+        async def create_session_with_part(self, *arguments: Any, **more: Any) -> LabSessionInfo:
+            info = await super().create_session_with_part(*arguments, **more)
+            return msgspec.structs.replace(info, login_url=None)
+
+        def guarded(self, guard: Guard) -> LdsClient:
+            return Late(self.deployment, self._service, guard=guard, known=self._known)
+
+    def opened(*arguments: Any, **more: Any) -> LabDelivery:
+        client = open_deployment(*arguments, **more)
+        return Late(client.deployment, client._service)
+
+    monkeypatch.setattr("vkprovider.lds.deployments.open_deployment", opened)
+    await start(world, lds)
+    lablet = await lend(world)
+    assert (await lablet.ready())["metadata"]["annotations"]["vkprovider.io/lds-login-url"] == f"{lds.url}/login"
+    calls = [
+        f"{entry.method} {entry.path.rpartition('/')[2]}" for entry in lds.log.since(0) if "sessions" in entry.path
+    ]
+    [session] = lds.world.sessions
+    assert [call for call in calls if not call.startswith("GET sessions")] == [
+        "POST sessions",
+        "PUT devices",
+        f"GET {session}",
+    ]
+
+
+async def test_new_content_reaches_the_lds_under_the_name_that_sessions_use(world: World, lds: LdsSimulator) -> None:
+    """R000-080: also without `formQualifiedName`; not for a definition that wants no sessions."""
+    await start(world, lds)
+    own, named = await world.define(PORT), await world.define(PORT, formQualifiedName="exams/netlab")
+    off = await world.define(PORT, lds={"enabled": False})
+
+    def refreshed() -> bool:
+        return {own, "exams/netlab"} <= {name for name, form in lds.world.forms.items() if form.fetched}
+
+    await when(refreshed, "the LDS fetches both forms")
+    assert not {named, off} & lds.world.forms.keys()
+
+
+async def test_sessions_take_turns_over_the_deployments(world: World, lds: LdsSimulator, tmp_path: Path) -> None:
+    """R000-095: round-robin is the default; each replica counts its own turns."""
+    other = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+    file = tmp_path / "lds_deployments.yaml"
+    entries = [{"id": name, "base_url": one.url, "capacity": 10} for name, one in (("a", lds), ("b", other))]
+    file.write_text(yaml.safe_dump({"lds_deployments": entries}))
+    await world.replica(LDS_DEPLOYMENTS_CONFIG=str(file), LDS_API_TOKEN=TOKEN)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    for number in range(4):
+        lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": f"user-{number}"})
+        await lablet.ready()
+        assert (len(lds.world.sessions), len(other.world.sessions)) == ((number + 2) // 2, (number + 1) // 2)

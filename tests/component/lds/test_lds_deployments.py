@@ -283,13 +283,15 @@ async def test_watch(file: File, open_: Open) -> None:
 
 
 async def test_refresh_of_all_tells_of_each(file: File, lds: ScriptedLds, open_: Open) -> None:
-    """R000-104: a deployment that fails does not stop the others."""
+    """R000-080, R000-104: a deployment that fails does not stop the others; a disabled one still has sessions."""
     file.write({"id": "a"}, {"id": "b"}, {"id": "off", "enabled": False})
     answer = {"form_qualified_name": "f", "version": "2", "refreshed_at": "2026-03-01T08:00:00Z"}
     lds.say("POST /a/api/v1/content/refresh", Say(404, {"code": "UnknownForm", "message": "no"}))
     lds.say("POST /b/api/v1/content/refresh", Say(200, answer))
+    lds.say("POST /off/api/v1/content/refresh", Say(200, answer))
     outcomes = await open_().refresh_content("f")
     assert isinstance(outcomes.pop("a"), OutsideError)
-    [content] = outcomes.values()
-    assert isinstance(content, ContentMetadata)
-    assert content.version == "2"
+    assert outcomes.keys() == {"b", "off"}
+    for content in outcomes.values():
+        assert isinstance(content, ContentMetadata)
+        assert content.version == "2"

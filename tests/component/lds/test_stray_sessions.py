@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
 from vkprovider.domain.claims import claim
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.session.delivery import Session
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.session.delivery import Session, Terms
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
@@ -29,6 +30,14 @@ from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
 
 HOUR_S = 3600
+
+
+def strays_of(
+    ctx: Context, deployments: Deployments, inbox: Inbox, *, live: Callable[[], list[Session]], leads: bool
+) -> StraySessions:
+    """Make the collaborator of a replica that knows the definition `d`, whose form is `FORM`."""
+    content = Definition("d", "u", "", terms=Terms(form=FORM))
+    return StraySessions(ctx, deployments, inbox, {"d": content}, live=live, leads=lambda: leads, slot_s=HOUR_S)
 
 
 class World:
@@ -43,13 +52,22 @@ class World:
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
         self.inbox = Inbox(ctx, lambda: leads, changed=lambda _: None, claimed=lambda _: False)
         self.mine: list[Session] = []
-        self.strays = StraySessions(ctx, self.deployments, self.inbox, mine=lambda: self.mine, leads=lambda: leads)
+        self.strays = strays_of(ctx, self.deployments, self.inbox, live=lambda: self.mine, leads=leads)
 
-    async def make(self, key: str, *, owner: str = names.mark("i"), old: bool = True, username: str = "ann") -> str:
-        now = datetime.now(UTC)
+    async def make(
+        self,
+        key: str,
+        *,
+        owner: str = names.mark("i"),
+        old: bool = True,
+        username: str = "ann",
+        start: datetime | None = None,
+        form: str = FORM,
+    ) -> str:
+        now = start or datetime.now(UTC)
         client = self.deployments.client("default")
         made = await client.create_session_with_part(
-            username, now, now + timedelta(hours=1), FORM, client_key=key, owner=owner
+            username, now, now + timedelta(hours=1), form, client_key=key, owner=owner
         )
         if old:
             self.simulator.world.sessions[made.id].created_unix_s -= HOUR_S
@@ -133,15 +151,28 @@ async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_
     bare = LdsSettings(token=TOKEN, client_keys=False, owners=False)
     async with LdsSimulator(bare) as simulator:
         world = World(simulator, server, kube)
-        now = datetime.now(UTC)
-        lost, stranger = await world.make("k-1", username="ann"), await world.make("k-2", username="eve")
+        now = datetime.now(UTC).replace(microsecond=0)
+        lost = await world.make("k-1", start=now)
+        others = {
+            await world.make("k-2", start=now, username="eve"),
+            await world.make("k-3", start=now + timedelta(seconds=1)),  # ann's, at another installation
+            await world.make("k-4", start=now, form="another"),
+        }
         heard = int(now.timestamp()) - HOUR_S
-        for each in (lost, stranger):
+        for each in ("a/b", lost, *others):
             world.inbox.rows[each] = SessionEvents(each, simulator.url, heard, started=heard)
-        world.rows(session("pod-0", id="the-next-one"))
+        world.rows(session("pod-0", id="the-next-one", slot_start=int(now.timestamp())))
         await world.strays.sweep()
-        assert world.live == {stranger}
+        assert world.live == others
         await world.deployments.close()
+
+
+async def test_a_session_that_cannot_be_archived_stops_no_other(world: World) -> None:
+    first, second = await world.make("pod-0", username="u0"), await world.make("pod-1", username="u1")
+    world.simulator.faults.add(Fault(kind="status", route="archive", status=400, count=1), world.simulator.now())
+    world.rows()
+    await world.strays.sweep()
+    assert len(world.live & {first, second}) == 1
 
 
 async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_out(
@@ -158,13 +189,8 @@ async def test_deployment_that_is_taken_out_of_the_file_during_a_sweep_is_left_o
         write({"a": simulator.url, "b": f"{simulator.url}/b"})
         deployments = Deployments(ClientSettings(path=str(path), token=TOKEN))
         ctx = Context(kube, EventRecorder(kube, component="test", instance="r"), "i", "r", "n")
-        strays = StraySessions(
-            ctx,
-            deployments,
-            Inbox(ctx, lambda: False, changed=lambda _: None, claimed=lambda _: False),
-            mine=list,
-            leads=lambda: False,
-        )
+        inbox = Inbox(ctx, lambda: False, changed=lambda _: None, claimed=lambda _: False)
+        strays = strays_of(ctx, deployments, inbox, live=list, leads=False)
         sweep = asyncio.create_task(strays.sweep())
         await asyncio.sleep(0.1)
         write({"a": simulator.url})

@@ -20,6 +20,29 @@ def test_session_does_not_show_its_login_url() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        (
+            "https://lds.example.com:8443/api/v1/login_page/s-1?token=geheim",
+            "https://lds.example.com:8443/api/v1/login_page/s-1",
+        ),
+        ("https://lds.example.com/login/eyJhbGciOi", "https://lds.example.com"),
+        ("https://lds.example.com/login/0123456789abcdef", "https://lds.example.com"),
+        ("https://lds.example.com/login/s-2", "https://lds.example.com"),
+        ("https://lds.example.com/login;geheim", "https://lds.example.com"),
+        ("https://lds.example.com/%67eheim", "https://lds.example.com"),
+        ("https://lds.example.com/thisisaverylongtokenofletters", "https://lds.example.com"),
+        ("https://u:geheim@lds.example.com/", "https://lds.example.com/"),
+        ("data:text/plain,geheim", ""),
+        ("geheim", ""),
+    ],
+)
+def test_a_token_in_the_path_is_not_published(url: str, public: str) -> None:
+    """Only words, versions and the session's own id are known not to be a token."""
+    assert LabSessionInfo("s-1", "ann", "PENDING", (), login_url=url).public_login_url == public
+
+
+@pytest.mark.parametrize(
     ("state", "finished", "archived"),
     [
         ("EMPTY", False, False),

@@ -24,6 +24,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.definition.status import SourceRead
+from vkprovider.domain.session.delivery import terms_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,9 @@ class Refresher:
         devices = len(content.topology.devices)
         note = f"version {content.version} of {devices} devices is ready{_by(resource)}"
         self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "ContentStored", note)
-        form = resource.spec.get("formQualifiedName")
-        if form:
-            self.form_stored(form)
+        terms = terms_of(resource.metadata.name, resource.spec)
+        if terms.enabled or resource.spec.get("formQualifiedName"):
+            self.form_stored(terms.form)
         return RefreshOutcome("Stored", "ContentStored", note, content.version, devices)
 
     def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> RefreshOutcome:

@@ -79,11 +79,11 @@ class Effects:
                 return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
             case Extract():
                 return await self._extract(step, worker)
-            case steps.Provision(claim=claim):
-                session = await self.sessions.provision(worker, claim, self._content_of(claim))
-                return steps.Provisioned(session)
-            case steps.ArchiveSession(claim=claim):
-                return steps.SessionArchived(await self.sessions.archive(worker, claim))
+            case steps.Provision(claim=claim, session=session):
+                made = await self.sessions.provision(worker, claim, session, self._content_of(claim))
+                return steps.Provisioned(made)
+            case steps.ArchiveSession(session=session):
+                return steps.SessionArchived(await self.sessions.archive(worker, session))
             case steps.Grade(claim=claim):
                 left = await _stored(self.archive.find(claim.pod_uid))
                 left = left if left is not None and leftovers.is_of(left, claim) else None

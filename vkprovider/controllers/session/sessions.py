@@ -1,24 +1,24 @@
-"""Sessions of the Lab Delivery System: made, provisioned with devices, collected from, archived.
+"""Calls of the Lab Delivery System and the grader for lablets: create a session, set its devices, archive it, grade.
 
-What is to be done next is decided in `domain.session`; here it is done, each call such that it may be repeated. The row
-names deployment and client key before a session is asked for, so that a crash leaves none behind that nobody knows.
+`domain.lablet.delivering` decides what is called next; every call may be repeated. The claim names deployment and
+client key before a session is requested, so that a crash leaves no session that no claim names.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import structlog
 
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.errors import InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
-from vkprovider.controllers.session.strays import StraySessions
+from vkprovider.controllers.session.strays import StraySessions, live_sessions
 from vkprovider.controllers.worker.connection import read_secret
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -26,7 +26,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.inputs import Inputs
 from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.leftovers import Leftovers
-from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
+from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict, timeslot
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.lds.deployments import Deployments
@@ -35,76 +35,53 @@ from vkprovider.lds.grader import Grader, Grading
 from vkprovider.lds.spi import LabDelivery, ResponseData
 from vkprovider.settings.services import LdsSettings
 
-_log: Final = structlog.get_logger(__name__)
 
-
+@dataclass(frozen=True, slots=True)
 class Sessions:
     """The sessions of this replica's lablets; without deployments there are none, and no lablet waits for one.
 
     Attributes:
-        strays: Sessions that no claim of this replica names; None without deployments.
+        deployments: The deployments of the LDS; None if none is configured.
+        strays: Counts the sessions of other replicas; None without deployments.
+        grader: None if none is configured.
+        definitions: By name.
+        contents: By digest.
+        workers: Of this replica, by name.
+        worker_secrets: Returns the names of the Secrets that CMLWorkers name; no learner sees what they hold.
+        inbox: The stored session events.
+        settings: How long a timeslot is, and which accesses a session receives.
     """
 
-    def __init__(
-        self,
-        ctx: Context,
-        deployments: Deployments | None,
-        grader: Grader | None,
-        *,
-        definitions: Mapping[str, Definition],
-        contents: Mapping[str, Content],
-        workers: Mapping[str, Worker],
-        worker_secrets: Callable[[], Collection[str]],
-        inbox: Inbox,
-        leads: Callable[[], bool],
-        settings: LdsSettings,
-    ) -> None:
-        """Take what is known elsewhere.
-
-        Args:
-            ctx: The replica.
-            deployments: Of the LDS; None if none is configured.
-            grader: Gives verdicts; None if nobody does.
-            definitions: By name.
-            contents: By digest.
-            workers: Ours, by name.
-            worker_secrets: Returns the names of the Secrets that CMLWorkers name; no learner sees what they hold.
-            inbox: What the LDS said of sessions.
-            leads: Whether this replica does what only one should do.
-            settings: How long a timeslot is, and which accesses a session receives.
-        """
-        self._ctx = ctx
-        self._deployments = deployments
-        self._grader = grader
-        self._definitions = definitions
-        self._contents = contents
-        self._workers = workers
-        self._worker_secrets = worker_secrets
-        self._inbox = inbox
-        self._settings = settings
-        self.strays: StraySessions | None = None
-        if deployments is not None:
-            self.strays = StraySessions(ctx, deployments, inbox, mine=self._mine, leads=leads)
+    ctx: Context
+    deployments: Deployments | None
+    strays: StraySessions | None
+    grader: Grader | None
+    definitions: Mapping[str, Definition]
+    contents: Mapping[str, Content]
+    workers: Mapping[str, Worker]
+    worker_secrets: Callable[[], Collection[str]]
+    inbox: Inbox
+    settings: LdsSettings
 
     # --------------------------------------------------------------------------------------------- facts
 
     def delivery(self, claim: Claim, inputs: Inputs, *, archive_failed: bool) -> Delivery:
-        """Tell what is known of the LDS for a lablet."""
+        """Return what is known of the LDS for a lablet."""
         terms = self._terms(claim)
-        session, grades = claim.session, self._grader is not None
-        if self._deployments is None or (not terms.enabled and session is None):
+        session, grades = claim.session, self.grader is not None
+        if self.deployments is None or (not terms.enabled and session is None):
             return Delivery(grader=True) if grades else NO_DELIVERY
         if session is None:
             if not (claim.bound_to or inputs.username):
                 return Delivery(wanted=True, grader=grades)
             try:
-                choice = self._deployments.choose(self._load(), affinity=terms.affinity)
+                choice = self.deployments.choose(self._load(), affinity=terms.affinity)
             except InputError as refusal:
                 return Delivery(wanted=True, refusal=refusal.fault, grader=grades)
             except OutsideError as error:
                 return Delivery(wanted=True, refusal=Fault(Trouble.LDS_UNAVAILABLE, error.message), grader=grades)
             return Delivery(wanted=True, deployment=choice.deployment.id, warning=choice.warning, grader=grades)
-        said = self._inbox.of(session.id) if session.id else None
+        said = self.inbox.of(session.id) if session.id else None
         return Delivery(
             wanted=True,
             started_at=said.started if said is not None else 0,
@@ -114,60 +91,55 @@ class Sessions:
         )
 
     def took(self, claim: Claim, session: Session, delivery: Delivery) -> None:
-        """Note that a row now names a session of the deployment that was chosen."""
-        if self._deployments is not None:
+        """Record that a claim now names a session of the deployment that was chosen."""
+        if self.deployments is not None:
             affinity = self._terms(claim).affinity
-            self._deployments.took(session.deployment, affinity=affinity, warning=delivery.warning)
+            self.deployments.took(session.deployment, affinity=affinity, warning=delivery.warning)
 
     def _terms(self, claim: Claim) -> Terms:
-        definition = self._definitions.get(claim.definition)
+        definition = self.definitions.get(claim.definition)
         return definition.terms if definition is not None else NO_TERMS
 
     def _load(self) -> Counter[str]:
-        """Count live sessions by deployment: ours by our rows, those of other replicas as the LDS last told them."""
-        mine = Counter(session.deployment for session in self._mine())
-        return mine + self.strays.elsewhere if self.strays is not None else mine
-
-    def _mine(self) -> list[Session]:
-        return [
-            claim.session
-            for worker in self._workers.values()
-            for claim in worker.claims.claims.values()
-            if claim.session is not None and not claim.session.archived_at
-        ]
+        """Count live sessions by deployment: this replica's by its claims, others' as the LDS last listed them."""
+        own = Counter(session.deployment for session in live_sessions(self.workers))
+        return own + self.strays.elsewhere if self.strays is not None else own
 
     # --------------------------------------------------------------------------------------------- steps
 
-    async def provision(self, worker: Worker, claim: Claim, content: Content) -> Session:
-        """Make the session of a row, if there is none yet, and set its devices; the row is given each result.
+    async def provision(self, worker: Worker, claim: Claim, session: Session, content: Content) -> Session:
+        """Create the session, unless it has an id, and set its devices; the claim records the id before the devices.
+
+        The order is: create, set devices, then get the session if the answer to its creation had no login URL.
 
         Raises:
-            InputError: `LDSDeploymentUnknown`, `DeviceSecretInvalid` or `SecretNotAllowed`.
-            OutsideError: The LDS refuses, fails or does not answer.
-            Fenced: The node is not ours any more.
+            InputError: `LDSDeploymentUnknown`, or the devices' Secret is wrong.
+            OutsideError: The LDS refused, failed or did not answer.
+            Fenced: This replica no longer owns the Node.
         """
-        session, terms = claim.session, self._terms(claim)
-        assert session is not None  # noqa: S101 (decided from it)
-        client = self._client(session, worker)
+        terms, client = self._terms(claim), self._client(session, worker)
         if not session.id:
             session = await self._create(client, worker, claim, session, terms)
-        devices = await self._devices(worker, claim, content, terms)
-        await client.set_devices(session.id, devices)
-        return msgspec.structs.replace(session, ready_at=self._ctx.now_unix)
+        await client.set_devices(session.id, await self._devices(worker, claim, content, terms))
+        if not session.login_url:
+            url = (await client.get_session_info(session.id)).public_login_url
+            session = msgspec.structs.replace(session, login_url=url or "")
+        return msgspec.structs.replace(session, ready_at=self.ctx.now_unix)
 
     async def _create(
         self, client: LabDelivery, worker: Worker, claim: Claim, session: Session, terms: Terms
     ) -> Session:
-        start = session.slot_start or self._ctx.now_unix
-        end = session.slot_end or start + int(self._settings.timeslot_s)
+        start, end = timeslot(session, now_unix=self.ctx.now_unix, slot_s=int(self.settings.timeslot_s))
         info = await client.create_session_with_part(
             session.username,
             datetime.fromtimestamp(start, UTC),
             datetime.fromtimestamp(end, UTC),
             terms.form,
             client_key=session.key,
-            owner=names.mark(self._ctx.installation),
+            owner=names.mark(self.ctx.installation),
         )
+        if info.username != session.username:
+            raise Invalid(f"LDS {session.deployment}: session {info.id} is another user's, not {session.username}'s")
         made = msgspec.structs.replace(
             session,
             id=info.id,
@@ -177,55 +149,53 @@ class Sessions:
         self._save(worker, claim, made)
         return made
 
-    def _save(self, worker: Worker, claim: Claim, session: Session | None) -> None:
+    def _save(self, worker: Worker, claim: Claim, session: Session) -> None:
         current = worker.claims.claims.get(claim.pod_uid)
         if current is not None:
             worker.claims.put(msgspec.structs.replace(current, session=session))
 
     def _base_url(self, deployment: str) -> str:
-        assert self._deployments is not None  # noqa: S101 (a session names one)
-        return next((d.base_url for d in self._deployments.deployments if d.id == deployment), "")
+        configured = self.deployments.deployments if self.deployments is not None else ()
+        return next((each.base_url for each in configured if each.id == deployment), "")
 
     def _client(self, session: Session, worker: Worker) -> LabDelivery:
-        if self._deployments is None:
+        if self.deployments is None:
             raise InputError(
                 "LDSDeploymentUnknown",
                 f"the session is at LDS deployment {session.deployment}, and none is configured: set LDS_API_URL or "
                 "LDS_DEPLOYMENTS_CONFIG until it has ended",
             )
-        return self._deployments.client(session.deployment).guarded(worker.guard)
+        return self.deployments.client(session.deployment).guarded(worker.guard)
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
         secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
-        host, every = worker.address, self._settings.every_access
+        host, every = worker.address, self.settings.every_access
         return devices_for(content.topology, claim.ports, host, secret, every_access=every)
 
     async def _read_secret(self, name: str) -> dict[str, str]:
         keys = "username and password, or DEVICE.username and so on"
         secret = await read_secret(
-            self._ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES
+            self.ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES
         )
-        is_workers = name in self._worker_secrets()
-        if refusal := device_secret_refusal(secret.metadata, self._ctx.namespace, is_workers=is_workers):
+        is_workers = name in self.worker_secrets()
+        if refusal := device_secret_refusal(secret.metadata, self.ctx.namespace, is_workers=is_workers):
             raise InputError(Trouble.SECRET_NOT_ALLOWED, refusal)
         try:
             return {key: value.decode() for key, value in secret.data.items()}
         except UnicodeDecodeError:
-            where = f"Secret {self._ctx.namespace}/{name}"
-            raise InputError("DeviceSecretInvalid", f"{where} holds what is no text") from None
+            where = f"Secret {self.ctx.namespace}/{name}"
+            raise InputError("DeviceSecretInvalid", f"{where} holds bytes that are not text") from None
 
-    async def archive(self, worker: Worker, claim: Claim) -> str:
-        """Archive the session of a row; one that was never made is none.
+    async def archive(self, worker: Worker, session: Session) -> str:
+        """Archive a session; one that was never created counts as archived.
 
         Returns:
-            Why nobody can archive it, so that the end does not wait for ever; "" if it is archived.
+            Why it cannot be archived at all, so that the end does not wait for ever; "" if it is archived.
 
         Raises:
-            OutsideError: The LDS refuses, fails or does not answer.
-            Fenced: The node is not ours any more.
+            OutsideError: The LDS refused, failed or did not answer.
+            Fenced: This replica no longer owns the Node.
         """
-        session = claim.session
-        assert session is not None  # noqa: S101 (decided from it)
         try:
             client = self._client(session, worker)
         except InputError as error:
@@ -234,9 +204,9 @@ class Sessions:
             await client.archive_session(session.id)
             return ""
         try:
-            made = await client.list_sessions(owner=names.mark(self._ctx.installation), client_key=session.key)
+            made = await client.list_sessions(owner=names.mark(self.ctx.installation), client_key=session.key)
         except Lacking:
-            return ""  # if it was made, its first event tells of it
+            return ""  # if it was created, its first event names it: see `strays`
         for info in made:
             await client.archive_session(info.id)
         return ""
@@ -245,11 +215,11 @@ class Sessions:
         """Collect what the learner answered; None without a session.
 
         Raises:
-            OutsideError: The LDS refuses, fails or does not answer.
-            Fenced: The node is not ours any more.
+            OutsideError: The LDS refused, failed or did not answer.
+            Fenced: This replica no longer owns the Node.
         """
         session = claim.session
-        if session is None or not session.id or self._deployments is None:
+        if session is None or not session.id or self.deployments is None:
             return None
         try:
             data: ResponseData = await self._client(session, worker).collect_responses(session.id)
@@ -264,13 +234,13 @@ class Sessions:
         Raises:
             OutsideError: The grader refuses, fails or does not answer.
         """
-        assert self._grader is not None  # noqa: S101 (decided from it)
-        session, content = claim.session, self._contents.get(claim.digest)
+        assert self.grader is not None  # noqa: S101 (decided from it)
+        session, content = claim.session, self.contents.get(claim.digest)
         about = None
         if session is not None and session.id:
             form = self._terms(claim).form or claim.definition
             about = {"id": session.id, "username": session.username, "form_qualified_name": form}
-        return await self._grader.grade(
+        return await self.grader.grade(
             Grading(
                 grading_id=f"{claim.pod_uid}.{max(1, claim.sessions)}.{claim.collected_at}",
                 lablet={
@@ -289,12 +259,12 @@ class Sessions:
         )
 
     async def login_url(self, deployment: str, session: str) -> str:
-        """Ask for the whole login URL of a session; it is a secret.
+        """Return the whole login URL of a session; it is a secret.
 
         Raises:
             InputError: `LDSDeploymentUnknown`.
-            OutsideError: The LDS refuses, fails or does not answer.
+            OutsideError: The LDS refused, failed or did not answer.
         """
-        if self._deployments is None:
+        if self.deployments is None:
             raise InputError("LDSDeploymentUnknown", "no Lab Delivery System is configured")
-        return await self._deployments.client(deployment).get_login_url(session)
+        return await self.deployments.client(deployment).get_login_url(session)

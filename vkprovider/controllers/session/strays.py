@@ -1,13 +1,14 @@
-"""Sessions of the Lab Delivery System that no lablet of this replica has: counted, and archived if no row names them.
+"""Sessions of the Lab Delivery System that no lablet of this replica has: counted, and archived if no claim names them.
 
-A session that is nobody's holds a place in its deployment for ever. But a row may just be being written, and one that
-cannot be read may name any session: so nothing young is touched, and nothing at all while a row cannot be read.
+Such a session takes capacity of its deployment for ever. But its claim may not be written yet, and a claim that cannot
+be read may name any session: a young session is never archived, and none at all while a claim cannot be read.
 """
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -17,126 +18,155 @@ from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
+from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.session.delivery import Session
+from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.session.delivery import NO_TERMS, Session, timeslot
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import OWNER, LabDelivery, LabSessionInfo
+from vkprovider.lds.spi import ID_PATTERN, OWNER, LabDelivery, LabSessionInfo
 
 _log: Final = structlog.get_logger(__name__)
+_ID: Final = re.compile(ID_PATTERN)
 _SWEEP_S: Final = 30.0
 _STRAY_S: Final = 60
-"""For so long may a session be without a row that names it: the row may just be being written."""
+"""How long a session may exist without a claim that names it: the claim may not be written yet."""
 
 
+@dataclass(frozen=True, slots=True)
 class StraySessions:
-    """The sessions that are not this replica's.
+    """The sessions that claims of this replica do not name.
 
     Attributes:
-        elsewhere: How many live ones each deployment has, as the LDS last told.
+        inbox: The stored session events.
+        definitions: By name.
+        live: Returns the live sessions that claims of this replica name.
+        leads: Returns whether this replica archives.
+        slot_s: Seconds of a timeslot where the Pod does not say when it ends.
+        elsewhere: How many other live sessions each deployment had when it was last listed.
     """
 
-    def __init__(
-        self,
-        ctx: Context,
-        deployments: Deployments,
-        inbox: Inbox,
-        *,
-        mine: Callable[[], list[Session]],
-        leads: Callable[[], bool],
-    ) -> None:
-        """Take what is known elsewhere.
-
-        Args:
-            ctx: The replica.
-            deployments: Of the LDS.
-            inbox: What the LDS said of sessions.
-            mine: The live sessions that rows of this replica name.
-            leads: Whether this replica does what only one should do.
-        """
-        self._ctx = ctx
-        self._deployments = deployments
-        self._inbox = inbox
-        self._mine = mine
-        self._leads = leads
-        self.elsewhere: Counter[str] = Counter()
+    ctx: Context
+    deployments: Deployments
+    inbox: Inbox
+    definitions: Mapping[str, Definition]
+    live: Callable[[], list[Session]]
+    leads: Callable[[], bool]
+    slot_s: float
+    elsewhere: Counter[str] = field(default_factory=Counter, init=False)
 
     async def run(self) -> None:
-        """Look at every deployment now and then, for ever."""
+        """Sweep periodically, until cancelled."""
         while True:
-            await asyncio.sleep(_SWEEP_S * (0.5 + self._ctx.dice()))
+            await asyncio.sleep(_SWEEP_S * (0.5 + self.ctx.dice()))
             await self.sweep()
 
     async def sweep(self) -> None:
-        """Look once at every deployment."""
-        deployments = self._deployments
-        mark = names.mark(self._ctx.installation)
-        for deployment in deployments.deployments:
+        """List the sessions of every deployment once."""
+        for deployment in self.deployments.deployments:
             try:
-                client = deployments.client(deployment.id)
-                live = await client.list_sessions(owner=mark)
+                client = self.deployments.client(deployment.id)
+                listed = await client.list_sessions(owner=names.mark(self.ctx.installation))
             except Lacking:
                 continue
-            except (InputError, OutsideError) as error:  # it is away, or was taken out of the file meanwhile
+            except (InputError, OutsideError) as error:  # it does not answer, or was just taken out of the file
                 _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
                 continue
-            mine = {name for session in self._mine() for name in (session.id, session.key)}
-            self.elsewhere[deployment.id] = sum(mine.isdisjoint({info.id, info.client_key}) for info in live)
-            if self._leads():
-                await self._archive_strays(client, live)
-        if self._leads():
+            own = {name for session in self.live() for name in (session.id, session.key)}
+            self.elsewhere[deployment.id] = sum(own.isdisjoint({info.id, info.client_key}) for info in listed)
+            if self.leads():
+                await self._archive_strays(client, listed)
+        if self.leads():
             await self._archive_heard()
 
-    async def _archive_strays(self, client: LabDelivery, live: tuple[LabSessionInfo, ...]) -> None:
-        """Archive sessions of ours that no row names; nothing while a row cannot be read."""
-        before = datetime.now(UTC).timestamp() - _STRAY_S
-        old = [info for info in live if info.created_at is not None and info.created_at.timestamp() < before]
+    async def _archive_strays(self, client: LabDelivery, listed: Collection[LabSessionInfo]) -> None:
+        """Archive sessions of this installation that no claim names; none while a claim cannot be read."""
+        before = self.ctx.now_unix - _STRAY_S
+        old = [info for info in listed if info.created_at is not None and info.created_at.timestamp() < before]
         if not old:
             return
         try:
-            known = _named(await reader.of_all(self._ctx))
-            for info in old:
-                if info.id not in known and (info.client_key or "") not in known:
-                    await _archive(client, info)
+            known = _named(await reader.of_all(self.ctx))
         except (InputError, OutsideError) as error:
             _log.warning("sessions without a lablet are not looked for", error=str(error))
+            return
+        for info in old:
+            if info.id not in known and (info.client_key or "") not in known:
+                await _archive(client, info)
 
     async def _archive_heard(self) -> None:
-        """Archive sessions that were heard of and that no row names, where the LDS cannot tell whose they are.
-
-        Such a session was made by a create whose answer was lost: its user has, or had, another one by a row of ours.
-        """
-        strays = self._inbox.strays(_STRAY_S)
-        if not strays:
+        """Archive sessions that only their events name: the answer to their creation was lost, and cannot be listed."""
+        heard = [row.session for row in self.inbox.strays(_STRAY_S) if _ID.fullmatch(row.session)]
+        if not heard:
             return
         try:
-            claims = await reader.of_all(self._ctx)
-            known = _named(claims)
-            users = {claim.session.username for claim in claims if claim.session is not None}
-            for stray in strays:
-                if stray.session in known:
-                    continue
-                for deployment in self._deployments.deployments:
-                    client = self._deployments.client(deployment.id)
-                    try:
-                        info = await client.get_session_info(stray.session)
-                    except NotFound:
-                        continue
-                    ours = info.owner == names.mark(self._ctx.installation)
-                    unsigned = OWNER not in (await client.info()).extensions
-                    if not info.archived and (ours or (unsigned and info.username in users)):
-                        await _archive(client, info)
+            claims = await reader.of_all(self.ctx)
         except (InputError, OutsideError) as error:
-            _log.warning("sessions that were heard of are not looked for", error=str(error))
+            _log.warning("sessions of events are not looked for", error=str(error))
+            return
+        known = _named(claims)
+        for session in heard:
+            if session not in known:
+                for deployment in self.deployments.deployments:
+                    await self._archive_if_own(deployment.id, session, claims)
+
+    async def _archive_if_own(self, deployment: str, session: str, claims: list[Claim]) -> None:
+        """Archive a session at one deployment, if this installation created it; a failure stops no other."""
+        try:
+            client = self.deployments.client(deployment)
+            info = await client.get_session_info(session)
+            if info.archived:
+                return
+            unsigned = OWNER not in (await client.info()).extensions
+            if info.owner == names.mark(self.ctx.installation) or (
+                unsigned and any(self._requested(info, claim) for claim in claims)
+            ):
+                await _archive(client, info)
+        except NotFound:
+            return
+        except (InputError, OutsideError) as error:
+            _log.warning("a session cannot be looked for", session=session, deployment=deployment, error=str(error))
+
+    def _requested(self, info: LabSessionInfo, claim: Claim) -> bool:
+        """Return whether a session is what a claim requested: its learner, form and timeslot, to the second.
+
+        The name alone proves nothing: a learner may have a session of another installation, and any user who may edit
+        Pods chooses a name.
+        """
+        session = claim.session
+        if session is None or not session.slot_start or info.username != session.username:
+            return False
+        definition = self.definitions.get(claim.definition)
+        form = (definition.terms if definition is not None else NO_TERMS).form
+        slot = timeslot(session, now_unix=0, slot_s=int(self.slot_s))
+        return any(
+            (part.form_qualified_name, int(part.timeslot_start.timestamp()), int(part.timeslot_end.timestamp()))
+            == (form, *slot)
+            for part in info.parts
+        )
+
+
+def live_sessions(workers: Mapping[str, Worker]) -> list[Session]:
+    """List the sessions that the claims of workers name and that are not archived."""
+    return [
+        claim.session
+        for worker in workers.values()
+        for claim in worker.claims.claims.values()
+        if claim.session is not None and not claim.session.archived_at
+    ]
 
 
 async def _archive(client: LabDelivery, info: LabSessionInfo) -> None:
-    await client.archive_session(info.id)
-    _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
+    try:
+        await client.archive_session(info.id)
+    except OutsideError as error:
+        _log.warning("a session that no lablet has cannot be archived", session=info.id, error=str(error))
+    else:
+        _log.warning("a session that no lablet has was archived", session=info.id, user=info.username)
 
 
-def _named(claims: list[Claim]) -> set[str]:
-    """Give the ids and client keys of all sessions that rows name."""
+def _named(claims: Collection[Claim]) -> set[str]:
+    """Return the ids and client keys of all live sessions that claims name."""
     named = set()
     for claim in claims:
         if claim.session is not None and not claim.session.archived_at:

@@ -69,7 +69,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             deployment=delivery.deployment,
             key=claim.pod_uid if number == 1 else f"{claim.pod_uid}.{number}",
             username=username,
-            slot_start=facts.inputs.slot_start,
+            slot_start=facts.inputs.slot_start or facts.now_unix,
             slot_end=facts.inputs.slot_end,
         )
         changed = msgspec.structs.replace(claim, learner=username, session=session, sessions=number)

@@ -15,7 +15,8 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         deployment: The LDS deployment that serves it.
         key: The client key of its creation: requesting it twice creates one session.
         username: The learner.
-        slot_start, slot_end: The timeslot (Unix seconds), 0 where it is open.
+        slot_start: When the timeslot begins (Unix seconds); without a request, when the claim recorded the session.
+        slot_end: When it ends, 0 if it is open.
         id: Known once it is created.
         base_url: The deployment's, at that time.
         login_url: Where the learner logs in, without the query, which is a secret.
@@ -37,6 +38,12 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     started_at: int = msgspec.field(name="started", default=0)
     ended_at: int = msgspec.field(name="ended", default=0)
     archived_at: int = msgspec.field(name="archived", default=0)
+
+
+def timeslot(session: Session, *, now_unix: int, slot_s: int) -> tuple[int, int]:
+    """Return the timeslot to request (Unix seconds); `slot_s` is its length if it is open."""
+    start = session.slot_start or now_unix  # claims of earlier releases have none
+    return start, session.slot_end or start + slot_s
 
 
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
