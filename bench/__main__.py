@@ -6,8 +6,10 @@ import sys
 import uvloop
 
 from bench import idle, main_job, ports, throughput
-from bench.figures import Figures, finish
+from bench.figures import Figures, finish, median_of
 
+RUNS = {"idle": 3, "main-job": 3}
+"""How often a benchmark is run whole; its figures are the medians. `throughput` repeats itself, `ports` its steps."""
 BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "ports": ports.run, "throughput": throughput.run}
 
 
@@ -24,8 +26,14 @@ def main() -> int:
 
 def _run(name: str) -> Figures:
     """Run one benchmark, on uvloop, so that measuring costs the measured code little CPU."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(BENCHMARKS[name]())
+    runs: list[Figures] = []
+    for number in range(RUNS.get(name, 1)):
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runs.append(runner.run(BENCHMARKS[name]()))
+        if name in RUNS:
+            shown = ", ".join(f"{figure} {value:.2f} {unit}" for figure, (value, unit) in runs[-1].items())
+            print(f"{name}, run {number + 1}: {shown}", flush=True)
+    return median_of(runs)
 
 
 if __name__ == "__main__":

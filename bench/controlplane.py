@@ -15,8 +15,11 @@ COMPONENT_ENV: Final[Mapping[str, str]] = {"GOGC": "300", "GOMEMLIMIT": "1GiB"}
 """Collect garbage a third as often."""
 
 
+ETCD: Final = "  etcd: --unsafe-no-fsync, as in every sandbox"
+
+
 def changes() -> str:
     """Return the changed settings, one line for each component."""
     env = " ".join(f"{name}={value}" for name, value in COMPONENT_ENV.items())
     lines = [f"  {component}: {' '.join(args)}" for component, args in COMPONENT_ARGS.items()]
-    return "\n".join(["control plane, other than stock:", f"  all: {env}", *lines])
+    return "\n".join(["control plane, other than stock:", f"  all: {env}", ETCD, *lines])

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import json
 
+from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.outside import audited, cpu_s, resident_now_mb
 from vkprovider.kube.client import MERGE_PATCH, KubeClient
@@ -26,6 +27,7 @@ CAPACITY = {"cpu": "8", "memory": "16Gi", "labs": 10, "labNodes": 20}
 
 async def run() -> Figures:
     """Measure."""
+    print(ETCD, flush=True)
     fewer_mb, all_mb = await _alone_mb(FEWER_NODES), await _alone_mb(NODES)
     owned_kb = (all_mb - fewer_mb) * 1000 / (NODES - FEWER_NODES)
     among_mb = await _joining_mb(NODES, NODES // FEWER_NODES)

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -202,7 +203,10 @@ async def test_time_of_a_slow_request_begins_when_it_is_its_turn(hasty: CmlLabs,
         return web.json_response("Lab is stopping")
 
     mini.replies["/labs/lab-1/stop"] = slow
+    began = time.monotonic()
     await asyncio.gather(*(hasty.stop_lab("lab-1") for _ in range(3 * SLOW_MAX)))
+    assert time.monotonic() - began > 0.2, "the last ones waited longer than they may take"
+    assert mini.count("PUT /labs/lab-1/stop") == 3 * SLOW_MAX
 
 
 async def test_missing_credentials_pass_through(mini: MiniCml) -> None:

@@ -51,6 +51,7 @@ async def test_passing_fault_is_outlived(lds: ScriptedLds, client: LdsClient, re
     good = {"PUT /sessions/s-1/devices": Say(204), "GET /sessions": Say(200, {"sessions": []})}
     lds.say(request_, Say(fault="drop"), DOWN, good.get(request_, Say(200, session())))
     await call(client)
+    assert [line.partition("?")[0] for line in lds.lines].count(request_) == 3, "both faults were met"
 
 
 @pytest.mark.parametrize(("request_", "call"), [row[1:] for row in REPEATED], ids=[row[0] for row in REPEATED])

@@ -147,7 +147,7 @@ async def test_orphans_are_found_by_their_owner(simulator: LdsSimulator) -> None
         assert [each.id for each in await client.list_sessions(owner="us")] == [made[0], made[2]]
 
 
-CONTROLLER = """
+CREATOR = """
 import asyncio, sys
 from datetime import datetime
 from vkprovider.lds.factory import open_deployment
@@ -160,17 +160,20 @@ async def main(url, token, start, end, form):
     times = map(datetime.fromisoformat, (start, end))
     session = await client.create_session_with_part("ann", *times, form, client_key="pod-1", owner="us")
     print("made", flush=True)
-    await asyncio.sleep(600)  # what it would now do is store the session's id
+    await asyncio.sleep(600)
 
 asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def kill_between_create_and_store(simulator: LdsSimulator) -> None:
-    """Run a controller in its own process, and kill it when the LDS has created the session."""
+async def kill_after_create(simulator: LdsSimulator) -> None:
+    """Create a session from a process that has only the client, and kill it before it keeps the session's id.
+
+    What the provider itself does when it is killed there is shown in tests/faults.
+    """
     arguments = (simulator.url, TOKEN, START.isoformat(), END.isoformat(), FORM)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CONTROLLER, *arguments, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", CREATOR, *arguments, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:
@@ -182,27 +185,27 @@ async def kill_between_create_and_store(simulator: LdsSimulator) -> None:
     assert len(live(simulator)) == 1
 
 
-async def test_kill_between_create_and_store_leaves_no_second_session(simulator: LdsSimulator) -> None:
-    """R000-110, with client keys: the successor just creates again."""
-    await kill_between_create_and_store(simulator)
+async def test_a_create_repeated_by_another_process_finds_the_session_by_its_key(simulator: LdsSimulator) -> None:
+    """R000-110, with client keys: who comes after a killed creator just creates again."""
+    await kill_after_create(simulator)
     async with connected(simulator) as client:
         [found] = await client.list_sessions(owner="us", client_key="pod-1")
         assert (await create(client)).id == found.id
     assert live(simulator) == [found.id]
 
 
-async def test_kill_before_a_deletion_leaves_no_session(simulator: LdsSimulator) -> None:
-    """R000-110: the lablet was deleted while no replica ran; its intent names the key, and the key the session."""
-    await kill_between_create_and_store(simulator)
+async def test_a_session_of_a_killed_creator_is_archived_by_its_key(simulator: LdsSimulator) -> None:
+    """R000-110: the key, which a claim's intent names, leads to the session."""
+    await kill_after_create(simulator)
     async with connected(simulator) as client:
         for session in await client.list_sessions(owner="us", client_key="pod-1"):
             await client.archive_session(session.id)
     assert live(simulator) == []
 
 
-async def test_kill_without_client_keys_cannot_be_told_from_an_empty_list(bare: LdsSimulator) -> None:
-    """R000-110, without: the successor learns that it cannot know, and the session's event names it later."""
-    await kill_between_create_and_store(bare)
+async def test_without_client_keys_the_session_of_a_killed_creator_is_not_looked_for(bare: LdsSimulator) -> None:
+    """R000-110, without: the client refuses to look, as an empty list would prove nothing."""
+    await kill_after_create(bare)
     async with connected(bare) as client:
         with pytest.raises(Lacking):
             await client.list_sessions(owner="us", client_key="pod-1")
