@@ -86,7 +86,9 @@ def bad_workers(programs: dict[str, Program], controllers: Controllers, api: str
     urls = ("no-url", "half-a-url", "url-with-path", "url-with-password", "no-host", "no-port", "no-cml", "too-old")
     url = {name: {"url": controllers.url(name)} for name in urls}
     return {
-        "wrong-password": Bad({}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login of user"),
+        "wrong-password": Bad(
+            {}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login: check username"
+        ),
         "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {SYSTEM}/no-secret does not exist; create it"),
         "no-label": Bad({}, account, "SecretNotAllowed", "secret no-label vkprovider.io/used-for=worker"),
         "other-host": Bad(

@@ -95,7 +95,7 @@ def test_what_a_worker_grants_and_promises_is_noted(cluster: Cluster) -> None:
     with extra_worker(cluster, "modest", "--licence-nodes=20") as extra:
         extra.wait_ready()
         notes = notes_of(cluster, "CMLWorker/modest")
-        assert set(notes) == {"LicencesFew", "PortsNotOpened"}
+        assert set(notes) == {"LicencesFew", "PortsNotOpened", "TransportInsecure"}
         assert notes["LicencesFew"] == "spec.capacity.labNodes is 100, its licence allows 20 running devices"
         assert notes["PortsNotOpened"].startswith("the provider's default range is 10000-20000, PATty opens 2000-7999")
         extra.simulator.cml("POST", "/users", {"username": "learner", "password": "learner-Pa55"})

@@ -221,7 +221,7 @@ def test_reviews_are_remembered(surface: Surface) -> None:
 
 
 def test_r000_114_any_replica_hands_out_any_lab(surface: Surface) -> None:
-    editor = surface.account("editor", "edit", "default")
+    teacher = surface.account("teacher", "vkprovider-download", "default")
     for pod in surface.cluster.pods("default"):
         lab = surface.cluster.lab_of(pod)
         assert lab
@@ -229,8 +229,8 @@ def test_r000_114_any_replica_hands_out_any_lab(surface: Surface) -> None:
             for replica in (0, 1):
                 path = f"/labs/{key}/download"
                 # Another replica knows a new lab's id a few seconds later.
-                until(lambda n=replica, path=path: surface.ask(n, path, editor).status != 503, 30)  # type: ignore[misc]
-                answer = surface.ask(replica, path, editor)
+                until(lambda n=replica, path=path: surface.ask(n, path, teacher).status != 503, 30)  # type: ignore[misc]
+                answer = surface.ask(replica, path, teacher)
                 assert answer.status == 200, answer.text
                 assert answer.headers["Content-Type"].startswith("application/yaml")
                 assert pod["metadata"]["name"] in answer.headers["Content-Disposition"]
@@ -240,13 +240,14 @@ def test_r000_114_any_replica_hands_out_any_lab(surface: Surface) -> None:
 
 
 def test_a_lab_is_handed_out_to_who_may_have_it(surface: Surface) -> None:
-    """Rights are those of the namespace that the claim names: neither `view` nor `edit` elsewhere is one."""
+    """The right is one of the namespace that the claim names: `view`, `edit` and the right elsewhere are none."""
     surface.cluster.kubectl("create", "namespace", "elsewhere")
-    stranger = surface.account("stranger", "edit", "elsewhere")
+    stranger = surface.account("stranger", "vkprovider-download", "elsewhere")
+    editor = surface.account("editor", "edit", "default")
     pod = surface.cluster.pods("default")[0]
     lab = surface.cluster.lab_of(pod)
     assert lab
-    for token in (surface.tokens["viewer"], stranger):
+    for token in (surface.tokens["viewer"], stranger, editor):
         answer = surface.ask(0, f"/labs/{lab['id']}/download", token)
         assert (answer.status, answer.json["reason"]) == (403, "NotAllowed")
         assert (
@@ -261,7 +262,7 @@ def test_a_forged_report_opens_no_lab(surface: Surface) -> None:
     pod = surface.cluster.pods("default")[0]
     lab = surface.cluster.lab_of(pod)
     assert lab
-    forger = surface.account("forger", "edit", "kube-public")
+    forger = surface.account("forger", "vkprovider-download", "kube-public")
     node = pod["spec"]["nodeName"]
     forged = {
         "apiVersion": "v1",

@@ -24,12 +24,11 @@ _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 
 _REMEDY: Final[Mapping[CertificateFault, str]] = {
-    "self-signed": "is self-signed: put it into tls.caBundle, or set tls.insecureSkipVerify",
-    "untrusted": "is signed by an unknown authority: put the authority's into tls.caBundle, or set"
-    " tls.insecureSkipVerify",
-    "expired": "has expired: renew it on the worker, or set tls.insecureSkipVerify",
-    "not-yet-valid": "is not valid yet: check the clocks, or set tls.insecureSkipVerify",
-    "hostname": "is for another host name: use that name in the worker's url, or set tls.insecureSkipVerify",
+    "self-signed": "is self-signed: put it into tls.caBundle, or, for tests only, set tls.insecureSkipVerify",
+    "untrusted": "is signed by an unknown authority: put the authority's into tls.caBundle",
+    "expired": "has expired: renew it on the worker",
+    "not-yet-valid": "is not valid yet: check the clocks",
+    "hostname": "is for another host name: use that name in the worker's url",
     "ca-bundle": "cannot be checked: tls.caBundle holds no certificate in PEM form",
 }
 
@@ -72,7 +71,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
             return Unavailable(f"{what}: 404, but not about this object: {said}", status=status)
         return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=response.retry_after_s())
 
-    def token_of(self, request: Request, username: str, response: Response) -> str:
+    def token_of(self, request: Request, response: Response) -> str:
         """Decode the token of a login's answer.
 
         The answer's text is never quoted, it may repeat what was sent; and no failure looks like a missing object.
@@ -85,8 +84,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
         status, what = response.status, self.describe(request)
         if status in _LOGIN_REFUSALS:
             raise Unauthorized(
-                f"{self.address} refused the login of user {username!r}: check username and password in the worker's"
-                " credentials Secret",
+                f"{self.address} refused the login: check username and password in the worker's credentials Secret",
                 status=status,
             )
         if status in REDIRECTS:

@@ -118,7 +118,7 @@ def open_session(
     async def log_in(user: Credentials) -> str:
         request = LOG_IN.to(json={"username": user.username, "password": user.password})
         end_s = asyncio.get_running_loop().time() + timeout_s(LOG_IN)
-        return dialect.token_of(request, user.username, await exchange.send(request, None, end_s))
+        return dialect.token_of(request, await exchange.send(request, None, end_s))
 
     tokens = SharedLogin(address, credentials, log_in, token=token, holds=holds)
     return ServiceClient(exchange, tokens, timeout_s=timeout_s, slow_max=SLOW_MAX)

@@ -14,6 +14,7 @@ from vkprovider.doctor.conditions import check_observed, is_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
+from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
 
 KEYS: Final = ("username", "password")
@@ -102,6 +103,7 @@ def check_worker(seen: Seen, *, namespace: str, installation: str) -> list[Findi
         *_check_account(about, seen.probe),
         *_check_licence(about, spec, seen.probe.licence),
         *_check_ports(about, spec),
+        *_check_transport(about, spec),
         *check_clock(about, "this worker", seen.probe.skew_s or 0.0),
     ]
     return once([*found, *_check_probe(about, seen)])
@@ -215,6 +217,13 @@ def _check_ports(about: str, spec: CMLWorkerSpec) -> list[Finding]:
     whose = "spec.portRange" if given is not None else "the provider's default range"
     text = f"{whose} is {first}-{last}, PATty opens {PATTY_PORTS[0]}-{PATTY_PORTS[1]} by default"
     return [note(about, "PortsNotOpened", text, "Set spec.portRange to the ports that PATty opens on this worker.")]
+
+
+def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
+    found = insecure(spec)
+    if found is None:
+        return []
+    return [note(about, found.type, found.message, remedy_of(WORKERS, found.reason))]
 
 
 def _check_probe(about: str, seen: Seen) -> list[Finding]:

@@ -18,6 +18,10 @@ CONDITIONS: Final = {
     ),
     "vkprovider.io/SessionReady": Explanation("The learner's session exists and knows the devices."),
     "vkprovider.io/SessionStarted": Explanation("The learner has logged in."),
+    "TransportInsecure": Explanation(
+        "Of a CMLWorker: what is sent to CML could be read or answered by others; its reason says why.",
+        "Use https, and spec.tls.caBundle.",
+    ),
     "Refreshed": Explanation("Of a LabletDefinition: how the last refresh went.", "While it is False, see its reason."),
     "NetworkUnavailable": Explanation(
         "Of a Node: always False (`RouteCreated`), lablets use the worker's own network."

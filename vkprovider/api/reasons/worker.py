@@ -39,6 +39,16 @@ class WorkerReason(Reason):
         "The worker's certificate is expired, self-signed or for another host.",
         "Renew it, or put its authority into spec.tls.caBundle.",
     )
+    PLAIN_TEXT = (
+        "PlainText",
+        "Of the condition TransportInsecure: spec.url is http, so password and labs can be read on the way.",
+        "Use https, with spec.tls.caBundle if the certificate is self-signed.",
+    )
+    NOT_VERIFIED = (
+        "NotVerified",
+        "Of the condition TransportInsecure: the certificate is not verified, so an impostor would get the password.",
+        "Put the certificate, or its authority, into spec.tls.caBundle and remove spec.tls.insecureSkipVerify.",
+    )
     UNSUPPORTED_VERSION = (
         "UnsupportedVersion",
         "The worker runs a CML that is too old or too new.",

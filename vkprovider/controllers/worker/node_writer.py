@@ -15,6 +15,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
 from vkprovider.domain.worker.node import Health, View, unhealthy
+from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
@@ -89,6 +90,7 @@ class NodeWriter:
             },
             worker.guard,
             ports_open=worker.ports_open,
+            insecure=insecure(worker.spec),
         )
         if worker.ports_open is not None and worker.ports_open.status == "False":
             self._status.warn(resource, worker.ports_open.reason, worker.ports_open.message)

@@ -108,7 +108,9 @@ class Observer:
         else:
             reason = "WorkerError"
         seen.fault = unhealthy(reason, error.message)
-        seen.silent_because = f"worker {worker.name}: {error.message}"
+        # Who reads Pods need not learn CML's account, nor our Secrets.
+        why = f"{reason}; its CMLWorker says more" if isinstance(error, Unauthorized) else error.message
+        seen.silent_because = f"worker {worker.name}: {why}"
         seen.reached = False
 
     async def _ask_stats(self, worker: Worker) -> None:

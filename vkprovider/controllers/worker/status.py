@@ -33,6 +33,7 @@ class WorkerStatusWriter:
         guard: Guard | None = None,
         *,
         ports_open: Condition | None = None,
+        insecure: Condition | None = None,
     ) -> None:
         """Write the fields that have changed.
 
@@ -42,6 +43,7 @@ class WorkerStatusWriter:
             known: Further fields of its status.
             guard: Called right before the write.
             ports_open: Its condition PortsOpen; None keeps the one there is.
+            insecure: Its condition TransportInsecure; None removes it.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -56,6 +58,8 @@ class WorkerStatusWriter:
             conditions.append(condition(before, ports_open, now_unix=now))
         elif said := before.get("PortsOpen"):
             conditions.append(said)
+        if insecure is not None:
+            conditions.append(condition(before, insecure, now_unix=now))
         wanted = {
             "conditions": conditions,
             "observedGeneration": resource.metadata.generation,
