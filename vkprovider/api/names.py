@@ -65,6 +65,25 @@ ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
 ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
 ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
+POD_ANNOTATIONS: Final = frozenset(
+    {
+        ANNOTATION_USERNAME,
+        ANNOTATION_LEARNER,
+        ANNOTATION_TIMESLOT_START,
+        ANNOTATION_TIMESLOT_END,
+        ANNOTATION_DESIRED_STATE,
+        ANNOTATION_RESET,
+        ANNOTATION_LENT_BY,
+        ANNOTATION_STATE,
+        ANNOTATION_LAB_ID,
+        ANNOTATION_CONTENT,
+        ANNOTATION_PORT_MAPPINGS,
+        ANNOTATION_SESSION_ID,
+        ANNOTATION_SESSION_BASE_URL,
+        ANNOTATION_SESSION_LOGIN_URL,
+    }
+)
+"""Annotations of a lablet's Pod that the provider reads: inputs and reports."""
 
 FINALIZER: Final = f"{GROUP}/claims"
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
+from vkprovider.api.slimming import slim_pod
 from vkprovider.controllers.context import Context
 from vkprovider.kube.informer import Informer
 
@@ -42,6 +43,7 @@ def informers(ctx: Context) -> Informers:
             name="pods",
             field_selector="spec.nodeName!=",
             keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
+            slim=slim_pod,
             sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
         ),
         content=Informer(

@@ -41,10 +41,11 @@ from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
-from vkprovider.controllers.worker.connection import secrets_of
+from vkprovider.controllers.worker.connection import open_worker, secrets_of
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
+from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
@@ -167,7 +168,8 @@ class Replica:
             capacity_freed=index.capacity_freed,
         )
         self.lablets = Lablets(index, self.fleet.items, turns)
-        self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items)
+        self.readers = Readers(lambda spec: open_worker(ctx, spec))
+        self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items, self.readers)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
@@ -241,6 +243,7 @@ class Replica:
             "claims": work(queues.claims, self.workers.flush, known),
             "lablets": work(queues.lablets, self.lablets.reconcile, known),
             "portcheck": work(queues.portcheck, self.ports.check, known),
+            "readers": self.readers.run(),  # closes idle connections of downloads
             "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},

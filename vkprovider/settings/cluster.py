@@ -179,6 +179,13 @@ class LabletSettings(Group):
         gt=0,
         description="Seconds that a learner's configurations and responses are kept after they were collected.",
     )
+    kept_bytes_max: int = Field(
+        512 * 2**20,
+        validation_alias="VKPROVIDER_KEPT_BYTES_MAX",
+        ge=2**20,
+        description="Bytes of learners' configurations and responses that are kept; a namespace may use a quarter. "
+        "The oldest go first (Event `KeptDropped`).",
+    )
     transition_s: float = 1.0
     """Seconds before a lablet looks again at a change that it has requested."""
     step_retry_first_s: float = 1.0

@@ -277,6 +277,11 @@ class Happened(Reason):
         "The configurations of some devices could not be read before the lab was stopped; the message says why.",
         "Those of the other devices are stored. Look into the worker's own logs.",
     )
+    KEPT_DROPPED = (
+        "KeptDropped",
+        "The stored work of a lablet was deleted before its time, because too much is stored.",
+        "Get work with `kubectl lablet configs POD` in time, or raise VKPROVIDER_KEPT_BYTES_MAX.",
+    )
     CREATED = ("Created", "The lab was imported.")
     STARTED = ("Started", "The start of the lab was requested.")
     READY = ("Ready", "All devices booted.")

@@ -11,16 +11,20 @@ import structlog
 from vkprovider.api import labs, names
 from vkprovider.api.errors import Conflict, InputError, Invalid, OutsideError
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.reasons import Happened
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import leftovers
+from vkprovider.domain.lablet import keeping, leftovers
+from vkprovider.domain.lablet.keeping import Kept
 from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.kube.events import ObjectRef
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_EVERY_S: Final = 600.0
-_PAGE: Final = 100
+_PAGE: Final = 20
+"""Each may have a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class Archive:
                 _log.warning("old leftovers cannot be deleted", error=str(error))
 
     async def sweep(self) -> None:
-        """Delete leftovers written longer ago than `kept_s`.
+        """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes.
 
         Raises:
             OutsideError: The API server does not answer, or refuses.
@@ -114,8 +118,20 @@ class Archive:
         config_maps = self._ctx.api.config_maps
         oldest = self._ctx.now_unix - self._settings.kept_s
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+        kept: list[Kept] = []
         async for page in config_maps.pages(labels=labels, page_size=_PAGE):
             for config_map in page:
                 written = leftovers.written_at(config_map)
                 if written is not None and written < oldest:
                     await config_maps.delete(config_map.metadata.name)
+                elif (one := leftovers.kept_of(config_map)) is not None:
+                    kept.append(one)
+        for one in keeping.surplus(kept, self._settings.kept_bytes_max):
+            await config_maps.delete(one.name)
+            self._ctx.events.emit(
+                ObjectRef("v1", "Pod", one.namespace, one.pod, one.pod_uid),
+                "Warning",
+                Happened.KEPT_DROPPED,
+                f"what was kept of it ({one.size_bytes // 1024} KiB) was deleted: of all namespaces at most "
+                f"{self._settings.kept_bytes_max // 2**20} MiB are kept, of one a quarter of that",
+            )

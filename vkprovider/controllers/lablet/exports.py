@@ -4,10 +4,8 @@ Only the claim says whose a lab is. The claims of this replica's workers are in 
 from the API server, one worker at a time. What a Pod reports is only a hint at which worker to look.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, Unavailable
@@ -15,12 +13,9 @@ from vkprovider.api.models import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.worker.connection import open_worker
+from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-
-_AT_ONCE_MAX: Final = 4
-"""Downloads at once from other replicas' workers: each logs in to CML, which limits logins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +39,14 @@ class Exports:
         workers: Those that this replica acts for, by name.
         resource: Return a CMLWorker by name.
         pods: All on our Nodes, of any owner.
+        readers: Connections to workers that other replicas act for.
     """
 
     ctx: Context
     workers: Mapping[str, Worker]
     resource: Callable[[str], CustomResource | None]
     pods: Mapping[str, Pod]
-    _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE_MAX), init=False)
+    readers: Readers
 
     async def find(self, key: str) -> Found | None:
         """Find a lab by its own id or by its Pod's UID; None if no lablet has it.
@@ -97,12 +93,8 @@ class Exports:
         if resource is None:
             raise NotFound(f"CMLWorker {found.worker} does not exist any more")
         spec = parse_worker_spec(resource.spec)
-        async with self._gate:
-            labs = open_worker(self.ctx, spec)
-            try:
-                return await labs.download_lab(lab_id)
-            finally:
-                await labs.close()
+        async with self.readers.labs(found.worker, spec) as labs:
+            return await labs.download_lab(lab_id)
 
 
 def _pick(rows: Mapping[str, Claim], key: str) -> Claim | None:

@@ -9,5 +9,5 @@
 * `intent`, `inputs`: what the Pod asks for: its containers, images and annotations.
 * `lifecycle`: the states of a lablet and the transitions between them.
 * `status`: the Pod's status, rendered and as a patch.
-* `stepfault`: what a failed step shows on the Pod; `leftovers`: what a learner leaves behind.
+* `stepfault`: what a failed step shows on the Pod; `keeping`, `leftovers`: what a learner leaves behind.
 """

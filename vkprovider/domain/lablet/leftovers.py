@@ -14,8 +14,10 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.keeping import Kept
 
 KEY: Final = "left.json.gz"
+_UID_CHARS: Final = 36
 ANNOTATION_POD: Final = f"{names.GROUP}/pod"
 ANNOTATION_KEPT_AT: Final = f"{names.GROUP}/kept-at"
 PACKED_BYTES_MAX: Final = 1000 * 1024
@@ -149,6 +151,17 @@ def read(config_map: ConfigMap) -> Leftovers:
         return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
     except (KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
+
+
+def kept_of(config_map: ConfigMap) -> Kept | None:
+    """Describe a stored object without unpacking it; None if it is unknown whose it is or how old."""
+    at = written_at(config_map)
+    namespace, _, pod = config_map.metadata.annotations.get(ANNOTATION_POD, "").partition("/")
+    if at is None or not pod:
+        return None
+    uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
+    size_bytes = sum(map(len, config_map.binary_data.values()))
+    return Kept(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
 
 
 def written_at(config_map: ConfigMap) -> int | None:
