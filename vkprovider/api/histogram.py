@@ -1,4 +1,4 @@
-"""A histogram in plain numbers: counting costs half a microsecond, everything else waits until somebody asks."""
+"""A histogram in plain numbers: counting costs half a microsecond, everything else is computed when it is read."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -39,6 +39,6 @@ class Histogram:
         return sum(self.counts)
 
     def buckets(self) -> list[tuple[str, int]]:
-        """Give the cumulative counts as Prometheus wants them: `[("0.001", 3), …, ("+Inf", 9)]`."""
+        """Return the cumulative counts as Prometheus expects them: `[("0.001", 3), …, ("+Inf", 9)]`."""
         names = [*(str(bound) for bound in self.bounds), "+Inf"]
         return list(zip(names, accumulate(self.counts), strict=True))

@@ -1,6 +1,6 @@
 """Names on the wire: labels, annotations, taints, conditions, and how names are derived.
 
-A name is a contract with everybody who writes a selector or a toleration, so each stands here once.
+Selectors and tolerations of users rely on them, so each is defined once, here.
 """
 
 import re

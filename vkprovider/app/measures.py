@@ -32,307 +32,256 @@ class Measure(NamedTuple):
     """One metric.
 
     Attributes:
-        labels: Their names.
         help: One sentence.
         read: Returns its samples; None if prometheus_client collects them by itself.
+        labels: Their names.
     """
 
     name: str
     kind: Kind
-    labels: tuple[str, ...]
     help: str
-    read: Reader | None = None
+    read: Reader | None
+    labels: tuple[str, ...]
+
+
+def counter(name: str, text: str, read: Reader | None = None, *labels: str) -> Measure:
+    """Return a metric that only grows."""
+    return Measure(name, "counter", text, read, labels)
+
+
+def gauge(name: str, text: str, read: Reader | None = None, *labels: str) -> Measure:
+    """Return a metric that goes up and down."""
+    return Measure(name, "gauge", text, read, labels)
+
+
+def histogram(name: str, text: str, read: Reader, *labels: str) -> Measure:
+    """Return a metric that counts values by size."""
+    return Measure(name, "histogram", text, read, labels)
 
 
 MEASURES: Final = (
-    Measure(
+    histogram(
         "instance_reconciliation_duration_seconds",
-        "histogram",
-        ("instance_id",),
         "Time of a turn of one lablet, by its Pod's UID; ends with the lablet.",
         lambda r: by_name(r.queues.lablets.ran_s_of or {}),
+        "instance_id",
     ),
-    Measure(
+    counter(
         "instance_state_transitions_total",
-        "counter",
-        ("from_state", "to_state"),
         "State changes of lablets; from nothing when a replica meets one.",
         lambda r: r.ctx.counters.transitions.items(),
+        "from_state",
+        "to_state",
     ),
-    Measure(
+    histogram(
         "lab_start_duration_seconds",
-        "histogram",
-        ("worker_id",),
         "Time from the request to start a lab until all of its devices had booted.",
         lab_starts,
+        "worker_id",
     ),
-    Measure(
+    gauge(
         "lab_nodes_booted",
-        "gauge",
-        ("instance_id", "lab_id"),
         "Devices of a lablet's lab that have booted; ends with the lab.",
         booted,
+        "instance_id",
+        "lab_id",
     ),
-    Measure(
-        "vkprovider_build_info",
-        "gauge",
-        ("version",),
-        "1; the version is the label.",
-        lambda _: [((__version__,), 1)],
-    ),
-    Measure(
+    gauge("vkprovider_build_info", "1; the version is the label.", lambda _: [((__version__,), 1)], "version"),
+    gauge(
         "vkprovider_ready",
-        "gauge",
-        (),
         "Whether the replica knows all objects that it decides from and could renew its Lease.",
         lambda r: value(not r.unready()),
     ),
-    Measure(
+    gauge(
         "vkprovider_replica_fenced",
-        "gauge",
-        (),
         "Whether the replica must not act, because it could not renew its Lease for too long.",
         lambda r: value(r.ownership.is_fenced),
     ),
-    Measure(
+    gauge(
         "vkprovider_leader",
-        "gauge",
-        (),
         "Whether this replica writes what belongs to no worker, such as RuntimeClasses; one replica does.",
         lambda r: value(r.ownership.leads),
     ),
-    Measure("vkprovider_owned_nodes", "gauge", (), "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
-    Measure(
+    gauge("vkprovider_owned_nodes", "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
+    gauge(
         "vkprovider_imbalance",
-        "gauge",
-        (),
         "Nodes of the replica with most, less those of the one with least; at most 1 unless nodes are changing hands.",
         lambda r: value(r.ownership.imbalance),
     ),
-    Measure(
+    gauge(
         "vkprovider_lease_age_seconds",
-        "gauge",
-        ("lease",),
-        "Time since this replica renewed its own Lease (`replica`), and that Lease of its Nodes whose renewal is "
-        "longest ago (`node`).",
+        "Time since this replica renewed its own Lease (`replica`), and that Lease of its Nodes whose "
+        "renewal is longest ago (`node`).",
         lease_ages,
+        "lease",
     ),
-    Measure(
+    gauge(
         "vkprovider_node_owned",
-        "gauge",
-        ("worker",),
         "Whether this replica owns the Node of a CMLWorker; exactly one replica should.",
         lambda r: (((name,), name in r.ownership.epochs) for name in r.objects.workers.items),
+        "worker",
     ),
-    Measure(
+    gauge(
         "vkprovider_worker_ready",
-        "gauge",
-        ("worker",),
-        "Whether a CMLWorker's condition Ready is True; every replica tells this of all.",
+        "Whether a CMLWorker's condition Ready is True; every replica reports it for all.",
         ready,
+        "worker",
     ),
-    Measure(
+    gauge(
         "vkprovider_lablets",
-        "gauge",
-        ("state",),
         "Pods on this replica's Nodes by state; `unreported` before the first report.",
         lablets,
+        "state",
     ),
-    Measure(
+    gauge(
         "vkprovider_claims",
-        "gauge",
-        ("worker",),
         "Claims of a worker: lablets that have, or may have, a lab on it.",
         lambda r: (((w.name,), len(w.claims.claims)) for w in r.fleet.items.values()),
+        "worker",
     ),
-    Measure(
+    gauge(
         "vkprovider_claims_unwritable",
-        "gauge",
-        ("worker",),
         "Whether a worker's claims cannot be written, so that no lablet may begin on it.",
         lambda r: (((w.name,), w.claims.fault is not None) for w in r.fleet.items.values()),
+        "worker",
     ),
-    Measure(
-        "vkprovider_claim_writes_total",
-        "counter",
-        (),
-        "Claim stores written.",
-        lambda r: value(r.ctx.counters.claim_writes),
-    ),
-    Measure(
-        "vkprovider_status_writes_total",
-        "counter",
-        (),
-        "Pod statuses written.",
-        lambda r: value(r.ctx.counters.status_writes),
-    ),
-    Measure(
-        "vkprovider_steps_total",
-        "counter",
-        ("step",),
-        "Steps taken for lablets.",
-        lambda r: by_name(r.ctx.counters.steps),
-    ),
-    Measure(
+    counter("vkprovider_claim_writes_total", "Claim stores written.", lambda r: value(r.ctx.counters.claim_writes)),
+    counter("vkprovider_status_writes_total", "Pod statuses written.", lambda r: value(r.ctx.counters.status_writes)),
+    counter("vkprovider_steps_total", "Steps taken for lablets.", lambda r: by_name(r.ctx.counters.steps), "step"),
+    counter(
         "vkprovider_step_failures_total",
-        "counter",
-        ("step",),
         "Steps that failed: what they ask refused or did not answer, or an object they need was wrong.",
         lambda r: by_name(r.ctx.counters.step_failures),
+        "step",
     ),
-    Measure(
+    counter(
         "vkprovider_state_transitions_refused_total",
-        "counter",
-        (),
         "State changes that no table allows.",
         lambda r: value(r.ctx.counters.transitions_refused),
     ),
-    Measure(
+    counter(
         "vkprovider_fenced_total",
-        "counter",
-        (),
         "Side effects that were stopped because the Node was not this replica's (any more).",
         lambda r: value(r.ctx.counters.fenced),
     ),
-    Measure(
-        "vkprovider_takeovers_total",
-        "counter",
-        (),
-        "Nodes taken from a silent replica.",
-        lambda r: value(r.ctx.counters.takeovers),
+    counter(
+        "vkprovider_takeovers_total", "Nodes taken from a silent replica.", lambda r: value(r.ctx.counters.takeovers)
     ),
-    Measure(
+    counter(
         "vkprovider_session_events_total",
-        "counter",
-        ("outcome",),
         "Events of the Lab Delivery System that reached this replica, by what became of them.",
         lambda r: by_name(r.session_events),
+        "outcome",
     ),
-    Measure(
+    gauge(
         "vkprovider_inbox_sessions",
-        "gauge",
-        (),
-        "Sessions of which an event is noted that no claim has taken over; every replica tells this of all.",
+        "Sessions of which an event is noted that no claim has taken over; every replica reports it for all.",
         lambda r: value(len(r.inbox.rows)),
     ),
-    Measure(
+    gauge(
         "vkprovider_queue_depth",
-        "gauge",
-        ("queue",),
         "Keys that are due and wait for their turn.",
         of_queues(lambda queue: queue.depth),
+        "queue",
     ),
-    Measure(
+    gauge(
         "vkprovider_queue_oldest_age_seconds",
-        "gauge",
-        ("queue",),
         "For how long the first of them has been due.",
         of_queues(lambda queue: queue.oldest_age_s),
+        "queue",
     ),
-    Measure(
+    counter(
         "vkprovider_queue_rushes_total",
-        "counter",
-        ("queue",),
         "Turns that asked for the next one at once and were made to wait, longer each time in a row.",
         of_queues(lambda queue: queue.rushes_total),
+        "queue",
     ),
-    Measure(
+    histogram(
         "vkprovider_queue_wait_seconds",
-        "histogram",
-        ("queue",),
         "Time between a key's being due and its turn.",
         of_queues(lambda queue: queue.waited_s),
+        "queue",
     ),
-    Measure(
+    histogram(
         "vkprovider_reconcile_seconds",
-        "histogram",
-        ("queue", "result"),
         "Time of a turn; the result is `ok`, `error` or `fenced`.",
         reconciles,
+        "queue",
+        "result",
     ),
-    Measure(
+    histogram(
         "vkprovider_cml_call_seconds",
-        "histogram",
-        ("operation", "code"),
-        "Time of a call of CML; the code is the HTTP status, or `timeout`, `lost`, `unreachable`, `certificate`, "
-        "`not_allowed`.",
+        "Time of a call of CML; the code is the HTTP status, or `timeout`, `lost`, `unreachable`, "
+        "`certificate`, `not_allowed`.",
         lambda _: CALLS.took_s.items(),
+        "operation",
+        "code",
     ),
-    Measure(
+    histogram(
         "vkprovider_lds_call_seconds",
-        "histogram",
-        ("deployment", "operation", "code"),
         "Time of a call of the Lab Delivery System, each repetition by itself; the code is as for CML.",
         lambda _: LDS_CALLS.took_s.items(),
+        "deployment",
+        "operation",
+        "code",
     ),
-    Measure(
+    counter(
         "vkprovider_api_requests_total",
-        "counter",
-        (),
         "Requests to the API server, watches included.",
         lambda r: value(r.ctx.kube.requests_total),
     ),
-    Measure(
+    counter(
         "vkprovider_api_errors_total",
-        "counter",
-        ("code",),
         "Requests that the API server refused, by status, or that got no answer (`none`).",
         lambda r: by_name(r.ctx.kube.errors),
+        "code",
     ),
-    Measure(
+    counter(
         "vkprovider_api_writes_total",
-        "counter",
-        ("resource", "verb"),
         "Writes by resource and verb, as RBAC names them.",
         lambda r: r.ctx.kube.writes.items(),
+        "resource",
+        "verb",
     ),
-    Measure(
+    counter(
         "vkprovider_watch_restarts_total",
-        "counter",
-        ("informer",),
         "Watches begun after the first; a few per hour are normal.",
         of_informers(lambda informer: informer.restarts_total),
+        "informer",
     ),
-    Measure(
+    counter(
         "vkprovider_relists_total",
-        "counter",
-        ("informer",),
         "Complete lists after the first.",
         of_informers(lambda informer: informer.relists_total),
+        "informer",
     ),
-    Measure(
+    gauge(
         "vkprovider_watch_silence_seconds",
-        "gauge",
-        ("informer",),
         "Time since the API server was last heard on a watch; bookmarks come every minute.",
         of_informers(silence_s),
+        "informer",
     ),
-    Measure(
+    counter(
         "vkprovider_decode_errors_total",
-        "counter",
-        ("informer",),
         "Objects skipped because they could not be read.",
         of_informers(lambda informer: informer.decode_errors_total),
+        "informer",
     ),
-    Measure(
+    counter(
         "vkprovider_events_written_total",
-        "counter",
-        (),
         "Kubernetes Events created or counted up.",
         lambda r: value(r.ctx.events.written_total),
     ),
-    Measure(
+    counter(
         "vkprovider_events_dropped_total",
-        "counter",
-        (),
         "Kubernetes Events never written.",
         lambda r: value(r.ctx.events.dropped_total),
     ),
-    Measure("vkprovider_tasks", "gauge", (), "Tasks in the replica's event loop.", tasks),
-    Measure("process_cpu_seconds_total", "counter", (), "CPU time of the replica."),
-    Measure("process_resident_memory_bytes", "gauge", (), "Resident memory of the replica."),
-    Measure("process_virtual_memory_bytes", "gauge", (), "Virtual memory of the replica."),
-    Measure("process_start_time_seconds", "gauge", (), "When the replica began, seconds since 1970."),
-    Measure("process_open_fds", "gauge", (), "Open files and connections of the replica."),
-    Measure("process_max_fds", "gauge", (), "How many it may open."),
+    gauge("vkprovider_tasks", "Tasks in the replica's event loop.", tasks),
+    counter("process_cpu_seconds_total", "CPU time of the replica."),
+    gauge("process_resident_memory_bytes", "Resident memory of the replica."),
+    gauge("process_virtual_memory_bytes", "Virtual memory of the replica."),
+    gauge("process_start_time_seconds", "When the replica began, seconds since 1970."),
+    gauge("process_open_fds", "Open files and connections of the replica."),
+    gauge("process_max_fds", "How many it may open."),
 )
