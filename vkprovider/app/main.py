@@ -4,17 +4,16 @@ import asyncio
 import signal
 from typing import Final
 
-import msgspec
 import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.objects import Metadata
 from vkprovider.app.page import Page
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.context import Context
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.config import takes_part
@@ -24,27 +23,29 @@ from vkprovider.lds.grader import HttpGrader
 _log: Final = structlog.get_logger(__name__)
 
 
-class _Object(msgspec.Struct, frozen=True):
-    metadata: Metadata
-
-
 async def connect(settings: Settings) -> Context:
     """Reach the API server and learn which installation this is, however long it takes."""
     kube = await KubeClient.connect(settings.kube, user_agent=user_agent(settings.replica.instance_id))
-    raw = b""
-    while not raw:
-        try:
-            raw = await kube.get("/api/v1/namespaces/kube-system")
-        except OutsideError as error:
-            _log.warning("the API server cannot be asked yet", server=kube.server, error=str(error))
-            await asyncio.sleep(1.0)
     return Context(
         kube=kube,
         events=EventRecorder(kube, component=names.MANAGER, instance=settings.replica.instance_id),
-        installation=msgspec.json.decode(raw, type=_Object).metadata.uid,
+        installation=await _installation(Api(kube, settings.replica.namespace)),
         replica=settings.replica.instance_id,
         namespace=settings.replica.namespace,
     )
+
+
+async def _installation(api: Api) -> str:
+    """Return the UID of the namespace kube-system; wait for an API server that cannot be asked."""
+    while True:
+        try:
+            if (system := await api.namespaces.get("kube-system")) is not None:
+                return system.metadata.uid
+            why = "it has no namespace kube-system"
+        except OutsideError as error:
+            why = str(error)
+        _log.warning("the API server cannot be asked yet", server=api.namespaces.kube.server, error=why)
+        await asyncio.sleep(1.0)
 
 
 async def main(settings: Settings) -> None:

@@ -16,7 +16,6 @@ from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 
-_REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _LOOK_EVERY_S: Final = 0.3
 _encode: Final = msgspec.json.encode
 
@@ -85,7 +84,7 @@ async def _refresh(
     kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context)
     try:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        caller: dict[str, Any] = msgspec.json.decode(await kube.create(_REVIEWS, _encode(review)))
+        caller = await Api(kube, kube.namespace).self_reviews.create(review)
         at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         raw = refresh.write(caller["status"]["userInfo"]["username"], at, force=force)
         definitions = Api(kube, kube.namespace).definitions

@@ -10,9 +10,9 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.crd import crds
-from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError
+from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass, Secret
+from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import lablets, setup, workers
@@ -21,12 +21,17 @@ from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
 from vkprovider.doctor.reading import Reading
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
 from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource
+from vkprovider.kube.resources import kind as kind_of
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""
 _GROUP: Final = f"/apis/{names.API_VERSION}"
 _MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
+
+_AUTHORIZATION: Final = "authorization.k8s.io/v1"
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -124,9 +129,7 @@ class Doctor:
 
     async def _who_am_i(self) -> dict[str, Any]:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        raw = await self._kube.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body))
-        answer: dict[str, Any] = msgspec.json.decode(raw)
-        return answer
+        return await Api(self._kube, self._namespace).self_reviews.create(body)
 
     async def _check_clock(self) -> None:
         """Compare this machine's clock with the API server's, which stamps a review that every user may create."""
@@ -141,11 +144,8 @@ class Doctor:
             self._found += setup.check_clock("Cluster", "the API server", self._ahead_s)
 
     async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        body = msgspec.json.encode({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
-        answer: dict[str, Any] = msgspec.json.decode(
-            await self._kube.create(f"/apis/authorization.k8s.io/v1/{kind.lower()}s", body)
-        )
-        return answer
+        reviews = Resource(self._kube, kind_of(f"/apis/{_AUTHORIZATION}", f"{kind.lower()}s", dict[str, Any]))
+        return await reviews.create({"apiVersion": _AUTHORIZATION, "kind": kind, "spec": spec})
 
     async def _replicas(self) -> set[str]:
         """Return the replicas that live: by the clock, and in doubt by waiting for a renewal."""
@@ -214,14 +214,11 @@ class Doctor:
             return workers.SecretState(), workers.Probe(error=error)
         state, credentials = workers.SecretState(), None
         if spec.credentials_secret_name:
-            path = f"/api/v1/namespaces/{self._namespace}/secrets/{spec.credentials_secret_name}"
             try:
-                secret = msgspec.json.decode(await self._kube.get(path), type=Secret)
-            except NotFound:
-                pass
+                secret = await Api(self._kube, self._namespace).secrets.get(spec.credentials_secret_name)
             except OutsideError as error:
-                state = workers.SecretState(forbidden=error.message)
-            else:
+                return workers.SecretState(forbidden=error.message), await self._probe(spec, None)
+            if secret is not None:
                 refused = worker_secret_refusal(secret.metadata, self._namespace, spec.url)
                 keys = frozenset(key for key, value in secret.data.items() if value)
                 state = workers.SecretState(keys, refused=refused)

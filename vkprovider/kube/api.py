@@ -1,12 +1,14 @@
 """The kinds of resources that the provider works with; `resources` tells how a handle is used."""
 
-from typing import Final
+from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Node, Pod, RuntimeClass, Secret
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.kube.resources import PartialObject, Resource, kind
 
+NAMESPACES: Final = kind("/api/v1", "namespaces", PartialObject)
+SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", dict[str, Any])
 CONFIG_MAPS: Final = kind("/api/v1", "configmaps", ConfigMap)
 SECRETS: Final = kind("/api/v1", "secrets", Secret)
 PODS: Final = kind("/api/v1", "pods", Pod)
@@ -30,6 +32,8 @@ class Api:
         runtime_classes: RuntimeClasses.
         workers: CMLWorkers.
         definitions: LabletDefinitions.
+        namespaces: Namespaces.
+        self_reviews: Answer who the caller is.
     """
 
     def __init__(self, kube: KubeClient, namespace: str) -> None:
@@ -42,3 +46,5 @@ class Api:
         self.runtime_classes: Final = Resource(kube, RUNTIME_CLASSES)
         self.workers: Final = Resource(kube, WORKERS)
         self.definitions: Final = Resource(kube, DEFINITIONS)
+        self.namespaces: Final = Resource(kube, NAMESPACES)
+        self.self_reviews: Final = Resource(kube, SELF_SUBJECT_REVIEWS)

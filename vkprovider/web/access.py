@@ -19,6 +19,9 @@ from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.pace import TokenBucket
+from vkprovider.kube.resources import Kind
+from vkprovider.kube.resources import Resource as Collection
+from vkprovider.kube.resources import kind as kind_of
 from vkprovider.web.answers import Refused, bearer
 
 REMEMBER_S: Final = 10.0
@@ -31,8 +34,6 @@ REVIEWS_PER_S: Final = 20.0
 REVIEWS_BURST: Final = 40.0
 _ASK_S: Final = 5.0
 _TOKEN_CHARS_MAX: Final = 16_384
-_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
-_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 V = TypeVar("V")
 
@@ -65,6 +66,10 @@ class _AccessStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 class _AccessReview(msgspec.Struct, frozen=True):
     status: _AccessStatus = _AccessStatus()
+
+
+_TOKEN_REVIEWS: Final = kind_of("/apis/authentication.k8s.io/v1", "tokenreviews", _TokenReview)
+_ACCESS_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccessreviews", _AccessReview)
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -151,7 +156,7 @@ class _Lane:
         self._at_once = asyncio.Semaphore(REVIEWS_AT_ONCE)
         self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, now=now)
 
-    async def run(self, review: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+    async def run(self, review: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Run a review.
 
         Raises:
@@ -258,17 +263,16 @@ class Access:
         if self._audiences:
             spec["audiences"] = self._audiences
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        status = msgspec.json.decode(await self._review(_TOKEN_REVIEWS, body), type=_TokenReview).status
+        status = (await self._review(_TOKEN_REVIEWS, body)).status
         meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
         return status.user if status.authenticated and meant and status.user.username else None
 
     async def _review_access(self, spec: Mapping[str, Any]) -> bool:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return msgspec.json.decode(await self._review(_ACCESS_REVIEWS, body), type=_AccessReview).status.allowed
+        return (await self._review(_ACCESS_REVIEWS, body)).status.allowed
 
-    async def _review(self, path: str, body: Mapping[str, Any]) -> bytes:
-        raw = msgspec.json.encode(body)
-        return await self._lane.run(lambda: self._kube.create(path, raw, timeout_s=_ASK_S))
+    async def _review(self, kind: Kind[V], body: Mapping[str, Any]) -> V:
+        return await self._lane.run(lambda: Collection(self._kube, kind).create(body, timeout_s=_ASK_S))
 
 
 def _remember_user_s(user: User | None) -> float:
