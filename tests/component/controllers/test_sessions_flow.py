@@ -130,6 +130,24 @@ async def test_lost_answer_to_a_create_makes_no_second_session(world: World, lds
     assert len(lds.world.sessions) == 1
 
 
+async def test_crash_while_a_session_is_being_created_leaves_one_session(world: World, lds: LdsSimulator) -> None:
+    """R000-110: the claim has the client key; the next replica asks again and receives the session that exists."""
+    first = await start(world, lds)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    lds.faults.add(Fault(kind="lost_answer", route="^POST .*/sessions$"), lds.now())
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await when(lambda: bool(lds.world.sessions), "the session exists, and no replica knows its id")
+    await first.crash()
+    row = await lablet.claim()
+    assert (row["session"]["key"], row["session"].get("id")) == (lablet.uid, None)
+    lds.faults.clear()
+    await start(world, lds)
+    pod = await lablet.ready()
+    [session] = lds.world.sessions
+    assert pod["metadata"]["annotations"]["vkprovider.io/lds-session-id"] == session
+
+
 async def test_credentials_of_devices_come_from_the_definitions_secret(world: World, lds: LdsSimulator) -> None:
     await start(world, lds)
     await world.admin.create(
