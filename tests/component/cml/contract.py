@@ -1,7 +1,7 @@
 """What our client relies on of a CML controller, step by step: `make contract CML_URL=…` runs it against a real one.
 
-It imports one lab of two alpines under a title of its own, and removes that lab whatever happens; other labs are never
-touched. A step that differs is reported and, unless the rest needs it, does not end the run.
+It imports one lab of two alpines under a title that no other lab has, and removes it whatever happens; other labs are
+never touched. A step that differs is reported and, unless the rest needs it, does not end the run.
 """
 
 import asyncio

@@ -87,7 +87,7 @@ async def test_an_endless_answer_ends(transport: Transport, mini: MiniCml, monke
         await transport.request("GET", "/x", deadline_s=5)
 
 
-async def test_a_cut_answer_is_no_answer(transport: Transport, mini: MiniCml) -> None:
+async def test_a_truncated_answer_is_not_an_answer(transport: Transport, mini: MiniCml) -> None:
     async def cut(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)

@@ -28,7 +28,7 @@ def spec_of(mini: MiniCml) -> CMLWorkerSpec:
     return CMLWorkerSpec(url=mini.url)
 
 
-async def test_everything_is_told(licensed: MiniCml) -> None:
+async def test_all_figures_are_reported(licensed: MiniCml) -> None:
     probe = await ask(spec_of(licensed), ADMIN)
     assert (probe.version, probe.error, probe.admin) == ("2.9.1+build.7", None, True)
     assert probe.licence == Licence("COMPLETED", "IN_COMPLIANCE", reserved=False, quota=20)
@@ -44,7 +44,7 @@ async def test_a_clock_that_is_behind(licensed: MiniCml) -> None:
     assert probe.skew_s == pytest.approx(-3600, abs=5)
 
 
-async def test_what_the_user_may_not_know_is_unknown(licensed: MiniCml) -> None:
+async def test_a_figure_that_the_user_may_not_read_is_unknown(licensed: MiniCml) -> None:
     for path in ("/users/admin/id", "/licensing", "/diagnostics/licensing"):
         licensed.replies[path] = reply(403, '{"code": 403, "description": "Access denied"}')
     probe = await ask(spec_of(licensed), ADMIN)

@@ -260,7 +260,7 @@ async def test_a_fresh_controller_signs_its_own_certificate(secret: Secret) -> N
 
 async def test_statistics_are_asked_under_the_guard_and_by_name(sim: CmlSimulator, secret: Secret) -> None:
     def fenced() -> None:
-        raise Fenced("not ours any more")
+        raise Fenced("another replica owns the Node")
 
     stats = open_worker_stats(sim.url, secret.read, guard=fenced)
     with pytest.raises(Fenced):

@@ -181,7 +181,7 @@ async def test_a_failing_login_is_never_a_missing_lab(
     ],
     ids=["stop", "import"],
 )
-async def test_slow_requests_leave_room_for_what_tells_that_cml_is_alive(
+async def test_slow_requests_leave_connections_for_probes(
     labs: CmlLabs, mini: MiniCml, act: Callable[[CmlLabs], Awaitable[object]], line: str
 ) -> None:
     await labs.list_lab_ids()

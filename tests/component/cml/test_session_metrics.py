@@ -58,7 +58,7 @@ async def test_nothing_but_a_connection_refused(unused_tcp_port: int) -> None:
     assert since(before) == {("system_information", "unreachable"): 1}
 
 
-def test_codes_of_what_brought_no_answer() -> None:
+def test_error_codes_of_requests_without_an_answer() -> None:
     errors = (
         DeadlineExceeded("x"),
         ConnectionLost("x"),

@@ -59,7 +59,7 @@ class Plain:
 
 
 async def eventually(look: Callable[[], Any], good: Callable[[Any], bool] = bool, *, within_s: float = 60.0) -> Any:
-    """Wait for a condition; give what was seen."""
+    """Wait for a condition; return what was seen."""
     deadline = time.monotonic() + within_s
     while True:
         seen = look()

@@ -27,7 +27,7 @@ from vkpsandbox.cml.simulation import Settings
         ("GET", "/api/v1/labs"),
     ],
 )
-async def test_whatever_there_is_not_is_404_with_an_error_body(simulator: CmlSimulator, method: str, path: str) -> None:
+async def test_unknown_paths_are_404_with_an_error_body(simulator: CmlSimulator, method: str, path: str) -> None:
     async with plain(simulator) as client:
         status, body = await client.call(method, path)
         assert (status, body["code"], set(body)) == (404, 404, {"code", "description"})
@@ -90,7 +90,7 @@ def up(simulator: CmlSimulator, lab: str) -> bool:
     return simulator.simulation.world.labs[lab].up
 
 
-async def test_the_access_log_tells_when_what_came_and_what_answers_showed(tmp_path: Path) -> None:
+async def test_the_access_log_records_arrivals_answers_and_convergence(tmp_path: Path) -> None:
     file = tmp_path / "access.jsonl"
     settings = Settings(password=PASSWORD, boot_seconds=(1.0, 1.0))
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What clients other than ours rely on: gocmlclient, Cisco's Terraform provider and the command line `cml`.
+"""What other clients of CML rely on: gocmlclient, Cisco's Terraform provider and the command line `cml`.
 
 Each test is a difference that one of them once met between the simulator and a real controller.
 """

@@ -1,4 +1,4 @@
-"""The simulator as a process of its own: its state file survives its end, its command line does what it says."""
+"""The simulator as a process: its state file survives its end, its command line does what it says."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from vkpsandbox.cml.simulation import Settings
 
 @asynccontextmanager
 async def process(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Run `vkprovider sim cml`; give the process and its address."""
+    """Run `vkprovider sim cml`; yield the process and its address."""
     command = [sys.executable, "-m", "vkprovider", "sim", "cml", "--password", PASSWORD, *options]
     running = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert running.stdout is not None
@@ -71,7 +71,7 @@ async def test_an_orderly_end_loses_nothing(tmp_path: Path) -> None:
         assert (await client.api("GET", "/labs"))[1] == []
 
 
-async def test_a_file_that_is_no_state_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_an_invalid_state_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text('{"labs": 7}')
     with pytest.raises(ValueError, match="not a state file"):
@@ -79,7 +79,7 @@ async def test_a_file_that_is_no_state_is_refused_and_left_alone(tmp_path: Path)
     assert path.read_text() == '{"labs": 7}'
 
 
-async def test_a_state_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+async def test_a_state_file_that_cannot_be_written_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="gone"):
         await CmlSimulator(Settings(password=PASSWORD), state=tmp_path / "gone" / "state.json").__aenter__()
 
@@ -119,7 +119,7 @@ async def test_the_command_line_serves_tls_tags_faults_and_a_log(tmp_path: Path)
     assert '"title":"two-hosts"' in log.read_text()
 
 
-async def test_a_taken_port_is_told_in_one_line() -> None:
+async def test_a_taken_port_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         command = [sys.executable, "-m", "vkprovider", "sim", "cml", "--password", PASSWORD]
         command += ["--listen", f"127.0.0.1:{taken.getsockname()[1]}"]

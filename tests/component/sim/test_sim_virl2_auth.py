@@ -39,7 +39,7 @@ async def test_an_older_version_is_refused_by_the_client() -> None:
             await asyncio.to_thread(connect, simulator.url)
 
 
-def test_a_version_that_is_none_is_refused_by_the_simulator() -> None:
+def test_the_simulator_refuses_an_invalid_version() -> None:
     with pytest.raises(ValueError, match="not a CML version"):
         CmlSimulator(Settings(password=PASSWORD, version="latest"))
 

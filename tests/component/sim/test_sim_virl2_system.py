@@ -81,7 +81,7 @@ async def test_notices_maintenance_connectors_telemetry_and_sessions(simulator: 
     await drive(simulator, scenario)
 
 
-async def test_who_is_no_administrator_is_kept_out_during_maintenance(simulator: CmlSimulator) -> None:
+async def test_only_administrators_get_in_during_maintenance(simulator: CmlSimulator) -> None:
     await drive(simulator, lambda client: client.user_management.create_user("ada", "long-enough"))
     await drive(simulator, lambda client: setattr(client.system_management, "maintenance_mode", True))
 

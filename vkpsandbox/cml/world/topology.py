@@ -132,7 +132,7 @@ def parse(text: bytes, versions: tuple[str, ...]) -> Topology:
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise CmlError(E.BAD_TOPOLOGY, details=f"not valid YAML: {error}") from error
     if not isinstance(document, dict):
-        raise CmlError(E.BAD_TOPOLOGY, details="the topology is no mapping.")
+        raise CmlError(E.BAD_TOPOLOGY, details="the topology is not a mapping.")
     document = _lift_flat_header(document)
     header = document.get("lab")
     version = header.get("version") if isinstance(header, dict) else None

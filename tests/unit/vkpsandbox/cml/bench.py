@@ -88,7 +88,7 @@ class Bench:
         return str(answer["id"])
 
     def states(self, lab: str) -> dict[str, str]:
-        """Give the state of each node by label."""
+        """Return the state of each node by label."""
         _, nodes = self.request("GET", f"/labs/{lab}/nodes", query={"data": "true"})
         return {node["label"]: node["state"] for node in nodes}
 

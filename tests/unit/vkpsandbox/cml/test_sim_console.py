@@ -68,7 +68,7 @@ def test_a_device_answers_and_keeps_what_was_typed() -> None:
     ]
 
 
-def test_what_is_configured_on_the_device_is_found_by_an_extraction() -> None:
+def test_extraction_finds_lines_configured_on_the_device() -> None:
     bench, lab, node = booted()
     path = f"/labs/{lab}/nodes/{node.id}"
     for text in ("configure terminal", "interface eth0", " description mine", "end", "show clock"):

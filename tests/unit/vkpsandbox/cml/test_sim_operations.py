@@ -1,6 +1,8 @@
 """The operation table of CML, over every operation and state (R000-036, R000-037)."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -154,10 +156,17 @@ def test_refusals_that_cisco_s_client_recognises_are_worded_as_it_expects() -> N
     assert (status, text) == (400, "Serial port does not exist on node")
 
 
-def test_the_table_of_errors_tells_what_is_unverified() -> None:
+def test_the_table_of_errors_marks_unverified_rows() -> None:
     assert E.LAB_NOT_FOUND.value.verified
     assert not E.LAB_NOT_WIPED.value.verified
     assert all(400 <= reason.value.status < 600 and reason.value.text for reason in E)
+
+
+def test_the_docs_list_exactly_the_unverified_refusals() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "simulator.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d{3}) \| `(.+)` \|$", page, re.MULTILINE)
+    unverified = [(str(row.value.status), row.value.text) for row in E if not row.value.verified]
+    assert sorted(listed) == sorted(unverified)
 
 
 @pytest.mark.parametrize("kind", ["external_connector", "unmanaged_switch"])

@@ -131,7 +131,7 @@ def test_wrong_credentials_are_403(name: str, password: str) -> None:
     assert caught.value.reason is E.BAD_PASSWORD
 
 
-def test_who_is_no_admin_sees_own_and_shared_labs_and_may_do_what_was_granted() -> None:
+def test_a_plain_user_sees_own_and_shared_labs_with_the_granted_rights() -> None:
     bench = Bench()
     _, ada = bench.request("POST", "/users", {"username": "ada", "password": "long-enough"})
     user = bench.sim.accounts.users[ada["id"]]

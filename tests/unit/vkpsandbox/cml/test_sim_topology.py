@@ -131,7 +131,7 @@ def test_json_is_a_topology_too_and_an_unknown_node_definition_only_a_warning() 
     assert bench.request("PUT", f"/labs/{answer['id']}/start")[0] == 204
 
 
-def test_what_is_handed_out_can_be_imported_again() -> None:
+def test_a_downloaded_lab_can_be_imported_again() -> None:
     bench = Bench()
     document = topology(
         lab={"version": "0.3.0", "title": "t", "description": "d", "notes": "line 1\nline 2\n"},

@@ -55,7 +55,7 @@ def test_links_and_interfaces_follow_their_nodes() -> None:
     assert wires() == ({"DEFINED_ON_CORE"}, {"DEFINED_ON_CORE"})
 
 
-def test_start_after_a_partial_stop_starts_only_what_does_not_run() -> None:
+def test_start_after_a_partial_stop_starts_only_the_stopped_nodes() -> None:
     bench = Bench()
     lab = bench.load()
     start(bench, lab)
@@ -70,7 +70,7 @@ def test_start_after_a_partial_stop_starts_only_what_does_not_run() -> None:
     [{"licence_nodes": 2}, {"cpus": 2}, {"memory_gib": 1}],
     ids=["licences", "CPU", "memory"],
 )
-def test_what_finds_no_room_stays_queued_until_something_is_freed(scarce: dict[str, Any]) -> None:
+def test_a_node_that_does_not_fit_stays_queued_until_resources_are_freed(scarce: dict[str, Any]) -> None:
     bench = Bench(**scarce)
     first, second = bench.load(), bench.load()
     start(bench, first)
@@ -105,7 +105,7 @@ def test_a_larger_quota_lets_queued_nodes_start() -> None:
     assert bench.request("GET", "/diagnostics/licensing")[1]["started"] == 2
 
 
-def test_a_stop_may_take_time_and_is_no_stop_before() -> None:
+def test_a_stop_that_takes_time_ends_the_run_only_then() -> None:
     bench = Bench(stop_seconds=5.0, licence_nodes=2)
     lab, waiting = bench.load(), bench.load()
     start(bench, lab)
@@ -239,7 +239,7 @@ def test_a_lab_without_title_gets_one_from_the_clock() -> None:
     assert Bench().request("POST", "/labs", {})[1]["lab_title"] == "Lab at Thu 00:16 AM"
 
 
-def test_events_tell_what_happened() -> None:
+def test_events_record_each_change() -> None:
     bench = Bench()
     lab = bench.load()
     node = bench.node(lab, "h0")

@@ -36,7 +36,7 @@ def run(*arguments: str) -> tuple[int, str]:
         ((*PASSWORD, "--cert", __file__), "belong together"),
     ],
 )
-def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_reported_in_one_line(arguments: tuple[str, ...], said: str) -> None:
     code, output = run(*arguments)
     assert (code != 0, said in output, "Traceback" in output) == (True, True, False), output
 
@@ -59,7 +59,7 @@ def test_the_help_names_every_fault_and_every_order() -> None:
         ("[", "Input data was truncated"),
     ],
 )
-def test_a_plan_that_is_no_list_of_faults_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_plan_of_faults_is_reported(tmp_path: Path, text: str, said: str) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(text)
     code, output = run(*PASSWORD, "--faults", str(plan))

@@ -20,7 +20,7 @@ from vkprovider.cli.main import main
         (("--capacity", "-1"), "-1"),
     ],
 )
-def test_mistakes_are_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_reported_in_one_line(arguments: tuple[str, ...], said: str) -> None:
     result = CliRunner().invoke(main, ["sim", "lds", *arguments])
     assert (result.exit_code != 0, said in result.output, "Traceback" in result.output) == (True, True, False), (
         result.output
