@@ -9,11 +9,12 @@ CONTAINER = $(if $(shell command -v podman),podman,docker)
 IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Processes of `make test`, each with a sandbox of its own (1.5 GB): much of a cluster test is waiting.
 JOBS ?= 2
+LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel image clean
+.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel lock sbom image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +78,21 @@ contract: $(STAMP) ## Our CML client's contract suite against a real CML: CML_UR
 wheel: $(STAMP) ## Build the wheel into dist/
 	@rm -rf build/lib build/bdist*
 	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+lock: $(STAMP) ## Pin what the image is made of, by hash, in the versions of constraints.txt
+	@$(BIN)/python -m venv build/lock && build/lock/bin/pip --quiet install uv
+	@echo setuptools > build/lock/build.in
+	@build/lock/bin/$(LOCK) --extra fast pyproject.toml --output-file requirements.lock
+	@build/lock/bin/$(LOCK) build/lock/build.in --output-file requirements-build.lock
+
+sbom: $(STAMP) ## Build the image's environment without a container, and its SBOM (CycloneDX), in build/image
+	@rm -rf build/image; $(BIN)/python -m venv --without-pip build/image/env
+	@$(BIN)/pip --quiet --python build/image/env install --require-hashes --no-deps --requirement requirements.lock
+	@$(BIN)/pip --quiet --python build/image/env install --no-deps .
+	@$(BIN)/python -m venv build/image/tool && build/image/tool/bin/pip --quiet install cyclonedx-bom
+	@build/image/tool/bin/cyclonedx-py environment --output-reproducible --output-file build/image/sbom.cdx.json \
+	  build/image/env
+	@rm -rf build/image/tool; du -sh build/image/env; build/image/env/bin/vkprovider --version
 
 image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker
 	$(CONTAINER) build --tag $(IMAGE) --file Containerfile .

@@ -1,5 +1,7 @@
 """The manifests agree with the program, and with the image that the Containerfile describes."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,32 @@ def test_image_is_built_of_what_the_wheel_needs() -> None:
     passed = {line.removeprefix("!") for line in lines if line.startswith("!")}
     assert {name for name in passed if not (ROOT / name).exists()} == set()
     assert passed >= {"vkprovider", "tunnels", "manifests", "pyproject.toml", "setup.py", "README.md", "LICENSE"}
-    assert "constraints.txt" in passed
+    assert {"requirements.lock", "requirements-build.lock"} <= passed
+
+
+def locked(name: str) -> dict[str, int]:
+    """Return the pinned requirements of a lock file, and how many hashes each has."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {words[0].lower().replace("_", "-"): len([w for w in words if w.startswith("--hash=")]) for words in lines}
+
+
+def test_image_installs_what_is_tested_and_everything_by_hash() -> None:
+    tested = {
+        line.lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
+    }
+    runtime, build = locked("requirements.lock"), locked("requirements-build.lock")
+    assert runtime.keys() | build.keys() <= tested
+    assert all({**runtime, **build}.values())
+    names = {requirement.partition("==")[0] for requirement in runtime}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    direct = [*project["dependencies"], *project["optional-dependencies"]["fast"]]
+    assert {re.split(r"[^A-Za-z0-9-]", name)[0].lower() for name in direct} <= names
+    assert [requirement.partition("==")[0] for requirement in build] == ["setuptools"]
+    steps = (ROOT / "Containerfile").read_text().replace("\\\n", " ").split("&&")
+    for name in ("requirements.lock", "requirements-build.lock"):
+        [step] = [step for step in steps if name in step.split()]
+        assert "--require-hashes" in step
 
 
 def test_policy_of_reports_names_every_report() -> None:
