@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from vkprovider.kube import auth
-from vkprovider.kube import kubeconfig as kubeconfigs
+from vkprovider.kube.http import auth
+from vkprovider.kube.http import kubeconfig as kubeconfigs
 
 IN_CLUSTER: Final = "in-cluster"
 

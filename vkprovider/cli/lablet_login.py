@@ -12,8 +12,8 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, read
-from vkprovider.kube import auth
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth
 
 _DEADLINE_S: Final = 15.0
 _OK: Final = 200

@@ -15,9 +15,9 @@ import msgspec
 
 from vkprovider import __version__
 from vkprovider.api.errors import DeadlineExceeded, Throttled
-from vkprovider.kube import auth
+from vkprovider.kube.http import auth
+from vkprovider.kube.http.transport import Transport
 from vkprovider.kube.pace import TokenBucket
-from vkprovider.kube.transport import Transport
 from vkprovider.settings.cluster import KubeSettings
 
 JSON: Final = "application/json"

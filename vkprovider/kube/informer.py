@@ -23,8 +23,9 @@ import structlog
 
 from vkprovider.api.errors import Gone, OutsideError, Throttled, Unavailable
 from vkprovider.domain.backoff import delay_s
-from vkprovider.kube import answers, watch
+from vkprovider.kube import watch
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import answers
 from vkprovider.kube.store import Handler, Store, key_of
 from vkprovider.kube.watch import Decoder, HasMetadata, Head, Named, T
 

@@ -22,8 +22,8 @@ from tests.support.apiserver import ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
-from vkprovider.kube import auth, transport
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth, transport
 from vkprovider.settings.cluster import KubeSettings
 
 PATH = "/version"
@@ -410,7 +410,8 @@ def test_an_ordinary_kubeconfig_does_not_load_the_client_library(tmp_path: Path)
     config = write(tmp_path / "config", {"server": "http://a"}, {"token": "t"})
     code = f"""
 import asyncio, sys
-from vkprovider.kube import auth, client, events, informer, queue
+from vkprovider.kube import client, events, informer, queue
+from vkprovider.kube.http import auth
 asyncio.run(auth.load({config!r}))
 assert "kubernetes_asyncio" not in sys.modules
 """

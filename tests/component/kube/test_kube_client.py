@@ -12,9 +12,9 @@ from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
-from vkprovider.kube.auth import Access
 from vkprovider.kube.client import KubeClient, resource_of
-from vkprovider.kube.pool import Pool
+from vkprovider.kube.http.auth import Access
+from vkprovider.kube.http.pool import Pool
 from vkprovider.settings.cluster import KubeSettings
 
 PODS = "/api/v1/pods"

@@ -21,9 +21,9 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.replica.plan import Duty
-from vkprovider.kube.auth import Access
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.kube.http.auth import Access
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 ACT_S: Final = 0.7

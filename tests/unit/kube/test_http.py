@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.kube.http import Connection, ProtocolError, SilentError
+from vkprovider.kube.http.connection import Connection, ProtocolError, SilentError
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from vkprovider.api.errors import InputError
-from vkprovider.kube import kubeconfig
+from vkprovider.kube.http import kubeconfig
 
 
 def config(name: str, **user: Any) -> dict[str, Any]:

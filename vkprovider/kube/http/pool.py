@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from vkprovider.kube.auth import Access
-from vkprovider.kube.http import Connection
+from vkprovider.kube.http.auth import Access
+from vkprovider.kube.http.connection import Connection
 
 _CONNECT_S_MAX: Final = 5.0
 _READ_BYTES: Final = 64 * 1024

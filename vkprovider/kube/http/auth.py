@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from vkprovider.api.errors import InputError, Unauthorized, shorten
-from vkprovider.kube import kubeconfig as kubeconfigs
+from vkprovider.kube.http import kubeconfig as kubeconfigs
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_AGE_S_MAX: Final = 60.0

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
-from vkprovider.kube import answers, auth
-from vkprovider.kube.http import Connection, ProtocolError, SilentError
-from vkprovider.kube.pool import Pool
+from vkprovider.kube.http import answers, auth
+from vkprovider.kube.http.connection import Connection, ProtocolError, SilentError
+from vkprovider.kube.http.pool import Pool
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
