@@ -25,7 +25,7 @@ def queue_changes(objects: Informers, nodes: Informer[Node], queues: Queues, own
         if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that a replica wrote
             queues.workers.add(_name(old, new))
         if old is None or new is None:
-            ownership.renew_plan()
+            ownership.plan.renew()
 
     def node_changed(old: Node | None, new: Node | None) -> None:
         worker = names.worker_of(_name(old, new))
@@ -37,7 +37,7 @@ def queue_changes(objects: Informers, nodes: Informer[Node], queues: Queues, own
 
     def content_changed(old: ConfigMap | None, new: ConfigMap | None) -> None:
         config_map = new or old
-        if config_map is not None and not ownership.leads:
+        if config_map is not None and not ownership.plan.leads:
             queues.definitions.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
 
     objects.workers.add_handler(worker_changed)

@@ -100,13 +100,13 @@ MEASURES: Final = (
     gauge(
         "vkprovider_leader",
         "Whether this replica writes what belongs to no worker, such as RuntimeClasses; one replica does.",
-        lambda r: value(r.ownership.leads),
+        lambda r: value(r.ownership.plan.leads),
     ),
     gauge("vkprovider_owned_nodes", "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
     gauge(
         "vkprovider_imbalance",
         "Nodes of the replica with most, less those of the one with least; at most 1 unless nodes are changing hands.",
-        lambda r: value(r.ownership.imbalance),
+        lambda r: value(r.ownership.plan.imbalance),
     ),
     gauge(
         "vkprovider_lease_age_seconds",

@@ -178,7 +178,7 @@ class Replica:
         queue_changes(objects, self.nodes.objects, queues, self.ownership)
 
     def _leads(self) -> bool:
-        return self.ownership.leads
+        return self.ownership.plan.leads
 
     def _led(self) -> None:
         """Queue all that only the leading replica does."""
@@ -215,7 +215,7 @@ class Replica:
         for informer in self.informers:
             await informer.synced.wait()
         self.ownership.membership.ready.set()
-        await self.ownership.settled.wait()
+        await self.ownership.plan.settled.wait()
         self._listed.set()
         await self.queues.definitions.drain(_DEFINITIONS_S)  # else Pods would be refused for what is just not read
         _log.info("everything is known", replica=self.ctx.replica, pods=len(self.objects.pods.items))
@@ -233,7 +233,7 @@ class Replica:
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "start": self._start(),  # opens the queues, one stage after the other
             "fence": ownership.membership.run_fence(fenced=queues.lablets.interrupt, resumed=self._resumed),
-            "plan": ownership.run_plan(),  # decides which Nodes to take and to hand over
+            "plan": ownership.plan.run(),  # decides which Nodes to take and to hand over
             "clear-up": ownership.run_clear_up(),  # ends memberships of dead replicas, if this one leads
             "heartbeat": ownership.run_heartbeat(),  # renews the Leases of our Nodes
             "definitions": work(queues.definitions, self.definitions.reconcile, listed),

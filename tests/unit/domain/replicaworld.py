@@ -184,7 +184,7 @@ class Replica:
             membership.members.run,
             membership.run,
             partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None),
-            ownership.run_plan,
+            ownership.plan.run,
             ownership.run_heartbeat,
             ownership.run_clear_up,
             self._work,
@@ -217,7 +217,7 @@ class Replica:
 
     async def _turn(self, worker: str) -> None:
         with contextlib.suppress(OutsideError, InputError, Fenced):
-            match self.ownership.duty(worker):
+            match self.ownership.plan.duty(worker):
                 case Duty.TAKE:
                     await self.ownership.acquire(worker, "uid")
                 case Duty.HAND_OVER:

@@ -18,18 +18,15 @@ from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.controllers.replica.membership import Membership
+from vkprovider.controllers.replica.planning import Planning
 from vkprovider.domain.replica import lease as leases
-from vkprovider.domain.replica import plan
 from vkprovider.domain.replica.lease import LeaseVerdict
-from vkprovider.domain.replica.plan import Duty, View
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.settings.cluster import ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)
 
-_LOOK_S: Final = 0.5
-"""How often silence is looked for; changes are planned for within a tenth of that."""
 _RENEW_AGAIN_S: Final = 5.0
 _CLEAR_UP_S: Final = 5.0
 _RELEASES_AT_ONCE: Final = 8
@@ -48,9 +45,7 @@ class Ownership:
     Attributes:
         membership: This replica among the others.
         epochs: Epoch by worker, of the Nodes that this replica owns.
-        planned: Which replica should own which Node, by worker.
-        leads: Whether this replica does what only one should do.
-        settled: Set when the first plan is made in which this replica takes part.
+        plan: Which replica should own which Node, and what this one has to do about it.
     """
 
     def __init__(
@@ -74,22 +69,13 @@ class Ownership:
             holders: Told in this order, before anything else runs, of every worker whose Node is not owned any more.
         """
         self._ctx = ctx
-        self._levels = settings.workload_levels
-        self._workers = workers
         self._wake = wake
-        self._led = led
         self._holders = holders
         self._node_renew_s = leases.NODE_LEASE_SECONDS / 2.35
         self._held: dict[str, Lease] = {}
         self._renewed_at: dict[str, float] = {}
-        self._free_since: dict[str, float] = {}
-        self._duties: dict[str, Duty] = {}
         self._news = asyncio.Event()
-        self._dice = ctx.dice()
         self.epochs: dict[str, int] = {}
-        self.planned: dict[str, str] = {}
-        self.leads = False
-        self.settled = asyncio.Event()
         self.membership = Membership(
             ctx,
             settings.lease_ttl_s,
@@ -99,6 +85,17 @@ class Ownership:
         self._leases = NodeLeases(ctx, self._may_act)
         self.leases = self._leases.seen
         self.leases.add_handler(self._lease_changed)
+        self.plan = Planning(
+            ctx,
+            settings.workload_levels,
+            workers,
+            self.membership,
+            self._leases,
+            epochs=self.epochs,
+            news=self._news,
+            wake=wake,
+            led=led,
+        )
 
     @property
     def is_fenced(self) -> bool:
@@ -116,7 +113,7 @@ class Ownership:
 
         return check
 
-    # --------------------------------------------------------------------------------------------- the plan
+    # --------------------------------------------------------------------------------------------- what the watch shows
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
         lease = new or old
@@ -138,72 +135,10 @@ class Ownership:
             return old is not None and old.metadata.uid == ours.metadata.uid
         return epoch_of(new) > epoch_of(ours)
 
-    def renew_plan(self) -> None:
-        """Make the plan anew soon: a worker came or went."""
-        self._news.set()
-
-    async def run_plan(self) -> None:
-        """Plan anew when a replica, Lease or worker changes, and twice a second, because silence is not an event."""
-        for informer in (self.leases, self.membership.members):
-            await informer.synced.wait()
-        while True:
-            self._plan()
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
-            await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
-            self._news.clear()
-
-    def _plan(self) -> None:
-        now, me = self._ctx.now(), self._ctx.replica
-        living = self.membership.living()
-        view = self.view(living)
-        self.planned = plan.plan(living, view.owners)
-        leads, before = min(living, default="") == me, self.leads
-        self.leads = leads
-        self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
-        duties = {worker: self.duty(worker) for worker in view.owners}
-        old, self._duties = self._duties, duties
-        for worker, duty in duties.items():
-            if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
-                self._wake(worker)
-        if leads and not before:
-            self._led()
-        if me in living:
-            self.settled.set()
-
-    def view(self, living: Collection[str]) -> View:
-        """Return which replica owns which Node, as far as is known here."""
-        found = {worker: self._leases.known(worker) for worker in self._workers()}
-        holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
-        return plan.view(self._ctx.replica, mine=self.epochs, holders=holders, living=living)
-
-    @property
-    def imbalance(self) -> int:
-        """How many Nodes the replica with most owns more than the one with least."""
-        living = self.membership.living()
-        return plan.imbalance(living, self.view(living).owners)
-
     @property
     def oldest_renewal_s(self) -> float:
         """How long ago the Lease of an owned Node was renewed, of the one that has waited longest."""
         return self._ctx.now() - min((self._renewed_at[worker] for worker in self._held), default=self._ctx.now())
-
-    def duty(self, worker: str) -> Duty:
-        """Return what this replica has to do about a Node now."""
-        if self.is_fenced:
-            return Duty.STAND_BY
-        since = self._free_since.get(worker)
-        total = len(self.planned)
-        return plan.duty(
-            self._ctx.replica,
-            mine=worker in self.epochs,
-            planned=self.planned.get(worker),
-            free_for_s=None if since is None else self._ctx.now() - since,
-            patience_s=plan.patience_s(len(self.epochs), total, self._levels, self._dice),
-        )
 
     # --------------------------------------------------------------------------------------------- taking
 
@@ -295,7 +230,7 @@ class Ownership:
         """End the memberships of replicas that are gone, while this one leads, for ever."""
         while True:
             await asyncio.sleep(_CLEAR_UP_S)
-            if not self.leads or self.is_fenced:
+            if not self.plan.leads or self.is_fenced:
                 continue
             try:
                 await self.membership.end_all_gone()

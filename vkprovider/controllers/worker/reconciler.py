@@ -146,7 +146,7 @@ class Workers:
             await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
-        match self._ownership.duty(name):
+        match self._ownership.plan.duty(name):
             case Duty.STAND_BY:
                 self._nodes.forget(name)
                 return Result()
@@ -200,7 +200,7 @@ class Workers:
         """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
         if resource is None:
             self._left.pop(name, None)
-            if name in self._ownership.epochs or self._ownership.leads:
+            if name in self._ownership.epochs or self._ownership.plan.leads:
                 await self._nodes.remove(name)
         await self._forget(name)
         return Result()
@@ -214,7 +214,7 @@ class Workers:
             await self._write_rest(worker)
         await self._ownership.release(name)
         await self._forget(name)
-        _log.info("node handed over", worker=name, to=self._ownership.planned.get(name))
+        _log.info("node handed over", worker=name, to=self._ownership.plan.planned.get(name))
         return Result()
 
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:

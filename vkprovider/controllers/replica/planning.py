@@ -1,0 +1,128 @@
+"""Which replica should own which Node, made anew whenever a replica, a Lease or a worker changes."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.leases import NodeLeases
+from vkprovider.controllers.replica.membership import Membership
+from vkprovider.domain.replica import plan
+from vkprovider.domain.replica.plan import Duty, View
+
+_LOOK_S: Final = 0.5
+"""How often silence is looked for; changes are planned for within a tenth of that."""
+
+
+class Planning:
+    """The plan of one replica.
+
+    Attributes:
+        planned: Which replica should own which Node, by worker.
+        leads: Whether this replica does what only one should do.
+        settled: Set when the first plan is made in which this replica takes part.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        levels: int,
+        workers: Callable[[], Collection[str]],
+        membership: Membership,
+        leases: NodeLeases,
+        *,
+        epochs: Mapping[str, int],
+        news: asyncio.Event,
+        wake: Callable[[str], None],
+        led: Callable[[], None],
+    ) -> None:
+        """Create an empty plan.
+
+        Args:
+            ctx: The replica.
+            levels: How many levels of load there are.
+            workers: Returns the names of all CMLWorkers.
+            membership: Who lives.
+            leases: Which replica holds which Node.
+            epochs: Of the Nodes that this replica owns.
+            news: Set when something has changed that a plan depends on.
+            wake: Called with a worker whose Node is to be taken or handed over.
+            led: Called when this replica begins to lead.
+        """
+        self._ctx = ctx
+        self._levels = levels
+        self._workers = workers
+        self._membership = membership
+        self._leases = leases
+        self._epochs = epochs
+        self._news = news
+        self._wake = wake
+        self._led = led
+        self._free_since: dict[str, float] = {}
+        self._duties: dict[str, Duty] = {}
+        self._dice = ctx.dice()
+        self.planned: dict[str, str] = {}
+        self.leads = False
+        self.settled = asyncio.Event()
+
+    def renew(self) -> None:
+        """Make the plan anew soon: a worker came or went."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Plan anew when a replica, Lease or worker changes, and twice a second, because silence is not an event."""
+        for informer in (self._leases.seen, self._membership.members):
+            await informer.synced.wait()
+        while True:
+            self._plan()
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
+            self._news.clear()
+
+    def _plan(self) -> None:
+        now, me = self._ctx.now(), self._ctx.replica
+        living = self._membership.living()
+        view = self.view(living)
+        self.planned = plan.plan(living, view.owners)
+        leads, before = min(living, default="") == me, self.leads
+        self.leads = leads
+        self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
+        duties = {worker: self.duty(worker) for worker in view.owners}
+        old, self._duties = self._duties, duties
+        for worker, duty in duties.items():
+            if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
+                self._wake(worker)
+        if leads and not before:
+            self._led()
+        if me in living:
+            self.settled.set()
+
+    def view(self, living: Collection[str]) -> View:
+        """Return which replica owns which Node, as far as is known here."""
+        found = {worker: self._leases.known(worker) for worker in self._workers()}
+        holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
+        return plan.view(self._ctx.replica, mine=self._epochs, holders=holders, living=living)
+
+    @property
+    def imbalance(self) -> int:
+        """How many Nodes the replica with most owns more than the one with least."""
+        living = self._membership.living()
+        return plan.imbalance(living, self.view(living).owners)
+
+    def duty(self, worker: str) -> Duty:
+        """Return what this replica has to do about a Node now."""
+        if self._membership.is_fenced:
+            return Duty.STAND_BY
+        since = self._free_since.get(worker)
+        total = len(self.planned)
+        return plan.duty(
+            self._ctx.replica,
+            mine=worker in self._epochs,
+            planned=self.planned.get(worker),
+            free_for_s=None if since is None else self._ctx.now() - since,
+            patience_s=plan.patience_s(len(self._epochs), total, self._levels, self._dice),
+        )
