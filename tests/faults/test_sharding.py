@@ -150,13 +150,21 @@ def test_paused_replica_does_nothing_late(cluster: Cluster, replicas: Replicas) 
 
 
 def late_at_cml(cluster: Cluster, replica: str, stopped: float, again: dict[str, float]) -> list[str]:
-    """Name the requests that reached a worker after the deadline, from a replica that had its node no more."""
-    return [
-        f"{worker.name}: {entry['method']} {entry['path']} {entry['arrived_unix_s'] - stopped:.1f} s"
+    """Name the requests that reached a worker after the deadline, from a replica that had its node no more.
+
+    The logs must show that it sent some before: under another agent's name nothing could ever be late.
+    """
+    sent = [
+        (worker, entry)
         for worker in cluster.workers
         for entry in worker.access_log()
         if replica in entry.get("agent", "")
-        and stopped + FENCE_S + 1 < entry["arrived_unix_s"] < again.get(worker.node, 1e12)
+    ]
+    assert any(entry["arrived_unix_s"] < stopped for _, entry in sent), f"no log names {replica} as an agent"
+    return [
+        f"{worker.name}: {entry['method']} {entry['path']} {entry['arrived_unix_s'] - stopped:.1f} s"
+        for worker, entry in sent
+        if stopped + FENCE_S + 1 < entry["arrived_unix_s"] < again.get(worker.node, 1e12)
     ]
 
 
@@ -164,12 +172,13 @@ def late_writes(cluster: Cluster, replica: str, stopped: float, again: dict[str,
     """Name the writes that reached a Node, node Lease, Pod or Event likewise, from the API server's audit log."""
     assert cluster.sandbox.audit_log
     nodes = {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in cluster.pods("default")}
-    late = []
+    late, before = [], 0
     for raw in cluster.sandbox.audit_log.read_text().splitlines():
         entry = json.loads(raw)
         ref = entry.get("objectRef", {})
         if replica not in entry.get("userAgent", "") or entry["verb"] in {"get", "list", "watch"}:
             continue
+        before += datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp() < stopped
         if ref.get("resource") == "leases" and ref.get("namespace") != "kube-node-lease":
             continue  # its membership
         node = ref["name"] if ref["resource"] in {"nodes", "leases"} else nodes.get(ref.get("name", ""), "")
@@ -178,6 +187,7 @@ def late_writes(cluster: Cluster, replica: str, stopped: float, again: dict[str,
         begun = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
         if stopped + FENCE_S + 1 < begun < again.get(node, min(again.values())) - 1:
             late.append(f"{entry['verb']} {ref['resource']} {ref.get('name')} {begun - stopped:.1f} s")
+    assert before, f"the audit log names {replica} as no agent"
     return late
 
 

@@ -119,11 +119,17 @@ def test_replica_cut_off_from_the_api_server_is_replaced_and_stops(
     healed = time.time()
     proxy.heal()
     all_back(cluster, replicas)
-    late = [
-        f"{worker.name}: {entry['method']} {entry['path']} {entry['arrived_unix_s'] - cut:.1f} s"
+    sent = [
+        (worker, entry)
         for worker in cluster.workers
         for entry in worker.access_log()
-        if cut_off in entry.get("agent", "") and cut + FENCE_S + 1 < entry["arrived_unix_s"] < healed
+        if cut_off in entry.get("agent", "")
+    ]
+    assert any(entry["arrived_unix_s"] < cut for _, entry in sent), f"no log names {cut_off} as an agent"
+    late = [
+        f"{worker.name}: {entry['method']} {entry['path']} {entry['arrived_unix_s'] - cut:.1f} s"
+        for worker, entry in sent
+        if cut + FENCE_S + 1 < entry["arrived_unix_s"] < healed
     ]
     assert not late
     until(replicas.is_balanced, 90)
