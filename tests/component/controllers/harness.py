@@ -248,7 +248,14 @@ class World:
         body["spec"]["nodeName"] = f"vnode.{worker}"
         body["metadata"]["annotations"] = annotations or {}
         body["metadata"]["labels"].update(labels or {})
-        made = await self.admin.create(f"/api/v1/namespaces/{self.namespace}/pods", body)
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        if not body["spec"].get("runtimeClassName"):  # it may not ask for the Node itself: bound as the scheduler binds
+            del body["spec"]["nodeName"]
+            made = await self.admin.create(pods, body)
+            target = {"apiVersion": "v1", "kind": "Node", "name": f"vnode.{worker}"}
+            await self.admin.create(f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": target})
+        else:
+            made = await self.admin.create(pods, body)
         return Lablet(self, worker, name, made["metadata"]["uid"])
 
     async def claims(self, worker: str) -> dict[str, dict[str, Any]]:
