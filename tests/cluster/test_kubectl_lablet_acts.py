@@ -143,8 +143,8 @@ def test_ports_are_those_that_cml_shows(cluster: Cluster, namespace: str) -> Non
     shown = {device["label"]: sorted(device["tags"]) for device in worker.devices((cluster.lab_of(ready) or {})["id"])}
     assert shown == {"h 0": [f"pat:{port['pat']}:22", f"serial:{port['serial']}"], "h1": [f"vnc:{port['vnc']}"]}
     lines = succeeded(cluster, "ports", "open", "-n", namespace).splitlines()
-    assert lines[0].split() == ["DEVICE", "ACCESS", "ADDRESS", "PORT", "CONTAINER"]
-    assert lines[-1].split() == ["h1", "vnc", ready["status"]["podIP"], str(port["vnc"]), "<none>"]
+    assert lines[0].split() == ["DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "CONTAINER"]
+    assert lines[-1].split() == ["h1", "vnc", "TCP", ready["status"]["podIP"], str(port["vnc"]), "<none>"]
 
 
 def test_lablet_without_ports(cluster: Cluster, namespace: str) -> None:
