@@ -75,7 +75,7 @@ def test_stray_pod_is_told_why_and_gives_its_room_back(cluster: Cluster, namespa
     assert "this node runs lablets only, and the pod has no runtimeClassName" in events[0]["message"]
     cluster.define(definition("roomy"))
     cluster.apply(pod("lablet", "roomy", nodeSelector={"kubernetes.io/hostname": room.node}), namespace=namespace)
-    cluster.wait_ready(namespace, 1)
+    until(lambda: is_ready(cluster.pod(namespace, "lablet")), 60, "the lablet finds no room")
 
 
 def test_stray_pod_of_a_controller_stays_pending_and_is_told_why(cluster: Cluster, namespace: str) -> None:
