@@ -7,7 +7,7 @@ accepted, because a probe may be behind it; of too many the one that has been si
 import asyncio
 import ssl
 from collections import OrderedDict
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
 
@@ -65,7 +65,7 @@ class Connections:
         """
         self._server = server
         self._max = connections_max
-        self._open: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
+        self._open: OrderedDict[asyncio.Transport, None] = OrderedDict()
 
     def protocol(self) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
@@ -79,7 +79,6 @@ class Connections:
         self._open[transport] = None
         if len(self._open) > self._max:
             oldest, _ = self._open.popitem(last=False)
-            assert isinstance(oldest, asyncio.Transport)  # noqa: S101 (all of them are)
             oldest.abort()
 
     def heard(self, transport: asyncio.Transport) -> None:
@@ -102,9 +101,8 @@ class _Connection(asyncio.Protocol):
         self._stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 (of a stream)
-        self._transport = transport
-        self._connections.opened(transport)
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
+        self._connections.opened(self._transport)
         self._served.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 from aiohttp import web
 
 from vkprovider.settings.services import HttpSettings
@@ -102,3 +103,18 @@ async def test_an_answer_that_is_not_read_is_not_kept(monkeypatch: pytest.Monkey
         await asyncio.sleep(1.5)
         assert len(await ended(reader)) < 50_000_000
         writer.close()
+
+
+def test_replica_on_uvloop_answers() -> None:
+    """Its transports are not instances of asyncio's classes."""
+
+    async def ask() -> bytes:
+        async with served() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(WHOLE)
+            answer = await reader.readuntil(b"small")
+            writer.close()
+            return answer
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(ask()).startswith(b"HTTP/1.1 200")
