@@ -36,6 +36,7 @@ from vkprovider.controllers.lablet.index import LabletIndex
 from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
+from vkprovider.controllers.lablet.recovery import Recovery
 from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
@@ -118,6 +119,7 @@ class Replica:
             ports=settings.ports,
             queue=queues.workers,
             flushes=queues.claims,
+            recover=Recovery(ctx, index.items, contents).recover,
         )
         self.archive = Archive(ctx, settings.lablets, self._leads)
         self.inbox = Inbox(

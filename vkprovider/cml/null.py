@@ -129,6 +129,16 @@ class NullLabs:
         self._check()
         return self._worker.devices[self._worker.lab(lab_id).state]
 
+    async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
+        """List the tags in the topology that was imported, by label.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        topology = _loaded(self._worker.lab(lab_id).topology_yaml)
+        return {node["label"]: tuple(node.get("tags") or ()) for node in topology.get("nodes") or ()}
+
     async def import_lab(self, topology_yaml: str, title: str) -> str:
         """Add a lab."""
         self._check()
@@ -197,11 +207,16 @@ class NullLabs:
 
 
 def _notes(topology_yaml: str) -> str:
+    lab = _loaded(topology_yaml).get("lab")
+    return str(lab.get("notes", "")) if isinstance(lab, dict) else ""
+
+
+def _loaded(topology_yaml: str) -> dict[str, Any]:
     try:
         topology: Any = yaml.load(topology_yaml, Loader=_LOADER)  # noqa: S506 (both are safe loaders)
-        return str(topology["lab"]["notes"])
-    except (yaml.YAMLError, TypeError, KeyError):
-        return ""
+    except yaml.YAMLError:
+        return {}
+    return topology if isinstance(topology, dict) else {}
 
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -64,6 +64,10 @@ class Labs(Protocol):
         """List the devices of one lab."""
         ...
 
+    async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
+        """List the tags of a lab's devices, by label."""
+        ...
+
     async def import_lab(self, topology_yaml: str, title: str) -> str:
         """Import a topology under a title and return the lab id; without an answer the lab may exist."""
         ...

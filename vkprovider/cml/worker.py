@@ -44,6 +44,10 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
         """List the devices of one lab."""
         return tuple(map(_device, await self.list_nodes(lab_id)))
 
+    async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
+        """List the tags of a lab's devices, by label."""
+        return {node.label: node.tags for node in await self.list_nodes(lab_id)}
+
     async def extract_configs(
         self, lab_id: str, devices: tuple[DeviceFact, ...]
     ) -> tuple[dict[str, str], dict[str, OutsideError]]:

@@ -1,5 +1,7 @@
 """The claim store against an API server: what it holds, what it writes, and what it does when others write too."""
 
+import base64
+from random import Random
 from typing import Any
 
 import msgspec
@@ -47,6 +49,8 @@ class Writer:
 
     async def load(self) -> "Writer":
         await self.store.load()
+        if not self.store.complete:
+            self.store.recover(())  # the worker has no labs
         return self
 
     def begin(self, uid: str, *names: str, lazy: bool = False) -> dict[str, int]:
@@ -322,3 +326,49 @@ async def test_the_index_of_sessions_follows_the_rows(ctx: Context, one: Writer)
     assert (await Writer(ctx).load()).store.sessions == {"s-3": "1"}
     one.store.drop("1")
     assert one.store.sessions == {}
+
+
+# ------------------------------------------------------------------------------------------ lost, and too many
+
+
+async def test_without_a_config_map_the_claims_are_not_complete_and_nothing_is_written(
+    ctx: Context, server: ClaimDocument
+) -> None:
+    writer = Writer(ctx)
+    await writer.store.load()
+    assert not writer.store.complete
+    writer.begin("1", "a")
+    await writer.flush()
+    assert server.writes == 0
+    writer.store.recover([Claim("2", "team", "pod-2", "netlab", "d", "1", "x", lab_id="lab-2", ports={"a": 105})])
+    await writer.flush()
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 105)}
+    again = Writer(ctx)
+    await again.store.load()
+    assert again.store.complete
+
+
+async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer) -> None:
+    """One tenant's rows fill the store; those of another, new or changed, are written all the same."""
+    one.begin("1", "a")
+    await one.flush()
+    dice = Random(15)
+    greedy = {str(number) for number in range(10, 17)}
+    for uid in sorted(greedy):
+        noise = base64.b64encode(dice.randbytes(190_000)).decode()
+        one.store.put(Claim(uid, "greedy", f"pod-{uid}", "netlab", "d", "1", "x", outcome_message=noise))
+    one.begin("2", "a")
+    one.store.put(msgspec.structs.replace(one.store.claims["1"], closing_reason="SessionEnded"))
+    one.told.clear()
+    await one.flush()
+    again = (await Writer(ctx).load()).store
+    assert again.claims["1"].closing_reason == "SessionEnded"
+    assert "2" in again.claims
+    assert one.fault == ""
+    assert 0 < len(one.store.refused) < len(greedy)
+    assert all(refused.reason == "ClaimStoreFull" for refused in one.store.refused.values())
+    assert again.claims.keys() == one.store.claims.keys()
+    assert one.store.refused.keys().isdisjoint(one.store.claims)
+    assert set().union(*one.told) == greedy | {"1", "2"}
+    one.store.drop("2")
+    assert not one.store.refused, "there is room again"

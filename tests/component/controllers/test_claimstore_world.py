@@ -84,7 +84,7 @@ class World(RuleBasedStateMachine):
         self.ctx = context(self.kube)
         self.stores = [self.new_store(), self.new_store()]
         for store in self.stores:
-            self.run(store.load())
+            self.run(self.loaded(store))
 
     async def open(self) -> None:
         admin = await self.stack.enter_async_context(Admin(self.apiserver))
@@ -131,11 +131,17 @@ class World(RuleBasedStateMachine):
             self.ctx, WorkerSettings(), "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
         )
 
+    async def loaded(self, store: ClaimStore) -> None:
+        """Read the claims, as the new owner of a worker does; without a ConfigMap the worker has no labs either."""
+        await store.load()
+        if not store.complete:
+            store.recover(())
+
     def leave_nothing_behind(self) -> None:
         """Let one writer that begins afresh release everything: only other people's rows are left."""
         self.server.api.heal()
         store = self.new_store()
-        self.run(store.load())
+        self.run(self.loaded(store))
         assert {uid for uid in self.labs if uid not in store.claims} == set()
         for uid in list(store.claims):
             store.drop(uid)
@@ -234,7 +240,7 @@ class World(RuleBasedStateMachine):
     def restart(self, writer: int) -> None:
         """Forget whatever is not written."""
         store = self.new_store()
-        self.run(store.load())
+        self.run(self.loaded(store))
         self.stores[writer] = store
 
     @rule()
@@ -266,7 +272,7 @@ class World(RuleBasedStateMachine):
             assert isinstance(answer, InputError)
             assert answer.reason == "ClaimStoreInvalid"
             assert store.fault is answer
-        assert isinstance(self.outcome(self.new_store().load()), InputError)
+        assert isinstance(self.outcome(self.loaded(self.new_store())), InputError)
         assert (self.text, store.claims) == (spoiled, before)
         self.text = good
 
@@ -303,7 +309,7 @@ class World(RuleBasedStateMachine):
             found["lablets"].remove(row)
             self.document = found
             store = self.new_store()
-            self.run(store.load())
+            self.run(self.loaded(store))
             held = {(row["protocol"], row["port"]) for row in found["portClaims"]}
             assert held == set(store.ports.holders)
             wanted = [
@@ -322,7 +328,7 @@ class World(RuleBasedStateMachine):
         """A writer that begins afresh reads old state and writes claims."""
         before = self.document["allocations"]
         store = self.new_store()
-        self.run(store.load())
+        self.run(self.loaded(store))
         store.put(Claim("99999999-x", "team", "extra", "netlab", "d", "1", "x"))
         self.server.api.heal()
         self.run(self.flushed(store))

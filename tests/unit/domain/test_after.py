@@ -27,7 +27,7 @@ from vkprovider.domain.lablet.leftovers import of_claim
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
 from vkprovider.domain.lablet.stepfault import fault_report
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Acted, Archived, Done, Kind, Outcome, Step
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Acted, Adopted, Archived, Done, Kind, Outcome, Step
 from vkprovider.domain.session.delivery import Session, Verdict
 
 NOW = 5000.0
@@ -86,8 +86,8 @@ def test_the_table_has_every_kind_of_step() -> None:
     ("step", "outcome", "row", "remembered", "told"),
     [
         (SAVE, Done(), ROW, {}, []),
-        (steps.Search(BARE), Acted(), BARE, {"searched": True}, []),
-        (steps.Search(BARE), Acted("lab-1"), BARE, {"searched": True, "acted_at": NOW}, ["Adopted"]),
+        (steps.Search(BARE), Done(), BARE, {"searched": True}, []),
+        (steps.Search(BARE), Adopted(ROW), BARE, {"searched": True, "acted_at": NOW}, ["Adopted"]),
         (
             steps.Import(BARE),
             Acted("lab-1", devices=DEVICES),
@@ -128,7 +128,12 @@ def test_memory_and_events_after_a_step(
 @pytest.mark.parametrize(
     ("step", "outcome", "row", "fields"),
     [
-        (steps.Search(BARE), Acted("lab-7"), BARE, {"lab_id": "lab-7"}),
+        (
+            steps.Search(BARE),
+            Adopted(claim(lab_id="lab-7", ports={"a": 1})),
+            BARE,
+            {"lab_id": "lab-7", "ports": {"a": 1}},
+        ),
         (steps.Import(BARE), Acted("lab-7", devices=DEVICES), BARE, {"lab_id": "lab-7"}),
         (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"collected_at": UNIX}),
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {}),
@@ -157,7 +162,7 @@ def test_claim_after_archiving_and_grading() -> None:
 
 
 def test_release_leaves_no_claim_and_only_it() -> None:
-    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Acted(), Kind.IMPORT: Acted("l")}
+    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
     for step in EVERY:
         result = after(BLANK, ROW, step, outcomes.get(step.kind, Done()), PLACE)
         assert (result.claim is None) is isinstance(step, steps.Release), step
@@ -169,6 +174,13 @@ def test_a_new_claim_is_awaited_and_searches_if_the_pod_has_begun() -> None:
     assert (result.claim, result.lazy, result.memory.searched) == (BARE, False, True)
     begun_pod = pod(status={"startTime": "2026-01-01T00:00:00Z"})
     assert not after(BLANK, None, steps.MakeClaim(begun_pod), steps.Claimed(BARE), PLACE).memory.searched
+
+
+def test_a_lab_is_written_into_the_claim_with_the_next_batch() -> None:
+    """Another owner must not need the lab's title to find it: someone may change it."""
+    assert after(BLANK, BARE, steps.Import(BARE), Acted("lab-1"), PLACE).lazy is False
+    assert after(BLANK, BARE, steps.Search(BARE), Adopted(ROW), PLACE).lazy is False
+    assert after(BLANK, ROW, steps.Start(ROW), Acted(), PLACE).lazy is True
 
 
 @pytest.mark.parametrize(("closing", "lazy"), [("", True), ("SessionEnded", False)])
@@ -193,7 +205,7 @@ def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
 def test_success_ends_a_series_of_failures_except_for_a_search(step: Step) -> None:
     """A search only leads up to an import, and that may be what fails."""
     memory = Memory(failures=3, fault=Fault("WorkerError", "m"), hold_until=NOW - 1)
-    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Acted(), Kind.IMPORT: Acted("l")}
+    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
     result = after(memory, ROW, step, outcomes.get(step.kind, Done()), PLACE).memory
     assert (result.failures, result.fault is None) == ((3, False) if step.kind is Kind.SEARCH else (0, True))
 

@@ -13,7 +13,7 @@ from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import OwnerReference
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
-from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.inputs import Inputs, inputs_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import Kind
@@ -470,7 +470,49 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
     assert (report.phase, report.terminal) == ("Failed", Fault("Deleted", "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
-    assert ask(claim=READY, pod=ended, presence=Presence.ABSENT).kind is Kind.DELETE_POD
+    assert ask(claim=None, pod=ended).kind is Kind.DELETE_POD
+
+
+def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
+    held = pod(phase="Failed", deleted=True, finalizers=("example.com/archive",))
+    assert ask(claim=READY, pod=held, presence=Presence.ABSENT).kind is Kind.RELEASE
+    assert ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(labs.BOOTED)).kind is not Kind.RELEASE
+    assert ask(claim=None, pod=held, delete_sent=True).kind is Kind.NONE
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"pod": pod(deleted=True)},
+        {"pod": None, "gone_confirmed": True},
+        {"pod": pod(phase="Running")},
+        {"pod": pod(phase="Running", deleted=True), "silent": "worker w1 does not answer"},
+        {"deadline_at": 1.0},
+        {"inputs": Inputs(desired=State.TERMINATED)},
+    ],
+)
+def test_nothing_begins_or_ends_before_lost_claims_are_rebuilt(known: dict[str, Any]) -> None:
+    decision = ask(claim=None, unexamined=True, **known)
+    assert (decision.kind, decision.claim) == (Kind.NONE, None)
+    assert decision.report is None or decision.report.terminal is None
+
+
+def test_a_pod_waits_for_the_claims_and_one_that_runs_stays_as_it_is() -> None:
+    assert reason_of(ask(claim=None, unexamined=True)) == "WaitingForClaims"
+    assert ask(claim=None, unexamined=True, pod=pod(phase="Running")).report is None
+    refused = ask(claim=None, unexamined=True, refusal=InputError("NotALablet", "m"))
+    assert reason_of(refused) == "NotALablet"
+
+
+def test_a_lab_without_usable_ports_is_left_alone() -> None:
+    fault = Fault("PortsUnknown", "m")
+    row = msgspec.structs.replace(READY, ports_fault=fault)
+    decision = ask(claim=row, presence=Presence.PRESENT, devices=devices(*BOOTED), pod=pod(phase="Running"))
+    report = report_of(decision)
+    assert (decision.kind, report.waiting, report.ready) == (Kind.NONE, fault, False)
+    assert [event.reason for event in decision.events] == ["PortsUnknown"]
+    assert ask(claim=row, presence=Presence.ABSENT).kind is Kind.RELEASE, "its lab was deleted: it begins anew"
 
 
 @pytest.mark.parametrize("word", ["TERMINATED", "terminated", "Terminated"])

@@ -76,6 +76,11 @@ class LabletMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         self.world.crash()
 
+    @rule(dice=st.integers(0, 3))
+    def claims_are_lost(self, dice: int) -> None:
+        if dice == 0:
+            self.world.lose_claims()
+
     @rule(away=st.booleans(), stuck=st.booleans())
     def worker_changes(self, *, away: bool, stuck: bool) -> None:
         self.world.cml.away, self.world.cml.stuck = away, stuck
@@ -139,6 +144,7 @@ def moves_of(world: World, dice: Random) -> Moves:
         "time": (4, lambda: setattr(world, "now", world.now + dice.choice(PAUSES))),
         "cml": (4, cml.advance),
         "crash": (2, world.crash),
+        "lose-claims": (0.5, world.lose_claims),
         "away": (1, lambda: setattr(cml, "away", not cml.away)),
         "stuck": (1, lambda: setattr(cml, "stuck", not cml.stuck)),
         "meddle": (3, lambda: cml.meddle_all(dice.randint(0, 1), dice.choice(STATES))),

@@ -16,20 +16,27 @@ from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideEr
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import leftovers, lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
 from vkprovider.domain.lablet.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.identity import notes_of, origin_of
 from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
+from vkprovider.domain.lablet.recovered import MarkedLab, recovered
 from vkprovider.domain.lablet.stepfault import fault_of, fault_report
-from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Done, Kind, Outcome, Step
+from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Done, Kind, Outcome, Step
+from vkprovider.domain.topology import topology as topologies
+from vkprovider.domain.topology.resources import Resources
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.cluster import LabletSettings
 
 LIMITS = LabletSettings()
+LAB = "lab: {version: 0.3.0}\nnodes: [{id: n0, label: h0, node_definition: alpine, x: 0, y: 0}]\nlinks: []\n"
+CONTENT = Content("netlab", "1.2.0", builders.DIGEST, 1, topologies.parse(LAB), Resources(), "content-1")
 WALL = 1_800_000_000
 
 
@@ -131,7 +138,12 @@ class ModelCml:
 
 
 class World:
-    """One Pod, its worker, its row, and the replica that acts for it."""
+    """One Pod, its worker, its row, and the replica that acts for it.
+
+    Attributes:
+        lost: There is no ConfigMap of claims, because someone deleted it.
+        examined: The replica knows the claims: it has read them, or rebuilt them from the worker's labs.
+    """
 
     def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS) -> None:
         self.now = 1000.0
@@ -147,6 +159,8 @@ class World:
         self.presence = Presence.UNKNOWN
         self.devices: tuple[DeviceFact, ...] = ()
         self.informer_misses_pod = False
+        self.lost = False
+        self.examined = True
         self.steps: list[Kind] = []
         self.last: Decision | None = None
         self.attention = False
@@ -195,6 +209,7 @@ class World:
             memory=self.memory,
             claim_saved=self.claim_saved,
             gone_confirmed=self.memory.gone_confirmed,
+            unexamined=not self.examined,
             presence=presence,
             devices=devices,
             silent="worker w1 does not answer" if away else "",
@@ -210,15 +225,35 @@ class World:
         self.memory = Memory(met_at=self.now)
         self.claim, self.claim_saved = self.store.get(self.uid), True
         self.presence, self.devices = Presence.UNKNOWN, ()
+        self.examined = not self.lost
+
+    def lose_claims(self) -> None:
+        """Delete the claims while no replica runs."""
+        self.store.clear()
+        self.lost = True
+        self.crash()
+
+    def examine(self) -> None:
+        """Rebuild lost claims from the worker's labs, as a new owner does before anything else."""
+        if self.examined or self.cml.away:
+            return
+        origin = origin_of(self.title, notes_of(builders.claim(), installation="inst", replica="r", epoch=1))
+        assert origin is not None
+        found = [MarkedLab(lab.id, lab.title, lab.id, origin, {}) for lab in self.cml.labs.values()]
+        pods = {self.uid: self.shown} if self.shown is not None else {}
+        for row in recovered(found, pods, {builders.DIGEST: CONTENT}):
+            self.claim, self.claim_saved = row, False
+        self.examined = True
 
     def persist(self) -> None:
         """Write the claim that waits to be written."""
         if self.claim is not None and not self.claim_saved:
             self.store[self.uid] = self.claim
-            self.claim_saved = True
+            self.claim_saved, self.lost = True, False
 
     def observe(self) -> None:
         """Look at the worker, as the bulk observation does."""
+        self.examine()
         if self.cml.away or self.claim is None or not self.claim.lab_id:
             return
         lab = self.cml.labs.get(self.claim.lab_id)
@@ -388,7 +423,8 @@ class World:
         match step:
             case steps.Search():
                 assert not claim.lab_id
-                return Acted((cml.find(claim.title) or [""])[0])
+                found = cml.find(claim.title)
+                return Adopted(msgspec.structs.replace(claim, lab_id=found[0])) if found else Done()
             case steps.Import():
                 assert not claim.lab_id
                 assert self.store.get(self.uid) == claim, "an import without a saved claim"
@@ -495,7 +531,7 @@ class World:
     def check(self) -> None:
         """Assert what holds at any time."""
         assert sum(lab.ever_started for lab in self.ours) <= 1, "two labs of one Pod were started"
-        if self.pod is None and self.uid not in self.store:
+        if self.pod is None and self.uid not in self.store and not self.lost:
             assert not self.ours, f"{self.ours} has neither Pod nor row"
 
     def _somebody_waits_for_the_row(self) -> bool:
@@ -516,6 +552,7 @@ class World:
             or (decision.report is not None and decision.report.terminal is not None)
             or (decision.report is not None and decision.report.ready)
             or memory.delete_sent
+            or not self.examined
             or self.attention
         )
         assert wakes, f"nobody would ask again after {decision}, {memory}"

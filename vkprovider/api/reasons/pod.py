@@ -18,6 +18,15 @@ class Progress(Reason):
         "",
         Trait.DEFERRABLE | Trait.PASSING,
     )
+    WAITING_FOR_CLAIMS = (
+        "WaitingForClaims",
+        (
+            "The claims of the worker were lost. Its labs are examined before a new one begins, so that none is "
+            "lost or imported twice."
+        ),
+        "See that the worker answers; the provider's log names a lab that cannot be read.",
+        Trait.DEFERRABLE | Trait.PASSING,
+    )
     IMPORTING_LAB = ("ImportingLab", "The lab is being imported.", "", Trait.DEFERRABLE)
     STARTING_NODES = ("StartingNodes", "The lab's devices boot; the message counts them.", "", Trait.DEFERRABLE)
     CLEANING_UP = (
@@ -116,11 +125,24 @@ class Trouble(Reason):
     )
     PORT_CONFLICT = (
         "PortConflict",
-        "A port of the lablet's row is claimed by another one on the same worker; the row was not written.",
+        (
+            "A port of the lablet's row is claimed by another one on the same worker; the row was not written. Or "
+            "the claims were lost, and two labs on the worker have the port in their tags."
+        ),
         (
             "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "
             "have the port."
         ),
+    )
+    PORTS_UNKNOWN = (
+        "PortsUnknown",
+        "The claims were lost, and the tags of the lablet's lab do not say which port is which. The lab is left alone.",
+        "Delete the Pod; its successor gets a new lab.",
+    )
+    CLAIM_STORE_FULL = (
+        "ClaimStoreFull",
+        "The claims of the worker fill their ConfigMap; this lablet's row does not fit, those of others are written.",
+        "Use more workers; or wait until a lablet of this worker ends.",
     )
     WORKER_NOT_READY = (
         "WorkerNotReady",

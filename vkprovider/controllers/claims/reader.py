@@ -4,7 +4,8 @@
 """
 
 from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap
+from vkprovider.api.errors import Unavailable
+from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import claim as claims
 from vkprovider.domain.claims.claim import Claim
@@ -15,9 +16,14 @@ async def of_all(ctx: Context) -> list[Claim]:
 
     Raises:
         InputError: `ClaimStoreInvalid`: the claims of a worker cannot be read, and may name anything.
-        OutsideError: The API server did not answer, or refused.
+        OutsideError: The API server did not answer, or refused; or the claims of a worker were lost.
     """
+    workers = await ctx.api.workers.list()
     stores = await ctx.api.config_maps.list(labels=f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}")
+    found = {store.metadata.name for store in stores}
+    for worker in workers:
+        if names.claims_name(worker.metadata.name) not in found:
+            _check_unused(worker)
     return [claim for store in stores for claim in _rows(ctx, store).values()]
 
 
@@ -29,7 +35,21 @@ async def of_worker(ctx: Context, worker: str) -> dict[str, Claim]:
         OutsideError: The API server did not answer, or refused.
     """
     store = await ctx.api.config_maps.get(names.claims_name(worker))
-    return _rows(ctx, store) if store is not None else {}
+    if store is not None:
+        return _rows(ctx, store)
+    if (resource := await ctx.api.workers.get(worker)) is not None:
+        _check_unused(resource)
+    return {}
+
+
+def _check_unused(worker: CustomResource) -> None:
+    """Check that a worker without a ConfigMap of claims never had one: a finalizer shows that it has claims.
+
+    Raises:
+        Unavailable: Its claims were lost, and are not rebuilt yet.
+    """
+    if names.FINALIZER in worker.metadata.finalizers:
+        raise Unavailable(f"the claims of worker {worker.metadata.name} were lost and are not rebuilt yet")
 
 
 def _rows(ctx: Context, store: ConfigMap) -> dict[str, Claim]:

@@ -9,17 +9,18 @@ them before the row is saved: until then they give way to ports that another rep
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
+from vkprovider.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import claim as claims
 from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims.fitting import fit, full
 from vkprovider.domain.claims.merge import merge
 from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike, allocate
 from vkprovider.kube.client import Guard
@@ -39,8 +40,10 @@ class ClaimStore:
         digests: The number of claims per content.
         sessions: The Pod UID of each LDS session that a claim names, by the session's id.
         ports: The holder of each outside port: these rows, saved or not, and foreign rows in the ConfigMap.
-        loaded: Whether the claims have been read; nothing may be imported before.
+        complete: Whether these are all claims. If there was no ConfigMap, they are once the worker's labs have been
+            examined; no lablet may begin, end or be forgotten before.
         fault: Why they cannot be written until someone intervenes; no lablet may begin meanwhile.
+        refused: Why a new row was dropped again, by Pod UID; it may be put again when there is room.
     """
 
     def __init__(
@@ -69,11 +72,12 @@ class ClaimStore:
         self._ctx = ctx
         self._settings = settings
         self._worker = worker
-        self._uid = uid
-        self._guard = guard
+        self._config_map = ClaimsConfigMap(ctx, worker, uid, guard)
         self._flush_in = flush_in
         self._on_saved = saved
-        self._version: str | None = None
+        self._rewrite = False
+        self._saved: dict[str, Claim] = {}
+        self._withheld: frozenset[str] = frozenset()
         self._dirty: dict[str, int] = {}
         self._generation = 0
         self._next_write_at = 0.0
@@ -85,27 +89,46 @@ class ClaimStore:
         self.ports = PortUsage()
         self.digests: Counter[str] = Counter()
         self.sessions: dict[str, str] = {}
-        self.loaded = False
+        self.complete = False
         self.fault: InputError | None = None
+        self.refused: dict[str, InputError] = {}
 
     async def load(self) -> None:
-        """Read the claims.
+        """Read the claims; without a ConfigMap they are not `complete` before `recover`.
 
         Raises:
             InputError: `ClaimStoreInvalid`.
+            OutsideError: The API server refused or did not answer.
         """
-        stored, self._version = await self._read()
+        stored = await self._config_map.read()
         self._dirty.clear()
         self._unsaved.clear()
-        self._know(stored)
-        self.loaded = True
+        self._know(stored or Stored())
+        self._saved = dict(self.claims)
+        self.complete = stored is not None
 
-    async def _read(self) -> tuple[Stored, str | None]:
-        config_map = await self._ctx.api.config_maps.get(names.claims_name(self._worker))
-        if config_map is None:
-            return Stored({}, self._stored.foreign, self._stored.fields), None
-        stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
-        return stored, config_map.metadata.resource_version
+    def recover(self, rows: Iterable[Claim]) -> None:
+        """Put the rows that the worker's labs are known to need; there are no others."""
+        for claim in rows:
+            self.put(claim)
+        self.complete = True
+
+    def vanished(self, uid: str) -> None:
+        """Write all claims again, because another client deleted the ConfigMap with this UID."""
+        if uid and uid == self._config_map.uid and self.complete:
+            _log.warning("the claims were deleted by another client and are written again", worker=self._worker)
+            self._config_map.forget()
+            self._rewrite = True
+            self._flush_in(0.0)
+
+    @property
+    def config_map_uid(self) -> str:
+        """The UID of the ConfigMap as it was last read or written; "" if there is none."""
+        return self._config_map.uid
+
+    def fault_of(self, pod_uid: str) -> InputError | None:
+        """Return why a row is not saved; None if it is, or is about to be."""
+        return self.fault or (full(self._worker) if pod_uid in self._withheld else None)
 
     def _know(self, stored: Stored) -> None:
         self._stored = stored
@@ -196,6 +219,7 @@ class ClaimStore:
             self.ports.free(pod_uid, old.held)
             self._unsaved.discard(pod_uid)
             self._index_session(old, None)
+            self.refused.clear()  # there is room again
             self._touch(pod_uid, lazy=True)
 
     def saved(self, pod_uid: str) -> bool:
@@ -214,11 +238,11 @@ class ClaimStore:
             hurry: Do not wait for other changes: the replica is about to end.
 
         Raises:
-            InputError: `ClaimStoreFull`.
+            InputError: `ClaimStoreFull`, `ClaimStoreInvalid` or `ClaimsRefused`: no row can be written.
             Fenced: This replica no longer owns the Node.
             OutsideError: The write failed; the changes wait for the next flush.
         """
-        if not self._dirty or not self.loaded:
+        if not (self._dirty or self._rewrite) or not self.complete:
             return None
         left = self._next_write_at - self._ctx.now()
         if left > 0 and not hurry:
@@ -237,19 +261,22 @@ class ClaimStore:
 
     async def _write_all(self) -> float | None:
         generation = self._generation
-        data, binary = claims.write(self._stored, worker=self._worker, installation=self._ctx.installation)
+        fitting = fit(self._stored, self._saved, worker=self._worker, installation=self._ctx.installation)
+        self._refuse(fitting.refused)
+        self._withheld = fitting.withheld
+        written = self.claims | {uid: self._saved[uid] for uid in fitting.withheld}
         self._next_write_at = self._ctx.now() + claims.pause_s(len(self.claims))
         try:
-            self._version = await self._write(data, binary)
+            await self._config_map.write(fitting.data, fitting.binary)
         except NotFound:  # the ConfigMap was deleted: write it anew from memory
-            self._version = None
+            self._rewrite = True
             return 0.0
         except Conflict:
             await self._merge()
             return 0.0
         self._ctx.counters.claim_writes += 1
-        self._failures, self.fault = 0, None
-        done = [uid for uid, changed in self._dirty.items() if changed <= generation]
+        self._failures, self.fault, self._rewrite, self._saved = 0, None, False, written
+        done = [uid for uid, changed in self._dirty.items() if changed <= generation and uid not in self._withheld]
         for uid in done:
             del self._dirty[uid]
         self._unsaved.difference_update(done)
@@ -258,33 +285,29 @@ class ClaimStore:
             self._on_saved(awaited)
         return LAZY_S if self._dirty else None
 
-    async def _write(self, data: dict[str, str], binary: dict[str, str]) -> str:
-        name = names.claims_name(self._worker)
-        metadata: dict[str, object] = {
-            "name": name,
-            "namespace": self._ctx.namespace,
-            "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
-            "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
-            "ownerReferences": [
-                {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": self._worker, "uid": self._uid}
-            ],
-        }
-        body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-        body |= {"data": data} if data else {"binaryData": binary}
-        handle = self._ctx.api.config_maps.metadata_only
-        if self._version is not None:
-            metadata["resourceVersion"] = self._version
-        send = handle.create if self._version is None else handle.replace
-        return (await send(body, guard=self._guard, urgent=True)).metadata.resource_version
+    def _refuse(self, pod_uids: Collection[str]) -> None:
+        """Drop new rows that do not fit, so that all others are written."""
+        for uid in pod_uids:
+            claim = self.claims.pop(uid)
+            self.digests[claim.digest] -= 1
+            self.ports.free(uid, claim.held)
+            self._index_session(claim, None)
+            self._unsaved.discard(uid)
+            self._awaited.discard(uid)
+            del self._dirty[uid]
+            self.refused[uid] = full(self._worker)
+        if pod_uids:
+            _log.warning("new claims do not fit into one ConfigMap", worker=self._worker, pods=sorted(pod_uids))
+            self._on_saved(pod_uids)
 
     async def _merge(self) -> None:
         """Merge what another client wrote into what is known here."""
         _log.warning("claims were written by another client", worker=self._worker)
-        theirs, version = await self._read()
+        theirs = await self._config_map.read() or Stored({}, self._stored.foreign, self._stored.fields)
         dropped = self._dirty.keys() - self.claims.keys()
         merged, lost = merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
-        self._version = version
         self._know(merged)
+        self._saved = {uid: claim for uid, claim in (self._saved | theirs.claims).items() if uid in self.claims}
         self._unsaved -= lost
         self._awaited -= lost
         for uid in lost:

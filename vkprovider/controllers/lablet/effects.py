@@ -19,10 +19,12 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import udp_names
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import intent, leftovers, steps
+from vkprovider.domain.lablet.identity import notes_of
 from vkprovider.domain.lablet.inputs import inputs_of
 from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.recovered import adopted
 from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
-from vkprovider.domain.lablet.steps import Acted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
+from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
 from vkprovider.domain.topology import mappings
 from vkprovider.settings.cluster import PortSettings
 
@@ -171,8 +173,7 @@ class Effects:
         labs = worker.labs
         match step:
             case steps.Search(claim=claim):
-                lab_id = await worker.lab_index.find(claim, worker.claims.claims)
-                return Acted(lab_id, devices=await _assumed(worker, lab_id)) if lab_id else Acted()
+                return await self._search(claim, worker)
             case steps.Import(claim=claim):
                 return await self._import(claim, worker)
             case steps.Start(claim=claim):
@@ -189,12 +190,18 @@ class Effects:
             case _:
                 return Done()  # its decision was all of it
 
+    async def _search(self, claim: Claim, worker: Worker) -> Outcome:
+        lab_id = await worker.lab_index.find(claim, worker.claims.claims)
+        if not lab_id:
+            return Done()
+        tags, devices = await worker.labs.list_tags(lab_id), await _assumed(worker, lab_id)
+        content, holders = self.contents.get(claim.digest), worker.claims.ports.holders
+        return Adopted(adopted(claim, lab_id, tags, content, holders), devices)
+
     async def _import(self, claim: Claim, worker: Worker) -> Outcome:
         content = self._content_of(claim)
-        notes = (
-            f"{names.mark(self.ctx.installation)}\npod: {claim.namespace}/{claim.pod}\n"
-            f"replica: {self.ctx.replica}, epoch {self.epoch(worker.name)}"
-        )
+        ctx = self.ctx
+        notes = notes_of(claim, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
         text = content.topology.render(title=claim.title, notes=notes, ports=claim.ports or None)
         lab_id = await worker.labs.import_lab(text, claim.title)
         devices = await _assumed(worker, lab_id)

@@ -59,8 +59,9 @@ class Gatherer:
             claim=claim,
             memory=memory,
             claim_saved=worker.claims.saved(lablet.uid),
-            unsaved_because=_fault(worker.claims.fault),
+            unsaved_because=_fault(worker.claims.fault_of(lablet.uid)),
             gone_confirmed=memory.gone_confirmed or lablet.removal_seen,
+            unexamined=not worker.claims.complete,
             refusal=refusal,
             presence=presence,
             devices=devices,
@@ -76,8 +77,8 @@ class Gatherer:
         """Return why a Pod without a claim may not begin."""
         try:
             content = intent.resolve(pod, self.definitions, environment=worker.spec.environment)
-            if worker.refusal is not None:
-                return worker.refusal
+            if (fault := worker.refusal or worker.claims.refused.get(pod.metadata.uid)) is not None:
+                return fault
             if worker.capacity is None:
                 return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
         except InputError as refusal:

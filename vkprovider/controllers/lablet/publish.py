@@ -85,7 +85,8 @@ class Publisher:
         claim = worker.claims.claims.get(lablet.uid)
         content = self.contents.get(claim.digest) if claim is not None else None
         devices = intent.devices_of(pod, content) if content is not None else {}
-        mappings = portmap.rendered(content.topology.template, claim.ports) if content and claim else ""
+        told = content is not None and claim is not None and claim.ports_fault is None
+        mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
         extras = Extras(mappings, lablet.ports_open) if mappings else NO_EXTRAS
         wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
         known = written.status

@@ -1,11 +1,11 @@
-"""Whose lab is it? By mark and title, for labs that no claim names.
+"""Which lablet a lab belongs to, by mark, notes and title, for labs that no claim names.
 
 A lab without exactly our mark is foreign: counted, never touched. A marked lab that no claim names is reported and left
 alone, unless it is a lost answer's duplicate: never started, and its Pod's claim names another lab.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.spi import Labs
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.identity import Origin, origin_of
 
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
@@ -25,10 +26,18 @@ _READS_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownLab:
+    """A lab that was read.
+
+    Attributes:
+        created: ISO 8601; "" if CML does not say.
+        origin: What a marked lab was imported from; None if it does not say.
+    """
+
     title: str
     marked: bool
     created: str
+    origin: Origin | None
 
 
 class LabIndex:
@@ -44,7 +53,7 @@ class LabIndex:
         self._mark = names.mark(installation)
         self._worker = worker
         self._labs = labs
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownLab] = {}
         self._suspects: frozenset[str] = frozenset()
         self._unreadable: set[str] = set()
         self._finding = asyncio.Lock()
@@ -52,25 +61,34 @@ class LabIndex:
         self.unclaimed: dict[str, str] = {}
 
     async def find(self, claim: Claim, claims: Mapping[str, Claim]) -> str:
-        """Find the lab of a claim that names none: ours, of its title, the oldest; "" if there is none.
+        """Find the lab of a claim that names none: ours, of its title or else by its notes, the oldest; "" if none.
 
         Raises:
-            OutsideError: The worker could not be asked; that is no "none".
+            OutsideError: The worker could not be asked; that is not "none".
         """
-        async with self._finding:  # after a takeover many look at once, and what one has learned serves all
-            lab_ids = await self._labs.list_lab_ids()
-            taken = {other.lab_id for other in claims.values() if other.lab_id}
-            unknown = [lab_id for lab_id in lab_ids if lab_id not in taken and lab_id not in self._known]
-            await self._learn(unknown)
+        taken = {other.lab_id for other in claims.values() if other.lab_id}
         matches = [
-            (known.created, lab_id)
-            for lab_id in lab_ids
-            if lab_id not in taken
-            and (known := self._known.get(lab_id))
-            and known.marked
-            and known.title == claim.title
+            (known.title != claim.title, known.created, lab_id)
+            for lab_id, known in (await self._read_marked(taken)).items()
+            if known.title == claim.title or (known.origin is not None and known.origin.pod_uid == claim.pod_uid)
         ]
-        return min(matches)[1] if matches else ""
+        return min(matches)[2] if matches else ""
+
+    async def marked(self) -> dict[str, KnownLab]:
+        """Read every lab of the worker, and return the marked ones by id.
+
+        Raises:
+            OutsideError: The list, or a lab in it, could not be read.
+        """
+        return await self._read_marked(frozenset())
+
+    async def _read_marked(self, taken: Collection[str]) -> dict[str, KnownLab]:
+        """Return the marked labs that are not in `taken`, by id."""
+        async with self._finding:  # after a takeover many look at once, and what one has learned serves all
+            lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
+            await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])
+        found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
+        return {lab_id: known for lab_id, known in found.items() if known is not None and known.marked}
 
     async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
         """Sort the labs of a fresh list into ours, foreign and unclaimed; remove duplicates of lost answers.
@@ -123,7 +141,9 @@ class LabIndex:
                         _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
                     return
             first_line = lab.lab_notes.split("\n", 1)[0].strip()
-            self._known[lab_id] = _Known(lab.lab_title, first_line == self._mark, lab.created or "")
+            marked = first_line == self._mark
+            origin = origin_of(lab.lab_title, lab.lab_notes) if marked else None
+            self._known[lab_id] = KnownLab(lab.lab_title, marked, lab.created or "", origin)
             self._unreadable.discard(lab_id)
 
         await asyncio.gather(*map(look, lab_ids))

@@ -233,7 +233,7 @@ class NodeWriter:
         """Hold the CMLWorker by a finalizer as long as it has claims."""
         finalizers = resource.metadata.finalizers
         wanted = [f for f in finalizers if f != names.FINALIZER]
-        if worker.claims.claims:
+        if worker.claims.claims or (names.FINALIZER in finalizers and not worker.claims.complete):
             wanted.append(names.FINALIZER)
         if sorted(wanted) == sorted(finalizers) or (
             resource.metadata.deletion_timestamp is not None and len(wanted) > len(finalizers)
@@ -249,7 +249,8 @@ class NodeWriter:
         if resource.metadata.deletion_timestamp is None:
             return False
         claims = worker.claims.claims
-        if (claims or worker.running) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+        lost = names.FINALIZER in resource.metadata.finalizers and not worker.claims.complete
+        if (claims or worker.running or lost) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
             node = self._node(names.node_name(worker.name))
             if node is not None and not node.spec.unschedulable:
                 body = {"spec": {"unschedulable": True}}

@@ -4,7 +4,7 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -72,6 +72,7 @@ class Workers:
         ports: PortSettings,
         queue: KeyedQueue[str],
         flushes: KeyedQueue[str],
+        recover: Callable[[Worker], Awaitable[None]],
     ) -> None:
         """Create the reconciler.
 
@@ -87,6 +88,7 @@ class Workers:
             observer: Asks them what they have.
             queue: Of workers, by name.
             flushes: Of workers whose claims are to be written, by name.
+            recover: Rebuilds the claims of a worker whose ConfigMap was lost.
         """
         self._ctx = ctx
         self._settings = settings
@@ -99,6 +101,7 @@ class Workers:
         self._observer = observer
         self._queue = queue
         self._flushes = flushes
+        self._recover = recover
         self.items: Mapping[str, Worker] = fleet.items
         self._left: dict[str, str] = {}
 
@@ -124,10 +127,13 @@ class Workers:
             self._flushes.add(name)
 
     async def flush(self, name: str) -> Result:
-        """Write the changed claims of a worker."""
+        """Write the changed claims of a worker; rebuild them first, if they were lost."""
         worker = self.items.get(name)
         if worker is None:
             return Result()
+        if not worker.claims.complete:
+            await self._recover(worker)
+            self._lablets.worker_changed(worker)
         before = str(worker.claims.fault)
         try:
             return Result(await worker.claims.flush())
@@ -272,6 +278,8 @@ class Workers:
         worker = Worker(name, resource.spec, connection, claims, guard)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
+        if not claims.complete:
+            self._flushes.add(name)
         return worker
 
     async def _forget(self, name: str) -> None:

@@ -2,4 +2,5 @@
 
 * `claim`: one row, and the ConfigMap of a worker; `rows`: its JSON, in the schema that others read.
 * `merge`: combine our rows with those that another writer left; `ports`: allocate and release port numbers.
+* `fitting`: which rows are written when not all fit.
 """

@@ -19,6 +19,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.claims import rows as portrows
@@ -34,7 +35,6 @@ OBJECT_BYTES_MAX: Final = 1020 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
-_PACKED_CHARS_MAX: Final = OBJECT_BYTES_MAX // 3 * 4  # in base64
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
 
@@ -67,6 +67,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         reset: The last reset request that was carried out.
         lent_by: The pool to which the lablet returns when the learner's time is over.
         lent_back: The pool whose label is set on the Pod again once it is ready.
+        ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
     pod_uid: str = msgspec.field(name="podUID")
@@ -104,6 +105,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     reset: str = ""
     lent_by: str = ""
     lent_back: str = ""
+    ports_fault: Fault | None = None
 
     def restarts_of(self, label: str | None) -> int:
         """Return how often a device was started again; None is the lab."""
@@ -216,8 +218,10 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
     return Stored(claims, tuple(kept), fields)
 
 
-def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Build the ConfigMap's `data` and `binaryData`.
+def write(
+    stored: Stored, *, worker: str, installation: str, bytes_max: int = OBJECT_BYTES_MAX
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Build the ConfigMap's `data` and `binaryData`, of at most `bytes_max`.
 
     Raises:
         InputError: `ClaimStoreFull`: more claims than one object can hold.
@@ -239,7 +243,7 @@ def write(stored: Stored, *, worker: str, installation: str) -> tuple[dict[str, 
         return {DATA_KEY: raw.decode()}, {}
     for level in _PACK_LEVELS:
         packed = pack(raw, level)
-        if len(packed) <= _PACKED_CHARS_MAX:
+        if len(packed) <= bytes_max // 3 * 4:  # in base64
             return {}, {GZIP_KEY: packed}
     raise InputError(
         "ClaimStoreFull", f"{len(claims)} lablets of worker {worker} do not fit into one ConfigMap; use more workers"

@@ -22,6 +22,7 @@ from vkprovider.domain.lablet.steps import (
     WORKER_KINDS,
     Abandoned,
     Acted,
+    Adopted,
     Archived,
     ArchiveSession,
     Claimed,
@@ -183,6 +184,16 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return After(_replace(memory, delete_sent=True), claim)
         case RestoreUsername(), _:
             return After(_replace(memory, restored_at=place.now), claim, notices=(_restored(step, place),))
+        case Search(), Adopted(claim=adopted, devices=devices):
+            memory = _replace(memory, acted_at=place.now, assumed=devices, searched=True)
+            note = f"found lab {adopted.title} on worker {place.worker}"
+            if claim is not None:
+                claim = _replace(
+                    claim, lab_id=adopted.lab_id, ports=adopted.ports, udp=adopted.udp, ports_fault=adopted.ports_fault
+                )
+            return After(memory, claim, lazy=False, notices=(Notice("Normal", "Adopted", note),))
+        case Search(), _:
+            return After(_replace(memory, searched=True), claim)
         case _, Acted():
             return _acted(memory, claim, step, outcome, place)
         case _:
@@ -206,11 +217,6 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, plac
     if outcome.gone:
         changes["absent"] = True
     match step:
-        case Search(claim=searched):
-            if not outcome.lab_id:
-                return After(_replace(memory, searched=True), claim)
-            changes["searched"] = True
-            notices = (Notice("Normal", "Adopted", f"found lab {searched.title} on worker {place.worker}"),)
         case Import(claim=imported):
             changes["searched"] = True
             notices = (Notice("Normal", "Created", f"Imported lab {imported.title} on worker {place.worker}"),)
@@ -226,7 +232,7 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, plac
             pass
     if outcome.lab_id and claim is not None:
         claim = _replace(claim, lab_id=outcome.lab_id)
-    return After(_replace(memory, **changes), claim, notices=notices)
+    return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
 
 def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place: Place) -> After:

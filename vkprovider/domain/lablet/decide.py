@@ -13,9 +13,9 @@ import msgspec
 
 from vkprovider.domain.lablet.delivering import slot_end
 from vkprovider.domain.lablet.ending import end, finish
-from vkprovider.domain.lablet.facts import Decision, Facts
+from vkprovider.domain.lablet.facts import Decision, Facts, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.running import run
+from vkprovider.domain.lablet.running import run, wait_for_claims
 from vkprovider.domain.lablet.steps import WAIT
 from vkprovider.settings.cluster import LabletSettings
 
@@ -29,6 +29,8 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         limits: Settings.
     """
     pod, claim = facts.pod, facts.claim
+    if claim is None and facts.unexamined and (facts.refusal is None or phase_of(facts) == "Running"):
+        return wait_for_claims(facts)
     if pod is None or pod.metadata.deletion_timestamp is not None:
         return end(facts, now, limits)
     if claim is not None and claim.outcome:

@@ -133,6 +133,8 @@ def _gone(facts: Facts) -> Decision:
         return Decision(Release(claim) if claim is not None else WAIT)
     if pod.metadata.finalizers and not pod.terminal:
         return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=Fault("Deleted", "deleted before its end")))
+    if pod.metadata.finalizers and claim is not None:
+        return Decision(Release(claim))  # another controller may hold the Pod for long; its lab and ports are free
     if facts.memory.delete_sent:
         return Decision(WAIT)
     return Decision(DeletePod(pod))

@@ -26,6 +26,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         claim_saved: Whether the API server has the claim as it is here.
         gone_confirmed: A Pod of this UID certainly does not exist: the API server said so, or its removal was watched.
         unsaved_because: Why the API server does not have the claim; None if it has it, or gets it with the next write.
+        unexamined: The claims were lost, and the labs of the worker are not examined yet: one may be this lablet's.
         refusal: Why the Pod may not begin; only while it has no claim.
         presence, devices: The lab, as observed after the last step that changed it.
         observed_at: When that observation was requested.
@@ -42,6 +43,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     claim_saved: bool = True
     unsaved_because: Fault | None = None
     gone_confirmed: bool = False
+    unexamined: bool = False
     refusal: InputError | None = None
     presence: Presence = Presence.UNKNOWN
     devices: tuple[DeviceFact, ...] = ()

@@ -34,7 +34,7 @@ from vkprovider.domain.lablet.recovering import (
     reset,
     reset_on_request,
 )
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Import, MakeClaim, ReturnToPool, Search, Start
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Import, MakeClaim, Release, ReturnToPool, Search, Start
 from vkprovider.settings.cluster import LabletSettings
 
 _SAVED_S: Final = 1.0
@@ -56,6 +56,18 @@ def _is_stray(pod: Pod) -> bool:
     a controller stays Pending: its successor would come here again, for ever.
     """
     return not pod.spec.runtime_class_name and not any(owner.controller for owner in pod.metadata.owner_references)
+
+
+def wait_for_claims(facts: Facts) -> Decision:
+    """Begin, end and forget nothing before it is known whether the lablet has a lab; its claim may be lost."""
+    if facts.pod is None or facts.pod.terminal:
+        return Decision(WAIT)
+    if phase_of(facts) == "Running":
+        return Decision(WAIT, Report(State.READY, phase="Running", silent=facts.silent) if facts.silent else None)
+    if facts.silent:
+        return Decision(WAIT, _waiting("WorkerUnreachable", facts.silent))
+    text = "the worker's claims were lost: its labs are examined before a new one begins"
+    return Decision(WAIT, _waiting("WaitingForClaims", text, state=facts.memory.state or State.SCHEDULED))
 
 
 def _claiming(facts: Facts) -> Report:
@@ -103,7 +115,18 @@ def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
         return Decision(WAIT, observe=True)
     if (over := wrap_up(facts, pod, claim)) is not None:
         return over
+    if claim.ports_fault is not None:
+        return _without_ports(facts, claim, claim.ports_fault)
     return _keep(facts, pod, claim, now, limits)
+
+
+def _without_ports(facts: Facts, claim: Claim, fault: Fault) -> Decision:
+    """Leave a lab alone whose ports are unknown, or another one's: a learner may be working in it."""
+    if facts.presence is Presence.ABSENT:
+        return Decision(Release(claim))
+    event = Notice("Warning", fault.reason, fault.message)
+    report = Report(State.INSTANTIATING, phase_of(facts), fault, facts.devices)
+    return Decision(WAIT, report, events=(event,))
 
 
 def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:

@@ -104,7 +104,7 @@ class Release(Step, frozen=True, gc=False):
 
 
 class Search(Step, frozen=True, gc=False):
-    """Search the worker for the claim's lab by mark and title."""
+    """Search the worker for the claim's lab by mark, notes and title."""
 
     kind: ClassVar[Kind] = Kind.SEARCH
     claim: Claim
@@ -269,13 +269,25 @@ class Acted(msgspec.Struct, frozen=True, gc=False):
     """The worker carried the step out.
 
     Attributes:
-        lab_id: The lab that was found or imported; "" if a search found none, or if the claim names it.
+        lab_id: The lab that was imported; "" if the claim names it.
         gone: The worker said that there is no such lab.
         devices: As the step left them; None until they are observed.
     """
 
     lab_id: str = ""
     gone: bool = False
+    devices: tuple[DeviceFact, ...] | None = None
+
+
+class Adopted(msgspec.Struct, frozen=True, gc=False):
+    """A search has found the claim's lab.
+
+    Attributes:
+        claim: With the lab and the ports that it really has.
+        devices: None until they are observed.
+    """
+
+    claim: Claim
     devices: tuple[DeviceFact, ...] | None = None
 
 
@@ -312,4 +324,4 @@ class Graded(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict
 
 
-Outcome = Done | Abandoned | Claimed | Acted | Archived | Provisioned | SessionArchived | Graded
+Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | SessionArchived | Graded

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.domain.claims.ports import PortRange, Wanted
+from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
 from vkprovider.domain.topology.template import PortTemplate
 
 _LOGGED_INTO: Final = frozenset({"serial", "vnc"})
@@ -55,6 +56,32 @@ def mappings_of(template: PortTemplate, ports: Mapping[str, int]) -> dict[str, P
         for slot in template.slots
         if slot.name in ports
     }
+
+
+def ports_in(template: PortTemplate, tags: Mapping[str, Iterable[str]]) -> dict[str, int] | None:
+    """Return the outside port of every slot as the tags of a lab's devices have it: `rewrite` read backwards.
+
+    Args:
+        template: Of the topology that the lab was imported from.
+        tags: The tags of its devices as CML has them, by label.
+
+    Returns:
+        None if the tags are not those of the template with other outside ports.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    for label, texts in tags.items():
+        for text in dict.fromkeys(texts):
+            if (tag := parse_tag(text)) is not None:
+                found.setdefault((label, tag.access), []).append(tag.outside)
+    ports: dict[str, int] = {}
+    for slot in template.slots:
+        outside = found.get((slot.device, slot.tag.access))
+        if not outside:
+            return None
+        ports[slot.name] = outside.pop(0)
+    if any(found.values()) or not all(1 <= port <= PORT_MAX for port in ports.values()):
+        return None
+    return ports
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,152 @@
+"""Claims that someone deleted: rebuilt from the labs, whose tags say which ports learners use."""
+
+import json
+from typing import Any
+
+from tests.component.controllers.harness import (
+    MORTAL,
+    Lablet,
+    World,
+    eventually,
+    imports,
+    is_ready,
+    labs,
+    waiting,
+    when,
+)
+from tests.support.apiserver import CONFIG_MAPS
+from tests.support.topologies import topology
+from vkpsandbox.cml.server import CmlSimulator
+from vkpsandbox.http.faults import Fault
+
+SIX = topology(
+    {"r1": "iosv", "pc": "desktop"},
+    {"r1": ["serial:4001", "serial:4002:1", "pat:4003:22", "pat:udp:4004:53"], "pc": ["vnc:4005", "serial:4006"]},
+)
+
+
+async def delete_claims(world: World, worker: str) -> None:
+    await world.admin.delete(f"{CONFIG_MAPS}/{worker}-port-allocations")
+
+
+def told(pod: dict[str, Any]) -> dict[str, int]:
+    """Return the ports that a Pod shows, by slot."""
+    mappings = json.loads(pod["metadata"]["annotations"]["vkprovider.io/port-mappings"])
+    return {slot: info["allocated_port"] for slot, info in mappings.items()}
+
+
+def opened(simulator: CmlSimulator, lablet: Lablet) -> list[int]:
+    """Return the ports in the tags of a lablet's lab."""
+    [lab] = [lab for lab in simulator.simulation.world.labs.values() if lab.title.endswith(lablet.uid)]
+    parts = [part for node in lab.nodes.values() for tag in node.tags for part in tag.split(":")]
+    return sorted(int(part) for part in parts if part.isdigit() and int(part) >= 2000)
+
+
+async def test_lablets_keep_the_ports_of_their_labs_when_the_claims_were_lost_with_the_owner(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    gone, kept = await world.pod(definition, worker), await world.pod(definition, worker)
+    await gone.ready()
+    before = told(await kept.ready())
+    await kept.claim(lambda row: row.get("labId"))
+    await first.crash()
+    await delete_claims(world, worker)
+    await gone.delete(grace_s=0)
+    late = await world.pod(definition, worker)
+    await world.replica(MORTAL)
+    await late.ready()
+    await when(lambda: len(labs(simulator)) == 2, "the lab of the Pod that was deleted meanwhile is removed")
+    assert len(imports(simulator)) == 3
+    pods = {lablet.name: told(await lablet.ready()) for lablet in (kept, late)}
+    assert pods[kept.name] == before
+    assert pods == await world.ports(worker)
+    for lablet in (kept, late):
+        assert sorted(pods[lablet.name].values()) == opened(simulator, lablet)
+    assert set(pods[kept.name].values()).isdisjoint(pods[late.name].values())
+    assert (await kept.ready())["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+async def test_pods_wait_until_every_lab_of_the_worker_was_examined(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    kept = await world.pod(definition, worker)
+    before = told(await kept.ready())
+    await kept.claim(lambda row: row.get("labId"))
+    await first.crash()
+    await delete_claims(world, worker)
+    late = await world.pod(definition, worker)
+    simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/labs/[^/]+/nodes"), simulator.now())
+    await world.replica(MORTAL)
+    await late.waits("WaitingForClaims")
+    assert is_ready(await kept.until(bool)), "nothing is known against it"
+    assert len(imports(simulator)) == 1
+    simulator.faults.clear()
+    await late.ready()
+    assert told(await kept.ready()) == before
+
+
+async def test_tags_that_were_changed_on_the_worker_are_said_on_the_pod(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    odd, same = await world.pod(definition, worker), await world.pod(definition, worker)
+    await odd.ready()
+    await same.ready()
+    for lablet in (odd, same):
+        await lablet.claim(lambda row: row.get("labId"))
+    await first.crash()
+    await delete_claims(world, worker)
+    [lab] = [lab for lab in simulator.simulation.world.labs.values() if lab.title.endswith(odd.uid)]
+    node = next(node for node in lab.nodes.values() if node.label == "pc")
+    node.tags = ["vnc:2900"]
+    await world.replica(MORTAL)
+    said = await odd.waits("PortsUnknown")
+    assert "delete the pod" in said["message"]
+    assert await world.until_event("PortsUnknown", odd.name)
+    await same.ready()
+    assert len(labs(simulator)) == 2, "a lab is left alone"
+    await odd.delete()
+    await odd.gone()
+    await when(lambda: len(labs(simulator)) == 1, "its lab goes with the Pod")
+
+
+async def test_lab_that_was_renamed_right_after_its_import_is_not_imported_again(world: World) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker)
+    await when(lambda: labs(simulator), "the lab is imported")
+    await lablet.claim(lambda row: row.get("labId"))  # in the batch after the import, not with some later write
+    [lab] = simulator.simulation.world.labs.values()
+    lab.title = "renamed by hand"
+    await first.crash()
+    await delete_claims(world, worker)
+    await world.replica(MORTAL)
+    await lablet.ready()
+    assert len(imports(simulator)) == 1
+    await lablet.delete()
+    await lablet.gone()
+    assert labs(simulator) == {}
+
+
+async def test_pod_that_a_finalizer_holds_gives_its_row_and_ports_back(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await world.admin.patch(lablet.path, {"metadata": {"finalizers": ["example.com/archive"]}})
+    await lablet.delete()
+    await when(lambda: labs(simulator) == {}, "the lab is deleted")
+    await lablet.unclaimed()
+    assert waiting(await lablet.until(bool)) == {}
+    await eventually(lambda: _without_finalizer(world, worker), "the CMLWorker is free")
+    await world.admin.patch(lablet.path, {"metadata": {"finalizers": None}})
+    await lablet.gone()
+
+
+async def _without_finalizer(world: World, worker: str) -> bool:
+    found = await world.cmlworker(worker)
+    return not found["metadata"].get("finalizers")

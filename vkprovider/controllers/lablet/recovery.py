@@ -1,0 +1,82 @@
+"""Rebuilds the claims of a worker whose ConfigMap was lost, from the labs on it.
+
+A missing ConfigMap is not "no claims": until every lab of the worker was looked at, no lablet on it begins or ends.
+What cannot be read is not "no lab" either; the worker is asked again until it can.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from vkprovider.api.errors import NotFound
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.worker.lab_index import KnownLab
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet.recovered import MarkedLab, recovered
+from vkprovider.kube.events import ObjectRef
+
+_log: Final = structlog.get_logger(__name__)
+_READS_AT_ONCE: Final = 4
+"""Labs whose tags are read at once; the worker's probe must find a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Rebuilds lost claims.
+
+    Attributes:
+        lablets: By Pod UID.
+        contents: By digest.
+    """
+
+    ctx: Context
+    lablets: Mapping[str, Lablet]
+    contents: Mapping[str, Content]
+
+    async def recover(self, worker: Worker) -> None:
+        """Rebuild the claims of a worker, unless they are complete.
+
+        Raises:
+            OutsideError: A lab of the worker could not be read; nothing has changed.
+            Fenced: This replica no longer owns the Node.
+        """
+        if worker.claims.complete:
+            return
+        labs = await self._read(worker)
+        pods = {uid: lablet.pod for uid, lablet in self.lablets.items() if lablet.pod is not None}
+        elsewhere = {uid for uid in pods if self.lablets[uid].worker != worker.name}  # on the same CML controller
+        labs = [lab for lab in labs if lab.origin.pod_uid not in elsewhere]
+        rows = recovered(labs, pods, self.contents)
+        worker.claims.recover(rows)
+        if rows:
+            _log.warning(
+                "the claims of the worker were lost and are rebuilt from its labs", worker=worker.name, rows=len(rows)
+            )
+        for row in rows:
+            if (pod := pods.get(row.pod_uid)) is not None:
+                ref = ObjectRef("v1", "Pod", pod.metadata.namespace, pod.metadata.name, row.pod_uid)
+                note = f"found lab {row.title} on worker {worker.name} after its claim was lost"
+                self.ctx.events.emit(ref, "Normal", "Adopted", note, guard=worker.guard)
+
+    async def _read(self, worker: Worker) -> list[MarkedLab]:
+        few = asyncio.Semaphore(_READS_AT_ONCE)
+
+        async def read(lab_id: str, lab: KnownLab) -> MarkedLab | None:
+            if lab.origin is None:
+                _log.warning("a marked lab does not say whose it is", worker=worker.name, lab=lab_id, title=lab.title)
+                return None
+            async with few:
+                try:
+                    tags = await worker.labs.list_tags(lab_id)
+                except NotFound:
+                    return None  # deleted meanwhile
+            return MarkedLab(lab_id, lab.title, lab.created, lab.origin, tags)
+
+        marked = await worker.lab_index.marked()
+        found = await asyncio.gather(*(read(lab_id, lab) for lab_id, lab in marked.items()))
+        return [lab for lab in found if lab is not None]
