@@ -1,6 +1,7 @@
 """The collections of the API server that more than one controller reads; each other one is beside its controller.
 
-`cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps and `runtimeclasses`.
+`cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps, `runtimeclasses`, and
+that the ConfigMaps of claims exist.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
 from vkprovider.api.slimming import slim_pod
 from vkprovider.controllers.context import Context
 from vkprovider.kube.informer import Informer
+from vkprovider.kube.resources import PartialObject
 
+_LARGE_PAGE: Final = 10
+"""Objects of up to 1 MiB in a page."""
 _GROUP: Final = f"/apis/{names.API_VERSION}"
 
 
@@ -24,10 +28,11 @@ class Informers:
     pods: Informer[Pod]
     content: Informer[ConfigMap]
     runtime_classes: Informer[RuntimeClass]
+    claims: Informer[PartialObject]
 
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
-        return self.workers, self.definitions, self.pods, self.content, self.runtime_classes
+        return self.workers, self.definitions, self.pods, self.content, self.runtime_classes, self.claims
 
 
 def informers(ctx: Context) -> Informers:
@@ -59,5 +64,14 @@ def informers(ctx: Context) -> Informers:
             RuntimeClass,
             name="runtimeclasses",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
+        ),
+        claims=Informer(
+            kube,
+            f"/api/v1/namespaces/{ctx.namespace}/configmaps",
+            PartialObject,
+            name="claims",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}",
+            brief=True,
+            page_size=_LARGE_PAGE,
         ),
     )

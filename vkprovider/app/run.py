@@ -33,6 +33,7 @@ from vkprovider.controllers.lablet.effects import Effects
 from vkprovider.controllers.lablet.exports import Exports
 from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
+from vkprovider.controllers.lablet.passes import Passes
 from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
@@ -169,12 +170,16 @@ class Replica:
             wake=queues.lablets.add,
             capacity_freed=index.capacity_freed,
         )
+        self.passes = Passes(
+            settings.workers.reconcile_s, index, self.fleet.items, objects.workers.items.get, objects.claims
+        )
         self.lablets = Lablets(index, self.fleet.items, turns)
         self.readers = Readers(lambda spec: open_worker(ctx, spec))
         self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items, self.readers)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
+        objects.claims.add_handler(self.passes.claims_changed)
         objects.pods.add_handler(index.pod_changed)
         objects.pods.add_handler(self.inbox.pod_changed)
         queue_changes(objects, self.nodes.objects, queues, self.ownership)
@@ -246,6 +251,7 @@ class Replica:
             "lablets": work(queues.lablets, self.lablets.reconcile, known),
             "portcheck": work(queues.portcheck, self.ports.check, known),
             "readers": self.readers.run(),  # closes idle connections of downloads
+            "passes": self.passes.run(),  # looks at every lablet and its claims again
             "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},

@@ -257,6 +257,7 @@ class KubeClient:
         *,
         inactivity_s: float = 120.0,
         opened: Callable[[], None] = lambda: None,
+        brief: bool = False,
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """Open a stream of lines, such as a watch; no limit applies to it.
 
@@ -265,6 +266,7 @@ class KubeClient:
             params: The query.
             inactivity_s: Raise `DeadlineExceeded` after so long without a byte; also the deadline of the head.
             opened: Called when the server has accepted the request.
+            brief: Let a watch return only the objects' metadata.
 
         Yields:
             An iterator over batches of whole lines, one batch per arrival of data, of whatever length. The request is
@@ -273,7 +275,8 @@ class KubeClient:
         Raises:
             OutsideError: Any of its kinds, while iterating.
         """
-        async with aclosing(self._transport.lines(path, params, inactivity_s=inactivity_s, opened=opened)) as lines:
+        stream = self._transport.lines(path, params, inactivity_s=inactivity_s, opened=opened, brief=brief)
+        async with aclosing(stream) as lines:
             yield lines
 
     async def close(self) -> None:

@@ -65,6 +65,7 @@ class Informer(Generic[T]):
         keep: Callable[[Head], bool] | None = None,
         sign: bytes | None = None,
         slim: Callable[[T], T] | None = None,
+        brief: bool = False,
         page_size: int = 100,
         inactivity_s: float = 120.0,
         backoff_s: tuple[float, float] = (0.8, 30.0),
@@ -82,6 +83,7 @@ class Informer(Generic[T]):
             keep: Decides by the head of an object; one that it rejects is neither decoded nor in `items`.
             sign: Bytes that only objects contain which `keep` accepts; spares decoding their heads.
             slim: Returns the part of an object to cache.
+            brief: Watch only the metadata of large objects; lists still return all of them.
             page_size: Objects per page of a list; bounds the memory that a list takes.
             inactivity_s: Reopen the watch after so long without a byte; bookmarks come every minute.
             backoff_s: First and greatest bound of the back-off after an error.
@@ -103,6 +105,7 @@ class Informer(Generic[T]):
         self._slim: Callable[[T], T] = slim or (lambda item: item)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {field: value for field, value in selectors.items() if value}
+        self._brief = brief
         self._page_size = page_size
         self._inactivity_s = inactivity_s
         self._backoff_s = backoff_s
@@ -224,7 +227,7 @@ class Informer(Generic[T]):
         began_s, heard_s = time.monotonic(), self.last_event_monotonic_s
         try:
             async with self._client.stream(
-                self._path, params, inactivity_s=self._inactivity_s, opened=opened.set
+                self._path, params, inactivity_s=self._inactivity_s, opened=opened.set, brief=self._brief
             ) as batches:
                 async for lines in batches:
                     self.last_event_monotonic_s = time.monotonic()

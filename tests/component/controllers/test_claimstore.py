@@ -334,6 +334,8 @@ async def test_the_index_of_sessions_follows_the_rows(ctx: Context, one: Writer)
 async def test_without_a_config_map_the_claims_are_not_complete_and_nothing_is_written(
     ctx: Context, server: ClaimDocument
 ) -> None:
+    if await server.found() is not None:
+        await server.remove()
     writer = Writer(ctx)
     await writer.store.load()
     assert not writer.store.complete
@@ -348,7 +350,7 @@ async def test_without_a_config_map_the_claims_are_not_complete_and_nothing_is_w
     assert again.store.complete
 
 
-async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer) -> None:
+async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer, server: ClaimDocument) -> None:
     """One tenant's rows fill the store; those of another, new or changed, are written all the same."""
     one.begin("1", "a")
     await one.flush()
@@ -360,7 +362,9 @@ async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer)
     one.begin("2", "a")
     one.store.put(msgspec.structs.replace(one.store.claims["1"], closing_reason="SessionEnded"))
     one.told.clear()
+    writes = server.writes
     await one.flush()
+    assert server.writes == writes + 1
     again = (await Writer(ctx).load()).store
     assert again.claims["1"].closing_reason == "SessionEnded"
     assert "2" in again.claims

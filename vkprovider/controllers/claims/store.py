@@ -126,6 +126,10 @@ class ClaimStore:
         """The UID of the ConfigMap as it was last read or written; "" if there is none."""
         return self._config_map.uid
 
+    def count_foreign(self, first: int, last: int) -> int:
+        """Count the ports from `first` to `last` that rows of other owners hold."""
+        return sum(first <= row.held.port <= last for row in self._stored.foreign)
+
     def fault_of(self, pod_uid: str) -> InputError | None:
         """Return why a row is not saved; None if it is, or is about to be."""
         return self.fault or (full(self._worker) if pod_uid in self._withheld else None)

@@ -4,7 +4,7 @@
 * `reconciler`: one key of the queue; `turn`: gather, decide, execute, record, publish; the only writer of memory.
 * `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome.
 * `publish`: the Pod's status, and Events.
-* `recovery`: lost claims, rebuilt from the labs of the worker.
+* `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.
 * `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
 * `exports`: a lab as a file, for downloads.
 """

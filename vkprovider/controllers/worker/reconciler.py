@@ -175,7 +175,10 @@ class Workers:
         due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * self._settings.probe_s
         if due and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
-        worker.capacity = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
+        offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
+        own = worker.spec.port_range
+        first, last = self._ports.range if own is None else (own.start, own.end)
+        worker.capacity = offered.without_ports(worker.claims.count_foreign(first, last))
         worker.running = self._lablets.count_running(name)
         self._identify(resource, worker)
         try:

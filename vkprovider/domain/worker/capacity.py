@@ -1,7 +1,9 @@
 """The capacity of a worker: what its CMLWorker says, what CML reports, or what its Node last said."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
 
 from vkprovider.api import quantities
 from vkprovider.api.errors import InputError
@@ -43,6 +45,10 @@ class Capacity:
     labs: int = 0
     foreign: Resources = field(default_factory=Resources)
     fault: InputError | None = None
+
+    def without_ports(self, ports: int) -> "Capacity":
+        """Return the capacity less the ports that rows of other owners hold in the worker's claims."""
+        return replace(self, foreign=msgspec.structs.replace(self.foreign, ports=ports))
 
     def amounts(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return capacity and allocatable as a Node has them."""

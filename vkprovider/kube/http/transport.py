@@ -77,7 +77,13 @@ class Transport:
             raise self._broken(error, what) from error
 
     async def lines(
-        self, path: str, params: Mapping[str, str] | None, *, inactivity_s: float, opened: Callable[[], None]
+        self,
+        path: str,
+        params: Mapping[str, str] | None,
+        *,
+        inactivity_s: float,
+        opened: Callable[[], None],
+        brief: bool = False,
     ) -> AsyncGenerator[list[bytes], None]:
         """Open a stream and split it into lines; see `KubeClient.stream`."""
         what = f"GET {path}"
@@ -85,7 +91,7 @@ class Transport:
         deadline = asyncio.timeout(inactivity_s)
         try:
             async with deadline:
-                connection = (await self._answered("GET", target, what, streaming=True)).connection
+                connection = (await self._answered("GET", target, what, brief=brief, streaming=True)).connection
         except (OSError, ProtocolError) as error:
             if deadline.expired():
                 raise self._silent(what, inactivity_s) from None

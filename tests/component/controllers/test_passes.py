@@ -1,0 +1,76 @@
+"""The periodic pass, and claims that someone deletes under their living owner."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests.component.controllers.harness import World, eventually, labs, rows_of, when
+from tests.support.apiserver import CONFIG_MAPS
+from tests.support.topologies import topology
+
+TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
+PASSES = 3
+"""How many passes are watched."""
+
+
+async def test_claims_deleted_under_a_living_owner_are_written_again_by_themselves(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    before = await lablet.claim(lambda row: row.get("readyAt"))
+    ports = await world.ports(worker)
+    path = f"{CONFIG_MAPS}/{worker}-port-allocations"
+    await world.admin.delete(path)
+    async with asyncio.timeout(5):
+        found = await eventually(lambda: world.admin.get(path), "the claims")
+    assert rows_of(found)[lablet.uid] == before
+    assert await world.ports(worker) == ports
+    await lablet.delete()
+    await lablet.gone()
+    assert labs(simulator) == {}
+
+
+async def test_passes_over_calm_lablets_call_no_one_and_write_nothing(world: World) -> None:
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
+    lablets = [await world.pod(definition, worker) for _ in range(3)]
+    for lablet in lablets:
+        await lablet.ready()
+        await lablet.claim(lambda row: row.get("readyAt"))
+    queue = running.replica.queues.lablets
+    await when(lambda: not queue.depth, "nothing is under way")
+    since_s, turns = asyncio.get_running_loop().time(), queue.runs_total
+    entries = len(simulator.log.entries)
+    await when(lambda: queue.runs_total >= turns + PASSES * len(lablets), "every lablet was looked at again")
+    assert queue.runs_total - turns <= (PASSES + 1) * len(lablets) * 2
+    writes = [
+        asked
+        for asked in running.api.matching(r"^(POST|PUT|PATCH|DELETE) ")
+        if asked.began_s > since_s and not {"leases", "events"} & set(asked.path.split("/"))
+    ]
+    assert writes == []
+    asked = [e for e in list(simulator.log.entries)[entries:] if e.method != "GET"]
+    assert asked == []
+
+
+async def test_ports_of_rows_of_other_owners_are_not_allocatable(world: World) -> None:
+    await world.replica()
+    worker, definition = await world.worker(portRange={"start": 2000, "end": 2009}), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    path = f"{CONFIG_MAPS}/{worker}-port-allocations"
+    found = await world.admin.get(path)
+    assert found is not None
+    document = json.loads(found["data"]["allocations.json"])
+    static: dict[str, Any] = {"namespace": "app", "service": "api", "protocol": "TCP", "source": "static"}
+    rows = [static | {"portName": f"p{port}", "port": port} for port in (2003, 2004, 9000)]
+    document["portClaims"] += rows
+    await world.admin.patch(path, {"data": {"allocations.json": json.dumps(document)}})
+    await (await world.pod(definition, worker)).ready()  # its row conflicts with the edit, and what is there is read
+    node = await world.node(worker, lambda node: node["status"]["allocatable"]["vkprovider.io/ports"] == "8")
+    assert node["status"]["capacity"]["vkprovider.io/ports"] == "10"
+    kept = json.loads((await world.admin.get(path) or {})["data"]["allocations.json"])["portClaims"]
+    assert kept == rows
