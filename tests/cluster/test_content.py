@@ -286,7 +286,7 @@ def test_earlier_version_comes_back(cluster: Cluster, netlab: Netlab, namespace:
 
 
 BAD: dict[str, tuple[Mapping[str, str | bytes] | bytes, str, str]] = {
-    "no-zip": (b"not a zip", "PackageInvalid", "it is no zip"),
+    "no-zip": (b"not a zip", "PackageInvalid", "it is not a zip"),
     "no-topology": ({"version": "2"}, "PackageInvalid", "cml.yaml is missing"),
     "bad-topology": ({"version": "2", "cml.yaml": "lab: {}"}, "TopologyInvalid", "lab.version is missing"),
     "bad-grade": (files("2", grade_xml="<a>"), "PackageInvalid", "grade.xml is not XML"),

@@ -88,7 +88,7 @@ def test_settings_reach_the_replicas(installation: Installation) -> None:
     installation.kubectl(
         "create", "clusterrolebinding", "asking", "--clusterrole=view", "--serviceaccount=default:asking"
     )
-    token = installation.kubectl("create", "token", "asking").strip()
+    token = installation.kubectl("create", "token", "asking", "--audience=vkprovider.io").strip()
     for replica in installation.replicas:
         until(lambda replica=replica: replica.get("/info", token)[0] == 200, 30)  # type: ignore[misc]
         info = replica.get("/info", token)[1]

@@ -197,7 +197,7 @@ async def test_deadline_ends_a_lablet(world: World) -> None:
     assert labs(simulator) == {}, "the phase became terminal before the lab was gone"
 
 
-async def test_configurations_are_kept_and_those_of_an_earlier_learner_set_aside(world: World) -> None:
+async def test_collected_configurations_outlive_the_lablet(world: World) -> None:
     await world.replica()
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
@@ -211,7 +211,6 @@ async def test_configurations_are_kept_and_those_of_an_earlier_learner_set_aside
     await lablet.annotate(desired_state="COLLECTING")
     await world.until_event("Collected", lablet.name)
     [first] = await eventually(kept, "a ConfigMap with what alice left")
-    await lablet.annotate(desired_state=None, username="bob")
     await lablet.delete()
     await lablet.gone()
     assert first in await kept()
