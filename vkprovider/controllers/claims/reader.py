@@ -4,7 +4,7 @@
 """
 
 from vkprovider.api import names
-from vkprovider.api.errors import Unavailable
+from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import claim as claims
@@ -18,7 +18,10 @@ async def of_all(ctx: Context) -> list[Claim]:
         InputError: `ClaimStoreInvalid`: the claims of a worker cannot be read, and may name anything.
         OutsideError: The API server did not answer, or refused; or the claims of a worker were lost.
     """
-    workers = await ctx.api.workers.list()
+    try:
+        workers = await ctx.api.workers.list()
+    except NotFound:
+        workers = []  # the CRD was deleted, and every CMLWorker with it; each took its claims along
     stores = await ctx.api.config_maps.list(labels=f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}")
     found = {store.metadata.name for store in stores}
     for worker in workers:
