@@ -32,13 +32,13 @@ def node(label: Any = "h0", **fields: Any) -> dict[str, Any]:
 
 BAD = {
     "malformed-yaml": ("lab: [\nnodes: {", "TopologyInvalid", "not YAML in line 3, column 1"),
-    "no-mapping": ("just a text", "TopologyInvalid", "is no mapping; expected `lab`, `nodes` and `links`"),
+    "no-mapping": ("just a text", "TopologyInvalid", "is not a mapping; expected `lab`, `nodes` and `links`"),
     "no-version": (changed(lab={"title": "x"}), "TopologyInvalid", "lab.version is missing; CML 2.9 writes '0.3.0'"),
     "unknown-version": (changed(lab={"version": "9.9"}), "TopologyInvalid", "lab.version '9.9' is unknown, known are"),
     "version-is-a-number": (changed(lab={"version": 0.1}), "TopologyInvalid", "put it in quotes"),
     "version-is-a-list": (changed(lab={"version": [1]}), "TopologyInvalid", "lab.version"),
-    "nodes-is-a-text": (changed(nodes="h0"), "TopologyInvalid", "nodes is missing or no list"),
-    "no-links": (changed(links=None), "TopologyInvalid", "links is missing or no list"),
+    "nodes-is-a-text": (changed(nodes="h0"), "TopologyInvalid", "nodes is missing or not a list"),
+    "no-links": (changed(links=None), "TopologyInvalid", "links is missing or not a list"),
     "cpus-is-a-text": (changed(nodes=[node(cpus="two")]), "TopologyInvalid", "nodes[0].cpus of 'h0'"),
     "label-is-a-number": (changed(nodes=[node(2001)]), "TopologyInvalid", "nodes[0].label must be a text"),
     "duplicate-labels": (changed(nodes=[node(), node()]), "TopologyInvalid", "'h0' is nodes[0]'s already"),

@@ -162,7 +162,8 @@ def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
         cluster.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
         account = f"--serviceaccount={namespace}:{name}"
         cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", account, f"--namespace={namespace}")
-        tokens[name] = cluster.kubectl("create", "token", name, f"--namespace={namespace}").stdout.strip()
+        token = ("create", "token", name, "--audience=vkprovider.io", f"--namespace={namespace}")
+        tokens[name] = cluster.kubectl(*token).stdout.strip()
 
     def said(*arguments: str, url: str = cluster.provider_url) -> str:
         result = lablet(cluster, "login", *arguments, "-n", namespace, f"--url={url}")
@@ -171,7 +172,7 @@ def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
         assert not any(token in result.stderr for token in tokens.values())
         return result.stderr
 
-    assert "may not get lablets.vkprovider.io/login mine" in said("mine", f"--token={tokens['reader']}")
+    assert "may not get lablets.vkprovider.io/login of the Pod that has this lab" in said("mine", f"--token={tokens['reader']}")
     for name in ("mine", ready["metadata"]["uid"]):
         assert f"Pod {namespace}/mine has no session to log in to" in said(name, f"--token={tokens['portal']}")
     assert "does not know the token" in said("mine", "--token=made-up")

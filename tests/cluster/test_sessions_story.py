@@ -175,8 +175,8 @@ def test_job_ends_as_its_learner_did(cluster: Cluster, lds: LdsSide, namespace: 
     url = lds.api("GET", f"/sessions/{session['id']}/login_url")["login_url"]
     with browser() as page:
         [row] = log_in(page, url)
-        port, address = port_of(found, "h0_serial"), worker.worker.address
-        assert row[:5] == ["h0", "telnet", address, str(port), f"telnet://{address}:{port}"]
+        port, address = port_of(found, "h0_pat80"), worker.worker.address
+        assert row[:5] == ["h0", "http", address, str(port), f"http://{address}:{port}"], "CML opens the pat port"
         now = wait_state(cluster, namespace, name, "RUNNING")
         assert (conditions(now)["SessionStarted"], is_ready(now)) == ("True", True)
         work(page, answer)

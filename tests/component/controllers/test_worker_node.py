@@ -239,7 +239,8 @@ async def test_two_workers_of_one_controller_are_never_both_ready(world: World, 
     await world.admin.delete(f"{GROUP}/cmlworkers/{first}")
     await world.admin.until_gone(f"{GROUP}/cmlworkers/{first}")
     await world.node(later[0], is_ready)
-    assert not is_ready(await world.node(later[1]))
+    if stats == "On":  # else two urls of a controller without labs have nothing in common
+        assert not is_ready(await world.node(later[1]))
 
 
 async def test_controllers_of_their_own_are_all_ready(world: World) -> None:
