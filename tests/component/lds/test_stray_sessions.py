@@ -83,6 +83,15 @@ class World:
         async def answer(_: web.Request) -> web.Response:
             return web.json_response({"metadata": {}, "items": [item]})
 
+        self.no_workers()
+        self.server.next(answer, when="GET")
+
+    def no_workers(self) -> None:
+        """Have the next question after all CMLWorkers answered."""
+
+        async def answer(_: web.Request) -> web.Response:
+            return web.json_response({"metadata": {}, "items": []})
+
         self.server.next(answer, when="GET")
 
     @property
