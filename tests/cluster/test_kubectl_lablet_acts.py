@@ -172,7 +172,9 @@ def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
         assert not any(token in result.stderr for token in tokens.values())
         return result.stderr
 
-    assert "may not get lablets.vkprovider.io/login of the Pod that has this lab" in said("mine", f"--token={tokens['reader']}")
+    assert "may not get lablets.vkprovider.io/login of the Pod that has this lab" in said(
+        "mine", f"--token={tokens['reader']}"
+    )
     for name in ("mine", ready["metadata"]["uid"]):
         assert f"Pod {namespace}/mine has no session to log in to" in said(name, f"--token={tokens['portal']}")
     assert "does not know the token" in said("mine", "--token=made-up")

@@ -60,7 +60,11 @@ async def test_lablets_keep_the_ports_of_their_labs_when_the_claims_were_lost_wi
     assert len(imports(simulator)) == 3
     pods = {lablet.name: told(await lablet.ready()) for lablet in (kept, late)}
     assert pods[kept.name] == before
-    assert pods == await world.ports(worker)
+
+    async def recorded() -> bool:
+        return pods == await world.ports(worker)
+
+    await eventually(recorded, "the row of the Pod that was deleted is dropped, at the next write or 10 s later")
     for lablet in (kept, late):
         assert sorted(pods[lablet.name].values()) == opened(simulator, lablet)
     assert set(pods[kept.name].values()).isdisjoint(pods[late.name].values())
