@@ -65,11 +65,20 @@ def await_supervisor(layout: Layout, supervisor: subprocess.Popen[bytes]) -> Non
     Raises:
         SandboxError: If it ends.
     """
-    while not layout.socket.exists():
+    while not _answers(layout):
         if supervisor.poll() is not None:
             log = log_tail(layout.log("supervisor"))
             raise SandboxError(f"the supervisor ended with {supervisor.returncode}\n{log}")
         time.sleep(waiting.POLL_S)
+
+
+def _answers(layout: Layout) -> bool:
+    """Return whether the supervisor answers; its socket exists a moment before it listens."""
+    try:
+        request(layout, "ps")
+    except SandboxError:
+        return False
+    return True
 
 
 def finish_control_plane(

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -34,7 +35,7 @@ from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 111)
-STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
+STEPS = int(os.environ.get("CLAIM_STEPS", "200"))
 STEPS_EACH = 50
 
 writers = st.integers(0, 1)
@@ -360,6 +361,7 @@ class World(RuleBasedStateMachine):
             assert all(store.ports.mask(protocol) >> port & 1 for protocol, port in held)
 
 
+@pytest.mark.timeout(600)
 def test_no_port_has_two_owners_and_no_claim_is_lost(apiserver: ApiServer) -> None:
     World.apiserver = apiserver
     run_state_machine_as_test(

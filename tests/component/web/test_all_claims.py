@@ -40,6 +40,12 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
 
 
 def stored(server: ScriptedServer, *stores: dict[str, Any]) -> None:
+    async def no_workers(request: web.Request) -> web.Response:
+        assert request.path.endswith("/cmlworkers")
+        return web.json_response({"metadata": {}, "items": []})
+
+    server.next(no_workers, when="GET")
+
     async def answer(request: web.Request) -> web.Response:
         assert request.query["labelSelector"] == "vkprovider.io/component=claims"
         return web.json_response({"metadata": {}, "items": list(stores)})
@@ -78,5 +84,32 @@ async def test_of_one_worker(server: ScriptedServer, ctx: Context) -> None:
 
     server.next(answer, when="GET")
     assert sessions(list((await reader.of_worker(ctx, "w2")).values())) == ["s-1"]
-    server.next(refuse(404, "not found"), when="GET")
+    server.next(refuse(404, "not found"), when="GET", times=2)
     assert await reader.of_worker(ctx, "w3") == {}
+
+
+async def test_lost_claims_of_a_worker_in_use_are_an_error(server: ScriptedServer, ctx: Context) -> None:
+    """Its finalizer shows that it has claims: "no claims" would let content and sessions be removed."""
+
+    async def in_use(_: web.Request) -> web.Response:
+        metadata = {"name": "w1", "uid": "u", "resourceVersion": "1", "finalizers": [names.FINALIZER]}
+        return web.json_response({"metadata": {}, "items": [{"metadata": metadata, "spec": {}}]})
+
+    async def no_claims(_: web.Request) -> web.Response:
+        return web.json_response({"metadata": {}, "items": []})
+
+    server.next(in_use, when="GET")
+    server.next(no_claims, when="GET")
+    with pytest.raises(Unavailable, match="lost and are not rebuilt"):
+        await reader.of_all(ctx)
+
+
+async def test_without_the_crd_of_workers_the_claims_that_are_left_count(server: ScriptedServer, ctx: Context) -> None:
+    """It was deleted first; definitions must be able to go after it."""
+    server.next(refuse(404, "not found"), when="GET")
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"metadata": {}, "items": [store("w1", "s-0")]})
+
+    server.next(answer, when="GET")
+    assert sessions(await reader.of_all(ctx)) == ["s-0"]
