@@ -13,6 +13,7 @@ from tests.component.controllers.harness import (
     when,
 )
 from tests.support.apiserver import CONFIG_MAPS
+from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
@@ -66,7 +67,11 @@ async def test_graceful_deletion_stops_wipes_and_deletes_the_lab_before_the_pod_
     assert labs(simulator) == {}
     [stop], [wipe] = requests(simulator, "PUT", "/stop"), requests(simulator, "PUT", "/wipe")
     [delete] = [entry for entry in requests(simulator, "DELETE", "") if "/labs/" in entry.path]
-    [confirmed] = [asked for asked in running.api.matching(f"^DELETE {lablet.path}$") if asked.status == 200]
+
+    def answered() -> list[Asked]:  # the watch may be faster than the answer
+        return [asked for asked in running.api.matching(f"^DELETE {lablet.path}$") if asked.status == 200]
+
+    [confirmed] = await when(answered, "the deletion of the Pod is answered")
     assert stop.arrived_s < wipe.arrived_s < delete.arrived_s < confirmed.began_s
     second = await world.pod(definition, worker)  # the ports of the first are free, and its row leaves with this write
     await second.ready()
