@@ -106,6 +106,7 @@ CONTAINER_NAME_CHARS_MAX: Final = 63
 LAB_CONTAINER: Final = "lab"
 """The container that represents the lab as a whole; no device gets this name."""
 
+_CLAIMS_SUFFIX: Final = "-port-allocations"
 _NOT_DNS = re.compile(r"[^a-z0-9-]")
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
 _CML_VERSION = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?!\d)(.{0,32})$")
@@ -123,7 +124,12 @@ def worker_of(node: str) -> str | None:
 
 def claims_name(worker: str) -> str:
     """Return the name of the ConfigMap with a worker's claims."""
-    return f"{worker}-port-allocations"
+    return f"{worker}{_CLAIMS_SUFFIX}"
+
+
+def worker_of_claims(name: str) -> str:
+    """Return the worker whose claims are in a ConfigMap of that name."""
+    return name.removesuffix(_CLAIMS_SUFFIX)
 
 
 def content_name(definition: str, digest: str) -> str:

@@ -56,5 +56,5 @@ def _check_unused(worker: CustomResource) -> None:
 
 
 def _rows(ctx: Context, store: ConfigMap) -> dict[str, Claim]:
-    worker = store.metadata.name.removesuffix(names.claims_name(""))
+    worker = names.worker_of_claims(store.metadata.name)
     return claims.read(store, worker=worker, installation=ctx.installation).claims

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
@@ -54,12 +53,13 @@ class Gatherer:
         delivery = NO_DELIVERY
         if claim is not None:
             delivery = self.sessions.delivery(claim, inputs, archive_failed=memory.archive_failed)
+        unsaved = worker.claims.fault_of(lablet.uid)
         return Facts(
             pod=pod,
             claim=claim,
             memory=memory,
             claim_saved=worker.claims.saved(lablet.uid),
-            unsaved_because=_fault(worker.claims.fault_of(lablet.uid)),
+            unsaved_because=unsaved.fault if unsaved is not None else None,
             gone_confirmed=memory.gone_confirmed or lablet.removal_seen,
             unexamined=not worker.claims.complete,
             refusal=refusal,
@@ -97,7 +97,3 @@ class Gatherer:
     def _is_leaving(self, uid: str) -> bool:
         lablet = self.lablets.get(uid)
         return lablet is not None and (lablet.memory.killing or lablet.pod is None)
-
-
-def _fault(error: InputError | None) -> Fault | None:
-    return Fault(error.reason, error.message) if error is not None else None

@@ -53,9 +53,9 @@ class Passes:
         """Have the claims of a worker written again, if their ConfigMap was deleted."""
         if old is None or new is not None:
             return
-        for worker in self.workers.values():
-            if names.claims_name(worker.name) == old.metadata.name:
-                self._write_again(worker, old.metadata.uid)
+        worker = self.workers.get(names.worker_of_claims(old.metadata.name))
+        if worker is not None:
+            self._write_again(worker, old.metadata.uid)
 
     def _write_again(self, worker: Worker, uid: str) -> None:
         resource = self.resource(worker.name)
@@ -67,9 +67,9 @@ class Passes:
         if not self.stored.synced.is_set():
             return
         found = {item.metadata.uid for item in self.stored.items.values()}
-        missing = {worker.claims.config_map_uid: worker for worker in self.workers.values()}
-        lost = {uid for uid in missing if uid and uid not in found}
+        by_uid = {worker.claims.config_map_uid: worker for worker in self.workers.values()}
+        lost = {uid for uid in by_uid if uid and uid not in found}
         for uid in lost & self._missing:
-            self._write_again(missing[uid], uid)
+            self._write_again(by_uid[uid], uid)
         self._missing.clear()
         self._missing.update(lost)
