@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -35,7 +34,7 @@ from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 111)
-STEPS = int(os.environ.get("CLAIM_STEPS", "200"))
+STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
 STEPS_EACH = 50
 
 writers = st.integers(0, 1)
@@ -254,6 +253,7 @@ class World(RuleBasedStateMachine):
     @rule(writer=writers, how=st.sampled_from(["text", "twice", "schema", "worker", "rows"]))
     def spoil(self, writer: int, how: str) -> None:
         """Make the document one that must not be used, see that it is not, and put it right again."""
+        self.server.api.heal()  # a lost answer would hide why the write is refused
         good, found = self.text, self.document
         match how:
             case "twice" if found["portClaims"]:
@@ -361,7 +361,6 @@ class World(RuleBasedStateMachine):
             assert all(store.ports.mask(protocol) >> port & 1 for protocol, port in held)
 
 
-@pytest.mark.timeout(600)
 def test_no_port_has_two_owners_and_no_claim_is_lost(apiserver: ApiServer) -> None:
     World.apiserver = apiserver
     run_state_machine_as_test(
