@@ -217,14 +217,18 @@ class ClaimStore:
 
     def drop(self, pod_uid: str) -> None:
         """Drop a row, lazily: a row that stays a little longer only holds ports, never a lab."""
-        old = self.claims.pop(pod_uid, None)
-        if old is not None:
-            self.digests[old.digest] -= 1
-            self.ports.free(pod_uid, old.held)
-            self._unsaved.discard(pod_uid)
-            self._index_session(old, None)
+        if pod_uid in self.claims:
+            self._remove(pod_uid)
             self.refused.clear()  # there is room again
             self._touch(pod_uid, lazy=True)
+
+    def _remove(self, pod_uid: str) -> None:
+        """Remove a row from memory, with what it holds."""
+        claim = self.claims.pop(pod_uid)
+        self.digests[claim.digest] -= 1
+        self.ports.free(pod_uid, claim.held)
+        self._unsaved.discard(pod_uid)
+        self._index_session(claim, None)
 
     def saved(self, pod_uid: str) -> bool:
         """Return whether the API server has the current version of a row."""
@@ -292,11 +296,7 @@ class ClaimStore:
     def _refuse(self, pod_uids: Collection[str]) -> None:
         """Drop new rows that do not fit, so that all others are written."""
         for uid in pod_uids:
-            claim = self.claims.pop(uid)
-            self.digests[claim.digest] -= 1
-            self.ports.free(uid, claim.held)
-            self._index_session(claim, None)
-            self._unsaved.discard(uid)
+            self._remove(uid)
             self._awaited.discard(uid)
             del self._dirty[uid]
             self.refused[uid] = full(self._worker)

@@ -52,19 +52,19 @@ def same_controller(
         lab_ids: All labs on it, as far as they are known.
         others: All CMLWorkers; `mine` may be among them.
     """
-    known, me = set(evidence), _age(mine)
-    for other in sorted((o for o in others if o.status.get("identity") and _age(o) < me), key=_age):
-        for entry in other.status["identity"]:
-            if entry in known or (entry.startswith(_LAB) and entry.removeprefix(_LAB) in lab_ids):
-                kind, _, value = entry.partition(":")
-                name = other.metadata.name
-                return InputError(
-                    WorkerReason.SAME_CONTROLLER,
-                    f"it is the CML controller of CMLWorker {name} (same {kind}, {value}), which was created earlier; "
-                    f"learners of both would get the same ports. Delete one of the two: kubectl delete cmlw "
-                    f"{mine.metadata.name}",
-                )
-    return None
+    known = {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
+    # At every look at every worker: all but the few with something in common are passed over first.
+    alike = [other for other in others if not known.isdisjoint(other.status.get("identity", ()))]
+    earliest = min(alike, key=_age, default=mine)
+    if _age(earliest) >= _age(mine):
+        return None
+    kind, _, value = next(entry for entry in earliest.status["identity"] if entry in known).partition(":")
+    name = earliest.metadata.name
+    return InputError(
+        WorkerReason.SAME_CONTROLLER,
+        f"it is the CML controller of CMLWorker {name} (same {kind}, {value}), which was created earlier; "
+        f"learners of both would get the same ports. Delete one of the two: kubectl delete cmlw {mine.metadata.name}",
+    )
 
 
 def _age(resource: CustomResource) -> tuple[str, str]:
