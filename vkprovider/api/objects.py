@@ -159,6 +159,31 @@ class ConfigMap(msgspec.Struct, frozen=True, rename="camel", gc=False):
     immutable: bool = False
 
 
+class UserInfo(msgspec.Struct, frozen=True, gc=False):
+    """A user of the cluster."""
+
+    username: str = ""
+
+
+class ReviewMetadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The `metadata` of a review, which has no name."""
+
+    creation_timestamp: str = ""
+
+
+class SelfReviewStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The answer of a SelfSubjectReview."""
+
+    user_info: UserInfo = UserInfo()
+
+
+class SelfSubjectReview(msgspec.Struct, frozen=True, gc=False):
+    """Who the caller is; it is stamped with the API server's time."""
+
+    metadata: ReviewMetadata = ReviewMetadata()
+    status: SelfReviewStatus = SelfReviewStatus()
+
+
 class Secret(msgspec.Struct, frozen=True, gc=False):
     """A Secret."""
 

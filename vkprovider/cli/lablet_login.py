@@ -12,6 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, read
+from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
 
@@ -27,18 +28,6 @@ class _Answer(msgspec.Struct, frozen=True):
 
     url: str = ""
     message: str = ""
-
-
-class _UserInfo(msgspec.Struct, frozen=True):
-    username: str = ""
-
-
-class _SelfStatus(msgspec.Struct, frozen=True, rename="camel"):
-    user_info: _UserInfo = _UserInfo()
-
-
-class _Self(msgspec.Struct, frozen=True):
-    status: _SelfStatus = _SelfStatus()
 
 
 class _MadeStatus(msgspec.Struct, frozen=True):
@@ -123,12 +112,11 @@ async def _account(kube: KubeClient, namespace: str, named: str | None) -> tuple
     """Return namespace and name of the ServiceAccount whose token is to be made; None if the user is not one."""
     if named:
         return namespace, named
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        raw = await kube.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", msgspec.json.encode(body))
+        review = await Api(kube, namespace).review_self()
     except OutsideError:
         return None
-    parts = msgspec.json.decode(raw, type=_Self).status.user_info.username.split(":")
+    parts = review.status.user_info.username.split(":")
     return (parts[2], parts[3]) if parts[:2] == ["system", "serviceaccount"] and len(parts) == _PARTS else None
 
 

@@ -83,10 +83,9 @@ async def _refresh(
     """
     kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context)
     try:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        caller = await Api(kube, kube.namespace).self_reviews.create(review)
+        caller = (await Api(kube, kube.namespace).review_self()).status.user_info
         at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        raw = refresh.write(caller["status"]["userInfo"]["username"], at, force=force)
+        raw = refresh.write(caller.username, at, force=force)
         definitions = Api(kube, kube.namespace).definitions
         try:
             found = await definitions.patch(name, {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}})

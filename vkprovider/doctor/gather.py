@@ -12,7 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass
+from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass, SelfSubjectReview
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import lablets, setup, workers
@@ -122,20 +122,19 @@ class Doctor:
         try:
             answer = await self._review("SubjectAccessReview", {**spec, "user": user, "groups": groups})
         except Forbidden:
-            if (await self._who_am_i())["status"]["userInfo"]["username"] != user:
+            if (await self._review_self()).status.user_info.username != user:
                 raise
             answer = await self._review("SelfSubjectAccessReview", spec)
         return bool(answer["status"].get("allowed"))
 
-    async def _who_am_i(self) -> dict[str, Any]:
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        return await Api(self._kube, self._namespace).self_reviews.create(body)
+    async def _review_self(self) -> SelfSubjectReview:
+        return await Api(self._kube, self._namespace).review_self()
 
     async def _check_clock(self) -> None:
         """Compare this machine's clock with the API server's, which stamps a review that every user may create."""
         began_s = time.time()
         try:
-            stamp = (await self._who_am_i())["metadata"].get("creationTimestamp")
+            stamp = (await self._review_self()).metadata.creation_timestamp
         except OutsideError as error:
             self._found.append(unchecked("Cluster", "ClockUnknown", f"its clock cannot be read: {error.message}"))
             return

@@ -1,14 +1,23 @@
 """The kinds of resources that the provider works with; `resources` tells how a handle is used."""
 
-from typing import Any, Final
+from typing import Final
 
 from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Node, Pod, RuntimeClass, Secret
+from vkprovider.api.objects import (
+    ConfigMap,
+    CustomResource,
+    Lease,
+    Node,
+    Pod,
+    RuntimeClass,
+    Secret,
+    SelfSubjectReview,
+)
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PartialObject, Resource, kind
 
 NAMESPACES: Final = kind("/api/v1", "namespaces", PartialObject)
-SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", dict[str, Any])
+SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", SelfSubjectReview)
 CONFIG_MAPS: Final = kind("/api/v1", "configmaps", ConfigMap)
 SECRETS: Final = kind("/api/v1", "secrets", Secret)
 PODS: Final = kind("/api/v1", "pods", Pod)
@@ -33,7 +42,7 @@ class Api:
         workers: CMLWorkers.
         definitions: LabletDefinitions.
         namespaces: Namespaces.
-        self_reviews: Answer who the caller is.
+        self_reviews: Answer who the caller is; see `review_self`.
     """
 
     def __init__(self, kube: KubeClient, namespace: str) -> None:
@@ -48,3 +57,11 @@ class Api:
         self.definitions: Final = Resource(kube, DEFINITIONS)
         self.namespaces: Final = Resource(kube, NAMESPACES)
         self.self_reviews: Final = Resource(kube, SELF_SUBJECT_REVIEWS)
+
+    async def review_self(self) -> SelfSubjectReview:
+        """Ask the API server who the caller is; every user may.
+
+        Raises:
+            OutsideError: Any of its kinds.
+        """
+        return await self.self_reviews.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
