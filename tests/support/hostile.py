@@ -38,9 +38,9 @@ from vkprovider.domain.claims import claim as claims
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import devicefile, refresh
 from vkprovider.domain.definition import package as packages
-from vkprovider.domain.lablet import leftovers
-from vkprovider.domain.lablet.inputs import inputs_of
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.domain.topology import topology as topologies

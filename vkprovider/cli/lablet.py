@@ -21,7 +21,7 @@ from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, pods_in, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
 from vkprovider.cli.lablet_release import release
-from vkprovider.domain.lablet.intent import tag_of
+from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 

@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
 from vkprovider.cli.lablet_pods import LabletPod, Place, change, place_options, pod_name, pods_in, read
 from vkprovider.cli.lablet_times import moment, rfc3339
-from vkprovider.domain.lablet.inputs import inputs_of
+from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
 

@@ -13,8 +13,8 @@ from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
 from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, pods_in
 from vkprovider.cli.lablet_times import rfc3339
-from vkprovider.domain.lablet import leftovers
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.web.access import Access, Resource
 from vkprovider.web.answers import Refused
 

@@ -10,7 +10,7 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.controllers.lablet.archive import Archive
-from vkprovider.domain.lablet.leftovers import ANNOTATION_KEPT_AT
+from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import LabletSettings
 

@@ -18,7 +18,7 @@ from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
 from vkprovider.domain.claims import claim
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import Session, Terms
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient

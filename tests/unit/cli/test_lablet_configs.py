@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.cli.lablet_configs import _of_device, files_of
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
 LEFT = Leftovers(
     "team", "a", "u", "netlab", "1.0", configs={"r1": "hostname r1", "R 2": "x"}, faults={"r3": "it is off"}

@@ -24,7 +24,7 @@ from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.status import SourceRead
-from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
 from vkprovider.kube.queue import Result

@@ -15,9 +15,9 @@ from vkprovider.api.reasons import Happened
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import keeping, leftovers
-from vkprovider.domain.lablet.keeping import Kept
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive import keeping, leftovers
+from vkprovider.domain.lablet.archive.keeping import Kept
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.kube.events import ObjectRef
 from vkprovider.settings.cluster import LabletSettings
 

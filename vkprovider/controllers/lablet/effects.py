@@ -18,12 +18,14 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import udp_names
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import intent, leftovers, steps
+from vkprovider.domain.lablet import steps
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.lablet.identity import notes_of
-from vkprovider.domain.lablet.inputs import inputs_of
-from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.pod import intent
+from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.recovered import adopted
-from vkprovider.domain.lablet.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
 from vkprovider.domain.topology import mappings
 from vkprovider.settings.cluster import PortSettings

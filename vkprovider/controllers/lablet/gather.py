@@ -14,11 +14,11 @@ from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import intent
 from vkprovider.domain.lablet.facts import Facts
-from vkprovider.domain.lablet.inputs import NOTHING, inputs_of
-from vkprovider.domain.lablet.intent import Definition
 from vkprovider.domain.lablet.memory import Presence, lab_seen
+from vkprovider.domain.lablet.pod import intent
+from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
+from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_DELIVERY
 from vkprovider.domain.topology.resources import Resources
 

@@ -16,10 +16,11 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet, Written
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import intent, lifecycle
+from vkprovider.domain.lablet import lifecycle
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.status import NO_EXTRAS, Extras, Status
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef

@@ -20,7 +20,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.intent import Definition
+from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_TERMS, Session, timeslot
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking

@@ -9,9 +9,9 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.inputs import NOTHING, Inputs
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
+from vkprovider.domain.lablet.pod.inputs import NOTHING, Inputs
 from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.session.delivery import NO_DELIVERY, Delivery
 

@@ -7,9 +7,9 @@ import msgspec
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import intent
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Memory
+from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.steps import Archived, Collect, Step
 
 

@@ -13,7 +13,7 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.leftovers import Leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.session.delivery import Session, Verdict
 
 

@@ -1,0 +1,643 @@
+"""`decide`, row by row: the table of states, what is asked for on failure, what a learner is told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
+from tests.unit.domain.lablet.world import World
+from vkprovider.api import labs, names
+from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.objects import OwnerReference
+from vkprovider.domain.lablet.decisions.decide import decide
+from vkprovider.domain.lablet.facts import Decision, Report
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.pod.inputs import Inputs, inputs_of
+from vkprovider.domain.lablet.steps import Kind
+from vkprovider.settings.cluster import LabletSettings
+
+NOW = 5000.0
+UNIX = 1_800_000_000
+LIMITS = LabletSettings()
+IMPORTED = claim(lab_id="lab-1")
+STARTED = claim(lab_id="lab-1", started_at=UNIX - 60)
+READY = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
+
+
+def ask(*states: str, limits: LabletSettings = LIMITS, **known: Any) -> Decision:
+    facts: dict[str, Any] = {"pod": pod(), "claim": IMPORTED, "now_unix": UNIX}
+    if states:
+        facts |= {"presence": Presence.PRESENT, "devices": devices(*states)}
+    facts |= {"extracted": True} | known
+    if facts["pod"] is not None:
+        facts.setdefault("inputs", inputs_of(facts["pod"].metadata))
+    return decide(facts_with(**facts), NOW, limits)
+
+
+def report_of(decision: Decision) -> Report:
+    assert decision.report is not None
+    return decision.report
+
+
+def reason_of(decision: Decision) -> str:
+    waiting = report_of(decision).waiting
+    assert waiting is not None
+    return waiting.reason
+
+
+def message_of(decision: Decision) -> str:
+    waiting = report_of(decision).waiting
+    assert waiting is not None
+    return waiting.message
+
+
+# ------------------------------------------------------------------------------------------ the table of states
+
+
+@pytest.mark.parametrize(
+    ("known", "states", "step", "state", "phase", "reason"),
+    [
+        ({"claim": None}, (), Kind.CLAIM, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim(), "claim_saved": False}, (), Kind.NONE, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim()}, (), Kind.SEARCH, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({"claim": claim(), "searched": True}, (), Kind.IMPORT, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({}, (labs.DEFINED, labs.DEFINED), Kind.START, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, BOOTED, Kind.SAVE, "READY", "Running", ""),
+        ({"claim": READY}, BOOTED, Kind.NONE, "READY", "Running", ""),
+        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "Recovering"),
+        ({"claim": READY}, (labs.STARTED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "StartingNodes"),
+        ({"claim": READY}, (labs.DISCONNECTED,), Kind.NONE, "INSTANTIATING", "Running", "ComputeDisconnected"),
+    ],
+)
+def test_the_table_of_states(
+    known: dict[str, Any], states: tuple[str, ...], step: Kind, state: str, phase: str, reason: str
+) -> None:
+    """Design §3 without an LDS; R000-012 to R000-016, R000-022, R000-031 to R000-033."""
+    decision = ask(*states, **known)
+    report = report_of(decision)
+    assert (decision.kind, report.state, report.phase) == (step, state, phase)
+    assert (report.waiting.reason if report.waiting else "") == reason
+    assert report.ready == (state == "READY")
+
+
+def test_started_never_means_ready() -> None:
+    """R000-033, C11: a lab is ready when every device has booted, whatever CML calls the lab."""
+    for late in labs.KNOWN - {labs.BOOTED}:
+        assert not report_of(ask(labs.BOOTED, late, claim=READY)).ready
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "", "booted", "BOOTED "])
+def test_an_unknown_state_is_reported_and_never_success(state: str) -> None:
+    """R000-035."""
+    decision = ask(labs.BOOTED, state, claim=STARTED)
+    assert (decision.kind, reason_of(decision), decision.observe) == (Kind.NONE, "UnknownState", True)
+    assert "r2" in message_of(decision)
+
+
+def test_queued_says_what_the_worker_lacks() -> None:
+    """R000-032."""
+    decision = ask(labs.QUEUED, labs.BOOTED, claim=STARTED, starting_since=NOW - 10)
+    assert "queued r1" in message_of(decision)
+    assert (decision.after_s, decision.observe) == (290.0, True)
+
+
+def test_the_message_names_the_devices_that_are_late() -> None:
+    decision = ask(labs.BOOTED, labs.STARTED, claim=STARTED)
+    assert message_of(decision) == "1 of 2 devices booted, waiting for r2"
+    many = ask(*[labs.STARTED] * 12, claim=STARTED)
+    assert message_of(many).endswith("and 7 more")
+
+
+def test_a_lab_without_devices_is_not_started_for_ever() -> None:
+    decision = ask(presence=Presence.PRESENT, claim=STARTED)
+    assert (decision.kind, reason_of(decision)) == (Kind.NONE, "LabEmpty")
+
+
+def test_the_import_waits_for_the_saved_row() -> None:
+    """C24: the claim is written ahead."""
+    for searched in (True, False):
+        assert ask(claim=claim(), claim_saved=False, searched=searched).kind is Kind.NONE
+
+
+def test_without_an_observation_nothing_is_changed() -> None:
+    for row in (IMPORTED, STARTED, READY, claim(lab_id="lab-1", resetting=True)):
+        decision = ask(claim=row)
+        assert (decision.kind, decision.report, decision.observe) == (Kind.NONE, None, True)
+
+
+def test_ready_is_remembered_with_its_time() -> None:
+    decision = ask(*BOOTED, claim=STARTED)
+    assert decision.claim is not None
+    assert decision.claim.ready_at == UNIX
+    assert [event.reason for event in decision.events] == ["Ready"]
+    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE, "R000-015: then nothing is done"
+
+
+def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
+    row = claim(
+        lab_id="lab-1", started_at=UNIX + 900, ready_at=UNIX + 500, last_at=UNIX + 900, restarts=1, recoveries=1
+    )
+    decision = ask(*BOOTED, claim=row)
+    assert decision.kind is Kind.SAVE
+    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE
+
+
+def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
+    """R000-120, R004-050: the row is written again, because time runs from it."""
+    decision = ask(labs.STARTED, claim=IMPORTED)
+    assert decision.kind is Kind.SAVE
+    assert decision.claim is not None
+    assert decision.claim.started_at == UNIX
+
+
+# ------------------------------------------------------------------------------------------ pods that are refused
+
+
+def test_a_refused_pod_stays_pending_with_one_reason() -> None:
+    refusal = InputError("NotALablet", "set spec.runtimeClassName")
+    decision = ask(claim=None, refusal=refusal)
+    report = report_of(decision)
+    assert (decision.kind, report.state, report.phase) == (Kind.NONE, State.SCHEDULED, "Pending")
+    assert report.waiting == Fault("NotALablet", "set spec.runtimeClassName")
+    assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
+
+
+@pytest.mark.parametrize("controller", [True, False])
+@pytest.mark.parametrize("name", ["", "other"])
+def test_a_stray_that_no_controller_would_replace_ends(controller: bool, name: str) -> None:  # noqa: FBT001 (a table)
+    """As on a kubelet that does not admit it: what it requests is free again."""
+    made = pod(runtimeClassName=name)
+    owner = OwnerReference("u", "ReplicaSet", "r", controller=controller)
+    owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=[owner]))
+    decision = ask(pod=owned, claim=None, refusal=InputError("NotALablet", "text"))
+    report = report_of(decision)
+    ends = not controller and not name
+    assert (report.phase, report.terminal) == (("Failed", Fault("NotALablet", "text")) if ends else ("Pending", None))
+    assert decision.events == (Notice("Warning", "NotALablet", "text"),)
+
+
+def test_a_row_is_stronger_than_a_refusal() -> None:
+    """R000-082: a definition that changed or went away ends nobody's lab."""
+    assert report_of(ask(*BOOTED, claim=READY, refusal=InputError("NotALablet", ""))).ready
+
+
+def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
+    assert ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).kind is Kind.DELETE_POD
+
+
+# ------------------------------------------------------------------------------------------ the start takes too long
+
+
+def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
+    """A replica that was paused must not judge by what it saw before."""
+    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 101)
+    assert (decision.kind, decision.observe, decision.claim) == (Kind.NONE, True, None)
+    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 99)
+    assert decision.kind is Kind.SAVE
+
+
+@pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
+@pytest.mark.parametrize("restart", ["Always", "OnFailure"])
+def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
+    """R000-120, R000-021, C15: 300 s from the start, queueing included."""
+    known: dict[str, Any] = {"pod": pod(restart=restart), "claim": STARTED}
+    assert ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).kind is Kind.NONE
+    decision = ask(state, labs.BOOTED, starting_since=NOW - 300, **known)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.resetting, row.outcome, row.restarts, row.started_at) == (Kind.SAVE, True, "", 1, 0)
+    assert (row.last_reason, row.last_at) == ("LabStartTimeout", UNIX)
+    assert decision.retry_at == NOW
+    assert reason_of(decision) == "CrashLoopBackOff"
+    assert "r1" in decision.events[0].message
+
+
+@pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
+def test_a_late_start_ends_a_pod_that_never_restarts(state: str) -> None:
+    """R000-120: FAILED with a reason, once the lab is gone."""
+    decision = ask(state, labs.BOOTED, pod=pod(restart="Never"), claim=STARTED, starting_since=NOW - 300)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.outcome, row.outcome_reason, row.resetting) == (
+        Kind.SAVE,
+        "Failed",
+        "LabStartTimeout",
+        False,
+    )
+    assert ("queued" in row.outcome_message) == (state == labs.QUEUED)
+    assert report_of(decision).terminal is None
+
+
+def test_a_late_recovery_keeps_the_lab() -> None:
+    """Recovery never destroys work: the lab was ready once."""
+    for restart in ("Always", "OnFailure", "Never"):
+        decision = ask(labs.STARTED, labs.BOOTED, pod=pod(restart=restart), claim=READY, starting_since=NOW - 301)
+        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+
+
+def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
+    """C30: stop, wait, wipe, start."""
+    world = World(pod())
+    world.cml.stuck = True
+    for _ in range(400):
+        world.persist()
+        world.observe()
+        if world.act().kind is Kind.NONE:
+            world.cml.advance()
+            world.now += 1.0
+    began = world.steps.index(Kind.STOP)
+    taken = [step for step in world.steps[began:] if step not in {Kind.NONE, Kind.SAVE}]
+    assert taken == [Kind.STOP, Kind.WIPE, Kind.START]
+    assert "LabStartTimeout" in str(world.claim)
+
+
+def test_the_back_off_grows_and_is_capped() -> None:
+    pauses = []
+    for afresh, last_at in ((0, 0), (1, UNIX), (2, UNIX), (5, UNIX), (50, UNIX), (50, UNIX - 601)):
+        row = msgspec.structs.replace(STARTED, afresh=afresh, last_at=last_at)
+        decision = ask(labs.STARTED, claim=row, starting_since=NOW - 301)
+        assert decision.retry_at is not None
+        pauses.append(decision.retry_at - NOW)
+    assert pauses == [0.0, 10.0, 20.0, 160.0, 300.0, 0.0]
+
+
+def test_a_pause_is_kept() -> None:
+    row = claim(lab_id="lab-1", restarts=2, last_reason="LabStartTimeout")
+    decision = ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW + 7)
+    assert (decision.kind, decision.after_s, reason_of(decision)) == (Kind.NONE, 7.0, "CrashLoopBackOff")
+    assert ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).kind is Kind.START
+    assert ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).kind is Kind.NONE
+
+
+# ------------------------------------------------------------------------------------------ recovery
+
+
+def test_what_stopped_is_started_without_a_wipe() -> None:
+    first = ask(labs.STOPPED, labs.BOOTED, claim=READY)
+    assert (first.kind, first.retry_at, first.after_s) == (Kind.NONE, NOW, 0.0), "at once the first time"
+    decision = ask(labs.STOPPED, labs.BOOTED, claim=READY, retry_at=NOW)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.recoveries, row.restarts, row.ready_at) == (Kind.START, 1, 1, READY.ready_at)
+    assert decision.retry_at == 0.0
+
+
+@pytest.mark.parametrize(("recoveries", "pause"), [(0, 0.0), (1, 10.0), (2, 20.0)])
+def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
+    """R000-021, C16: bounded attempts with back-off."""
+    row = msgspec.structs.replace(READY, recoveries=recoveries)
+    assert ask(labs.STOPPED, claim=row).retry_at == NOW + pause
+
+
+def test_every_start_has_all_its_time() -> None:
+    """C30: what an earlier start and the pause after it took is not taken off the next one's."""
+    crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
+    assert (crashed.kind, crashed.anew) == (Kind.START, True)
+    late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
+    assert (late.kind, late.anew) == (Kind.SAVE, True)
+    assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).anew
+
+
+def test_after_three_recoveries_somebody_has_to_look() -> None:
+    row = msgspec.structs.replace(READY, recoveries=3)
+    for restart in ("Always", "OnFailure", "Never"):
+        decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart), retry_at=NOW - 100)
+        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+        assert row.title in message_of(decision)
+        assert "r1" in message_of(decision)
+
+
+def test_a_lab_that_needed_attention_is_ready_again_when_it_is() -> None:
+    row = msgspec.structs.replace(READY, recoveries=3, restarts=3, last_at=UNIX - 10)
+    decision = ask(*BOOTED, claim=row)
+    assert report_of(decision).ready
+    assert [event.reason for event in decision.events] == ["Recovered"]
+
+
+@pytest.mark.parametrize(("restart", "outcome"), [("Always", ""), ("OnFailure", ""), ("Never", "Failed")])
+def test_a_lab_that_never_was_ready_follows_the_restart_policy(restart: str, outcome: str) -> None:
+    row = msgspec.structs.replace(STARTED, recoveries=3)
+    decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart))
+    assert decision.kind is Kind.SAVE
+    assert decision.claim is not None
+    assert (decision.claim.outcome, decision.claim.resetting) == (outcome, not outcome)
+    assert decision.claim.last_reason == ("" if outcome else "LabCrashed")
+
+
+def test_recoveries_are_forgotten_when_it_is_stable() -> None:
+    row = msgspec.structs.replace(READY, recoveries=2, restarts=2)
+    assert ask(*BOOTED, claim=row, ready_since=NOW - 599).after_s == 1.0
+    decision = ask(*BOOTED, claim=row, ready_since=NOW - 600)
+    assert decision.kind is Kind.SAVE
+    assert decision.claim is not None
+    assert (decision.claim.recoveries, decision.claim.restarts) == (0, 2)
+    assert ask(*BOOTED, claim=row).after_s == 600.0
+
+
+def test_what_was_shown_ready_is_kept_though_a_crash_lost_the_row() -> None:
+    """Ready is shown before the row that remembers it is written."""
+    shown = pod(phase="Running")
+    assert reason_of(ask(labs.STARTED, pod=shown, claim=STARTED, starting_since=NOW - 301)) == "NeedsAttention"
+    row = STARTED
+    for _ in range(3):
+        decision = ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)
+        assert decision.kind is Kind.START
+        assert decision.claim is not None
+        row = decision.claim
+    assert reason_of(ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)) == "NeedsAttention"
+
+
+def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
+    decision = ask(claim=READY, presence=Presence.ABSENT)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.lab_id, row.ready_at, row.resetting, row.last_reason) == (
+        Kind.SAVE,
+        "",
+        0,
+        False,
+        "LabLost",
+    )
+    never = ask(claim=READY, presence=Presence.ABSENT, pod=pod(restart="Never")).claim
+    assert never is not None
+    assert (never.outcome, never.outcome_reason, never.lab_id) == ("Failed", "LabLost", "")
+
+
+def test_a_disconnected_compute_host_is_waited_for() -> None:
+    for other in (labs.BOOTED, labs.STOPPED, labs.STARTED):
+        decision = ask(labs.DISCONNECTED, other, claim=READY, starting_since=NOW - 1000)
+        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "ComputeDisconnected")
+
+
+# ------------------------------------------------------------------------------------------ the worker is silent
+
+
+def test_a_silent_worker_turns_a_running_lablet_unready_and_keeps_it() -> None:
+    report = report_of(ask(*BOOTED, claim=READY, pod=pod(phase="Running"), silent="worker w1 does not answer"))
+    assert (report.phase, report.ready, report.waiting) == ("Running", False, None)
+    assert report.silent.startswith("worker w1 does not answer")
+
+
+def test_a_silent_worker_makes_a_pending_lablet_wait() -> None:
+    for row in (IMPORTED, STARTED, claim()):
+        decision = ask(claim=row, silent="worker w1 does not answer", searched=True)
+        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "WorkerUnreachable")
+
+
+@pytest.mark.parametrize("states", [BOOTED, (labs.STOPPED,), (labs.DEFINED,), (labs.STARTED,)])
+def test_a_silent_worker_is_never_called(states: tuple[str, ...]) -> None:
+    for row in (READY, STARTED, claim(lab_id="lab-1", resetting=True), claim(lab_id="lab-1", outcome="Failed")):
+        for deleted in (False, True):
+            known: dict[str, Any] = {"claim": row, "pod": pod(deleted=deleted), "starting_since": 1.0}
+            assert ask(*states, silent="away", **known).kind is Kind.NONE
+
+
+def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
+    decision = ask(*BOOTED, claim=READY, pod=pod(phase="Running", deleted=True), silent="worker w1 does not answer")
+    assert (reason_of(decision), report_of(decision).phase) == ("CleaningUp", "Running")
+    assert "removed as soon as the worker answers" in message_of(decision)
+
+
+# ------------------------------------------------------------------------------------------ the end
+
+
+@pytest.mark.parametrize(("kept", "step"), [(True, Kind.EXTRACT), (False, Kind.STOP)])
+def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Kind) -> None:  # noqa: FBT001 (a row)
+    limits = LabletSettings(extract_on_stop=kept)
+    leaving = pod(phase="Running", deleted=True)
+    assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).kind is step
+
+
+@pytest.mark.parametrize(
+    ("states", "step"),
+    [
+        (BOOTED, Kind.STOP),
+        ((labs.BOOTED, labs.STOPPED), Kind.STOP),
+        ((labs.QUEUED,), Kind.STOP),
+        ((labs.DISCONNECTED,), Kind.STOP),
+        (("PAUSED",), Kind.STOP),
+        ((labs.STOPPED, labs.STOPPED), Kind.WIPE),
+        ((labs.STOPPED, labs.DEFINED), Kind.WIPE),
+        ((labs.DEFINED, labs.DEFINED), Kind.DELETE_LAB),
+    ],
+)
+def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: Kind) -> None:
+    """R000-019, R000-020, R000-030, R004-048, C13, C30."""
+    for row in (READY, STARTED):
+        decision = ask(*states, claim=row, pod=pod(phase="Running", deleted=True))
+        assert (decision.kind, reason_of(decision)) == (step, "CleaningUp")
+
+
+def test_a_stop_is_given_time_and_then_sent_again() -> None:
+    known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True)}
+    decision = ask(*BOOTED, stop_sent_at=NOW - 10, **known)
+    assert (decision.kind, decision.after_s, decision.observe) == (Kind.NONE, 20.0, True)
+    assert ask(*BOOTED, stop_sent_at=NOW - 30, **known).kind is Kind.STOP
+
+
+def test_a_pod_that_is_gone_is_confirmed_before_anything_is_taken_down() -> None:
+    """A hole in what we know of the Pods must not cost a lab (C10)."""
+    assert ask(*BOOTED, claim=READY, pod=None).kind is Kind.CONFIRM_GONE
+    assert ask(*BOOTED, claim=READY, pod=None, gone_confirmed=True).kind is Kind.STOP
+    assert ask(claim=READY, pod=None, gone_confirmed=True, presence=Presence.ABSENT).kind is Kind.RELEASE
+    assert ask(claim=None, pod=None).kind is Kind.FORGET
+
+
+def test_absent_is_believed_only_when_somebody_looked() -> None:
+    """R000-066: the row goes after the lab."""
+    known: dict[str, Any] = {"pod": None, "gone_confirmed": True}
+    assert ask(claim=IMPORTED, **known).kind is Kind.NONE
+    assert ask(claim=claim(), **known).kind is Kind.SEARCH
+    assert ask(claim=claim(), searched=True, **known).kind is Kind.RELEASE
+
+
+def test_the_deletion_is_confirmed_when_the_lab_is_gone() -> None:
+    known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True), "presence": Presence.ABSENT}
+    assert ask(**known).kind is Kind.DELETE_POD
+    assert ask(**known, delete_sent=True).kind is Kind.NONE
+
+
+def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
+    """A Job counts a Pod only when its phase is final."""
+    held = pod(deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
+    report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
+    assert (report.phase, report.terminal) == ("Failed", Fault("Deleted", "deleted before its end"))
+    ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
+    assert ask(claim=None, pod=ended).kind is Kind.DELETE_POD
+
+
+def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
+    held = pod(phase="Failed", deleted=True, finalizers=("example.com/archive",))
+    assert ask(claim=READY, pod=held, presence=Presence.ABSENT).kind is Kind.RELEASE
+    assert ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(labs.BOOTED)).kind is not Kind.RELEASE
+    assert ask(claim=None, pod=held, delete_sent=True).kind is Kind.NONE
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"pod": pod(deleted=True)},
+        {"pod": None, "gone_confirmed": True},
+        {"pod": pod(phase="Running")},
+        {"pod": pod(phase="Running", deleted=True), "silent": "worker w1 does not answer"},
+        {"deadline_at": 1.0},
+        {"inputs": Inputs(desired=State.TERMINATED)},
+    ],
+)
+def test_nothing_begins_or_ends_before_lost_claims_are_rebuilt(known: dict[str, Any]) -> None:
+    decision = ask(claim=None, unexamined=True, **known)
+    assert (decision.kind, decision.claim) == (Kind.NONE, None)
+    assert decision.report is None or decision.report.terminal is None
+
+
+def test_a_pod_waits_for_the_claims_and_one_that_runs_stays_as_it_is() -> None:
+    assert reason_of(ask(claim=None, unexamined=True)) == "WaitingForClaims"
+    assert ask(claim=None, unexamined=True, pod=pod(phase="Running")).report is None
+    refused = ask(claim=None, unexamined=True, refusal=InputError("NotALablet", "m"))
+    assert reason_of(refused) == "NotALablet"
+
+
+def test_a_lab_without_usable_ports_is_left_alone() -> None:
+    fault = Fault("PortsUnknown", "m")
+    row = msgspec.structs.replace(READY, ports_fault=fault)
+    decision = ask(claim=row, presence=Presence.PRESENT, devices=devices(*BOOTED), pod=pod(phase="Running"))
+    report = report_of(decision)
+    assert (decision.kind, report.waiting, report.ready) == (Kind.NONE, fault, False)
+    assert [event.reason for event in decision.events] == ["PortsUnknown"]
+    assert ask(claim=row, presence=Presence.ABSENT).kind is Kind.RELEASE, "its lab was deleted: it begins anew"
+
+
+@pytest.mark.parametrize("word", ["TERMINATED", "terminated", "Terminated"])
+def test_an_end_on_request_cleans_up_first(word: str) -> None:
+    """R000-020, C58: then Succeeded, exit code 0."""
+    asked = pod(phase="Running", annotations={names.ANNOTATION_DESIRED_STATE: word})
+    decision = ask(*BOOTED, claim=READY, pod=asked)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Succeeded", "Completed")
+    assert reason_of(decision) == "CleaningUp"
+    assert ask(*BOOTED, claim=row, pod=asked, claim_saved=False).kind is Kind.NONE, "not before it is remembered"
+    assert ask(*BOOTED, claim=row, pod=asked).kind is Kind.STOP
+    last = ask(claim=msgspec.structs.replace(row, lab_id=""), searched=True, pod=asked)
+    assert report_of(last).terminal == Fault("Completed", "ended on request")
+    assert (report_of(last).phase, report_of(last).state) == ("Succeeded", State.TERMINATED)
+
+
+def test_another_desired_state_ends_nothing() -> None:
+    assert report_of(ask(*BOOTED, claim=READY, pod=pod(annotations={names.ANNOTATION_DESIRED_STATE: "READY"}))).ready
+
+
+def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> None:
+    ended = msgspec.structs.replace(READY, outcome="Failed", outcome_reason="LabLost", outcome_message="m")
+    decision = ask(claim=ended, presence=Presence.ABSENT)
+    assert decision.kind is Kind.SAVE
+    assert decision.claim is not None
+    assert decision.claim.lab_id == ""
+    assert decision.report is None
+
+
+def test_after_the_end_the_row_goes() -> None:
+    ended = claim(outcome="Failed", outcome_reason="r", outcome_message="m")
+    assert ask(claim=ended, pod=pod(phase="Failed"), searched=True).kind is Kind.RELEASE
+    decision = ask(claim=None, pod=pod(phase="Failed"))
+    assert (decision.kind, decision.report) == (Kind.NONE, None)
+
+
+def test_a_pod_that_somebody_else_ended_loses_its_lab() -> None:
+    assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).kind is Kind.STOP
+    assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).report is None
+
+
+def test_the_active_deadline_ends_a_lablet() -> None:
+    late = pod(phase="Running", deadline_s=60)
+    calm = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW + 5)
+    assert (calm.kind, calm.after_s) == (Kind.NONE, 5.0)
+    decision = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW)
+    row = decision.claim
+    assert row is not None
+    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Failed", "DeadlineExceeded")
+    assert "60" in row.outcome_message
+
+
+def test_the_active_deadline_ends_a_pod_without_a_lab_at_once() -> None:
+    report = report_of(ask(claim=None, pod=pod(deadline_s=60), deadline_at=NOW - 1))
+    assert (report.phase, report.state, report.terminal is not None) == ("Failed", State.FAILED, True)
+
+
+def test_the_deadline_wakes_a_lablet_that_waits_for_something_else() -> None:
+    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW, deadline_at=NOW + 5)
+    assert decision.after_s == 5.0
+
+
+@pytest.mark.parametrize("restart", ["Always", "OnFailure", "Never"])
+def test_a_life_without_trouble(restart: str) -> None:
+    """R000-012 to R000-016, R000-020, R000-022: each step once."""
+    world = World(pod(restart=restart))
+    world.settle()
+    assert world.pod is not None
+    assert world.pod.status.phase == "Running"
+    metadata = msgspec.structs.replace(world.pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    world.pod = msgspec.structs.replace(world.pod, metadata=metadata)
+    world.settle()
+    assert not world.store
+    assert [step for step in world.steps if step not in {Kind.NONE, Kind.SAVE}] == [
+        Kind.CLAIM,
+        Kind.IMPORT,
+        Kind.START,
+        Kind.EXTRACT,
+        Kind.STOP,
+        Kind.WIPE,
+        Kind.DELETE_LAB,
+        Kind.DELETE_POD,
+        Kind.CONFIRM_GONE,
+        Kind.RELEASE,
+        Kind.FORGET,
+    ]
+    assert world.steps.count(Kind.SAVE) == 1
+
+
+def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
+    """R000-022, C31."""
+    world = World(pod())
+    world.act()
+    world.persist()
+    assert world.act("lost").kind is Kind.IMPORT
+    world.settle()
+    assert len(world.ours) == 1
+    assert Kind.SEARCH in world.steps
+
+
+def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
+    """Only the lab that the row names is started; the duplicate is removed by whoever lists the labs."""
+    world = World(pod())
+    world.act()
+    world.persist()
+    world.cml.import_(world.title, late=True)
+    world.settle()
+    assert len(world.ours) == 2
+    assert sum(lab.ever_started for lab in world.ours) == 1
+
+
+def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
+    """R000-120: CML may accept a start and do nothing."""
+    known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 10}
+    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).kind is Kind.NONE
+    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).after_s == 20.0
+    assert ask(labs.DEFINED, start_sent_at=NOW - 31, **known).kind is Kind.START
+    long_ago: dict[str, Any] = {
+        "claim": STARTED,
+        "starting_since": NOW - 301,
+        "start_sent_at": NOW - 5,
+        "observed_at": NOW,
+    }
+    late = ask(labs.DEFINED, **long_ago)
+    assert late.claim is not None
+    assert late.claim.last_reason == "LabStartTimeout"

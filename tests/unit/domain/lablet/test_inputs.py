@@ -1,0 +1,36 @@
+"""What a Pod's annotations may hold: they are written by tenants, and some are copied into the claims of a worker."""
+
+import pytest
+
+from vkprovider.api import names
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.lablet.pod.inputs import inputs_of
+
+
+@pytest.mark.parametrize("value", ["1", "2026-01-31T12:00:00.123456+00:00", "again, please", "x" * 64])
+def test_reset_is_any_short_text(value: str) -> None:
+    read = inputs_of(Metadata(name="p", annotations={names.ANNOTATION_RESET: value}))
+    assert (read.reset, read.faults) == (value, ())
+
+
+@pytest.mark.parametrize("name", [names.ANNOTATION_RESET, names.ANNOTATION_LENT_BY])
+@pytest.mark.parametrize("value", ["x" * 65, "x" * 250_000, "a\nb", "a\x00b", "\u202e"])
+def test_what_goes_into_the_claim_is_bounded(name: str, value: str) -> None:
+    read = inputs_of(Metadata(name="p", annotations={name: value}))
+    assert (read.reset, read.lent_by) == ("", "")
+    [fault] = read.faults
+    assert fault.startswith(name)
+    assert len(fault) < 250
+
+
+@pytest.mark.parametrize("value", ["warm-netlab", "a", "A_b.c-9", "x" * 63])
+def test_pool_that_lent_is_a_label_value(value: str) -> None:
+    read = inputs_of(Metadata(name="p", annotations={names.ANNOTATION_LENT_BY: value}))
+    assert (read.lent_by, read.faults) == (value, ())
+
+
+@pytest.mark.parametrize("value", ["-a", "a b", "a/b", "x" * 64])
+def test_pool_that_could_be_no_label_is_refused(value: str) -> None:
+    read = inputs_of(Metadata(name="p", annotations={names.ANNOTATION_LENT_BY: value}))
+    assert read.lent_by == ""
+    assert len(read.faults) == 1

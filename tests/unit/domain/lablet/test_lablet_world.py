@@ -1,0 +1,183 @@
+"""Attack `decide`: every order of steps, crashes, lost answers and meddling that Hypothesis can think of.
+
+R000-001, R000-012 to R000-022, R000-120, R004-048, R004-050.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.unit.domain import builders
+from tests.unit.domain.lablet.world import World
+from vkprovider.api import labs
+
+RESTARTS = ["Always", "OnFailure", "Never"]
+HOLDS: list[tuple[str, ...]] = [(), (), ("batch.kubernetes.io/job-tracking",)]
+ANSWERS = ["ok", "ok", "ok", "lost", "failed", "killed-before", "killed-after"]
+STATES = [labs.STOPPED, labs.DISCONNECTED, labs.STARTED, labs.QUEUED, labs.BOOTED, labs.DEFINED, "PAUSED"]
+PAUSES = [0.5, 5.0, 30.0, 120.0, 400.0, 700.0]
+
+
+def new_world(restart: str, deadline_s: float, finalizers: tuple[str, ...]) -> World:
+    pod = builders.pod(restart=restart, finalizers=finalizers, deadline_s=int(deadline_s) or None)
+    return World(pod, deadline_s=deadline_s)
+
+
+class LabletMachine(RuleBasedStateMachine):
+    world: World
+
+    @initialize(
+        restart=st.sampled_from(RESTARTS),
+        deadline_s=st.sampled_from([0.0, 0.0, 0.0, 500.0]),
+        finalizers=st.sampled_from(HOLDS),
+        ready=st.booleans(),
+    )
+    def begin(self, restart: str, deadline_s: float, finalizers: tuple[str, ...], *, ready: bool) -> None:
+        self.world = new_world(restart, deadline_s, finalizers)
+        if ready:
+            self.world.settle()
+
+    @rule(answer=st.sampled_from(ANSWERS))
+    def act(self, answer: str) -> None:
+        self.world.act(answer)
+
+    @rule(turns=st.integers(1, 12))
+    def work(self, turns: int) -> None:
+        self.world.work(turns)
+
+    @rule(crash=st.booleans())
+    def persist(self, *, crash: bool) -> None:
+        self.world.persist()
+        if crash:
+            self.world.crash()
+
+    @rule()
+    def observe(self) -> None:
+        self.world.observe()
+
+    @rule()
+    def observation_is_lost(self) -> None:
+        self.world.lose_observation()
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def time_passes(self, seconds: float) -> None:
+        self.world.now += seconds
+
+    @rule()
+    def cml_goes_on(self) -> None:
+        self.world.cml.advance()
+
+    @rule()
+    def crash(self) -> None:
+        self.world.crash()
+
+    @rule(dice=st.integers(0, 3))
+    def claims_are_lost(self, dice: int) -> None:
+        if dice == 0:
+            self.world.lose_claims()
+
+    @rule(away=st.booleans(), stuck=st.booleans())
+    def worker_changes(self, *, away: bool, stuck: bool) -> None:
+        self.world.cml.away, self.world.cml.stuck = away, stuck
+
+    @precondition(lambda self: self.world.cml.labs)
+    @rule(data=st.data(), state=st.sampled_from(STATES))
+    def device_changes(self, data: Any, state: str) -> None:
+        lab = data.draw(st.sampled_from(sorted(self.world.cml.labs.values(), key=lambda lab: lab.id)))
+        self.world.cml.meddle(lab, data.draw(st.integers(0, 1)), state)
+
+    @rule()
+    def worker_reboots(self) -> None:
+        self.world.cml.reboot()
+
+    @rule(dice=st.integers(0, 3))
+    def somebody_deletes_the_lab(self, dice: int) -> None:
+        if dice == 0:
+            self.world.cml.labs.clear()
+
+    @rule()
+    def informer_loses_the_pod(self) -> None:
+        self.world.informer_misses_pod = self.world.pod is not None
+
+    @rule(force=st.booleans(), dice=st.integers(0, 3))
+    def pod_is_deleted(self, *, force: bool, dice: int) -> None:
+        if dice == 0:
+            self.world.delete_pod(force=force)
+
+    @rule(dice=st.integers(0, 7))
+    def end_is_desired(self, dice: int) -> None:
+        if dice == 0:
+            self.world.desire_end()
+
+    @invariant()
+    def what_always_holds(self) -> None:
+        if hasattr(self, "world"):
+            self.world.check()
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self.world.settle_and_end()
+
+
+TestLablet = LabletMachine.TestCase
+TestLablet.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+Moves = dict[str, tuple[float, Callable[[], object]]]
+"""What may happen, by name: how often, and what."""
+
+
+def moves_of(world: World, dice: Random) -> Moves:
+    """Name what may happen to a lablet."""
+    cml = world.cml
+    return {
+        "act": (12, lambda: world.act(dice.choice(ANSWERS))),
+        "work": (8, lambda: world.work(dice.randint(1, 12))),
+        "persist": (4, world.persist),
+        "observe": (4, world.observe),
+        "blind": (1, world.lose_observation),
+        "time": (4, lambda: setattr(world, "now", world.now + dice.choice(PAUSES))),
+        "cml": (4, cml.advance),
+        "crash": (2, world.crash),
+        "lose-claims": (0.5, world.lose_claims),
+        "away": (1, lambda: setattr(cml, "away", not cml.away)),
+        "stuck": (1, lambda: setattr(cml, "stuck", not cml.stuck)),
+        "meddle": (3, lambda: cml.meddle_all(dice.randint(0, 1), dice.choice(STATES))),
+        "reboot": (2, cml.reboot),
+        "clear": (0.3, cml.labs.clear),
+        "lose": (1, lambda: setattr(world, "informer_misses_pod", world.pod is not None)),
+        "delete": (0.3, lambda: world.delete_pod(force=dice.random() < 0.5)),
+        "end": (0.1, world.desire_end),
+    }
+
+
+def tell(seed: int, world: World, moves: Moves, dice: Random) -> list[str]:
+    """Tell one random story to its end; gives what happened."""
+    told = [f"seed {seed}"]
+    try:
+        for name in dice.choices(list(moves), [weight for weight, _ in moves.values()], k=dice.randint(5, 60)):
+            told.append(name)
+            moves[name][1]()
+            world.check()
+        world.settle_and_end()
+    except AssertionError as error:
+        raise AssertionError(f"{' '.join(told)}: {error}") from error
+    return told
+
+
+def play(seed: int) -> list[str]:
+    """Tell the story of a lablet without a learner."""
+    dice = Random(seed)
+    world = new_world(dice.choice(RESTARTS), dice.choice([0.0, 0.0, 0.0, 500.0]), dice.choice(HOLDS))
+    return tell(seed, world, moves_of(world, dice), dice)
+
+
+@pytest.mark.parametrize("hundred", range(20))
+def test_random_stories_end_well(hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        play(seed)

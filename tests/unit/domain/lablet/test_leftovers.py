@@ -1,0 +1,62 @@
+"""What learners leave: nothing that was read is lost, and one learner's work never counts as another's."""
+
+import msgspec
+import pytest
+
+from tests.unit.domain.builders import POD_UID, claim
+from vkprovider.api.errors import InputError
+from vkprovider.api.objects import ConfigMap, Metadata
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.session.delivery import Session
+
+ALICE = leftovers.of_claim(claim(), {"r1": "hostname r1"}, {"r2": "it is off"}, at=1000, username="alice")
+
+
+def stored(left: Leftovers, name: str = "") -> ConfigMap:
+    built = leftovers.build(left, namespace="system", installation="i", name=name)
+    return msgspec.convert(built, ConfigMap)
+
+
+def test_built_config_map_is_read_back() -> None:
+    config_map = stored(ALICE)
+    assert leftovers.read(config_map) == ALICE
+    assert config_map.metadata.name == f"left-{POD_UID}"
+    assert config_map.metadata.annotations["vkprovider.io/pod"] == "team/pod-1"
+    assert leftovers.written_at(config_map) == 1000
+
+
+def test_username_is_the_sessions_or_else_the_pods() -> None:
+    assert ALICE.username == "alice"
+    session = Session("eu-1", POD_UID, "bob", id="s-1")
+    left = leftovers.of_claim(claim(session=session), {}, {}, at=1, username="alice")
+    assert (left.username, left.session_id) == ("bob", "s-1")
+
+
+def test_configuration_of_a_device_that_is_off_now_is_kept() -> None:
+    later = msgspec.structs.replace(ALICE, configs={"r2": "hostname r2"}, faults={"r1": "it is off"}, at=2000)
+    both = leftovers.merged(ALICE, later)
+    assert (both.configs, both.faults, both.at) == ({"r1": "hostname r1", "r2": "hostname r2"}, {}, 2000)
+    assert leftovers.merged(None, later) is later
+
+
+@pytest.mark.parametrize("change", [{"username": "bob"}, {"session_id": "s-2"}])
+def test_leftovers_of_two_learners_are_not_merged(change: dict[str, str]) -> None:
+    """Both are stored: the earlier one under another name."""
+    bob = msgspec.structs.replace(ALICE, configs={"r2": "x"}, at=2000, **change)
+    assert not leftovers.same_learner(ALICE, bob)
+    assert leftovers.merged(ALICE, bob) is bob
+    aside = stored(ALICE, leftovers.earlier_name_of(ALICE))
+    assert aside.metadata.name == f"left-{POD_UID}-1000"
+    assert leftovers.read(aside) == ALICE
+    assert leftovers.written_at(aside) == 1000, "it is deleted when its own week is over"
+
+
+def test_damaged_object_raises() -> None:
+    for data in ({}, {leftovers.KEY: "!"}, {leftovers.KEY: "AAAA"}):
+        with pytest.raises(InputError, match="KeptInvalid: ConfigMap left-x cannot be read"):
+            leftovers.read(ConfigMap(Metadata("left-x"), binary_data=data))
+
+
+def test_object_without_a_time_is_never_old() -> None:
+    assert leftovers.written_at(ConfigMap(Metadata("left-x"))) is None

@@ -1,0 +1,216 @@
+"""Claims that were lost, rebuilt from the marked labs of a worker; and the notes that name a lab's lablet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.domain import builders
+from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
+from tests.unit.domain.topology.test_topology_ports import node, written
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.ports import TCP, UDP, Holder
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of
+from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
+from vkprovider.domain.topology import mappings
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.topology.topology import parse
+
+TOPOLOGY = parse(
+    written(
+        [
+            node("r1", "serial:4001", "serial:4002:1", "pat:4003:22", "pat:udp:4004:53", "core"),
+            node("pc 1", "vnc:4005", "serial:4006", "serial:4007"),
+        ]
+    )
+)
+CONTENT = Content("netlab", "1.2.0", DIGEST, 1, TOPOLOGY, Resources(), "content-1")
+TAGS = {
+    "r1": ("serial:10000", "serial:10001:1", "pat:10002:22", "pat:udp:10003:53", "core"),
+    "pc 1": ("vnc:10004", "serial:10005", "serial:10006"),
+}
+PORTS = {
+    "r1_serial": 10000,
+    "r1_serial1": 10001,
+    "r1_pat22": 10002,
+    "r1_patudp53": 10003,
+    "pc_1_vnc": 10004,
+    "pc_1_serial": 10005,
+    "pc_1_serial-2": 10006,
+}
+CONTENTS = {DIGEST: CONTENT}
+
+
+def uid(number: int) -> str:
+    return f"{number:08}{POD_UID[8:]}"
+
+
+def origin(number: int = 1) -> Origin:
+    return Origin(uid(number), "team", f"p{number}", "netlab", DEFINITION_UID, "1.2.0", DIGEST)
+
+
+def lab(number: int = 1, tags: Mapping[str, tuple[str, ...]] = TAGS, **changed: Any) -> MarkedLab:
+    title = f"netlab-{DEFINITION_UID[:8]}-{uid(number)}"
+    found = MarkedLab(f"lab-{number}", title, f"2026-01-0{number}T00:00:00+00:00", origin(number), tags)
+    return msgspec.structs.replace(found, **changed)
+
+
+def fault_of(row: Claim) -> str:
+    return row.ports_fault.reason if row.ports_fault is not None else ""
+
+
+# ------------------------------------------------------------------------------------------ notes
+
+
+def test_the_notes_name_the_lablet_and_its_content() -> None:
+    row = builders.claim(namespace="team", pod="alice")
+    notes = notes_of(row, installation="inst", replica="r-1", epoch=7)
+    assert notes.splitlines()[:3] == ["vkprovider installation=inst", "pod: team/alice", "replica: r-1, epoch 7"]
+    found = origin_of("renamed", f"{notes}\n\nThe author's notes\npod: x/y\n")
+    assert found is not None
+    assert (found.pod_uid, found.namespace, found.pod) == (row.pod_uid, "team", "alice")
+    assert (found.definition, found.definition_uid, found.version, found.digest) == (
+        row.definition,
+        row.definition_uid,
+        row.version,
+        row.digest,
+    )
+
+
+@pytest.mark.parametrize("line", ["", "lablet: {", 'lablet: {"podUID": 1}'])
+def test_without_that_line_the_title_says_whose_lab_it_is(line: str) -> None:
+    notes = f"vkprovider installation=inst\npod: team/alice\nreplica: r-1, epoch 7\n{line}\n"
+    assert origin_of(builders.claim().title, notes) == Origin(POD_UID, "team", "alice", "netlab")
+    assert origin_of("renamed", notes) is None
+    assert origin_of(builders.claim().title, "vkprovider installation=inst") is None
+
+
+@given(st.text(), st.text())
+def test_any_text_is_read(title: str, notes: str) -> None:
+    origin_of(title, notes)
+
+
+# ------------------------------------------------------------------------------------------ ports in tags
+
+
+def test_the_ports_of_a_lab_are_read_from_its_tags() -> None:
+    assert mappings.ports_in(TOPOLOGY.template, TAGS) == PORTS
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {},
+        {"r1": TAGS["r1"]},
+        {**TAGS, "r1": (*TAGS["r1"], "vnc:10009")},
+        {**TAGS, "r1": TAGS["r1"][1:]},
+        {**TAGS, "r9": ("serial:10009",)},
+        {**TAGS, "pc 1": ("vnc:70000", "serial:10005", "serial:10006")},
+        {**TAGS, "pc 1": ("vnc:0", "serial:10005", "serial:10006")},
+    ],
+)
+def test_tags_that_are_not_the_templates_say_nothing(tags: dict[str, tuple[str, ...]]) -> None:
+    assert mappings.ports_in(TOPOLOGY.template, tags) is None
+
+
+# ------------------------------------------------------------------------------------------ rows
+
+
+def test_a_row_has_the_lab_the_content_and_the_ports_that_the_tags_have() -> None:
+    [row] = recovered([lab()], {uid(1): pod(uid=uid(1), annotations={"vkprovider.io/reset": "once"})}, CONTENTS)
+    assert (row.pod_uid, row.namespace, row.pod, row.lab_id) == (uid(1), "team", "p1", "lab-1")
+    assert (row.definition, row.definition_uid, row.version, row.digest) == (
+        "netlab",
+        DEFINITION_UID,
+        "1.2.0",
+        DIGEST,
+    )
+    assert (row.ports, row.udp, row.ports_fault) == (PORTS, ("r1_patudp53",), None)
+    assert row.reset == "once", "a reset that was carried out is not carried out again"
+    assert row.title == lab().title
+
+
+def test_the_lab_of_a_pod_that_is_gone_has_a_row_so_that_it_is_removed() -> None:
+    assert [row.lab_id for row in recovered([lab()], {}, CONTENTS)] == ["lab-1"]
+
+
+def test_a_renamed_lab_is_its_pods_and_nobodys_without_the_pod() -> None:
+    renamed = lab(title="my lab")
+    assert [row.lab_id for row in recovered([renamed], {uid(1): pod(uid=uid(1))}, CONTENTS)] == ["lab-1"]
+    assert recovered([renamed], {}, CONTENTS) == [], "it may be a copy that someone saved"
+
+
+def test_of_several_labs_the_oldest_of_the_right_title_is_chosen() -> None:
+    older = lab(lab_id="copy", title="a copy", created="2025-01-01T00:00:00+00:00")
+    newer = lab(lab_id="second", created="2026-01-02T00:00:00+00:00")
+    rows = recovered([older, newer, lab()], {uid(1): pod(uid=uid(1))}, CONTENTS)
+    assert [row.lab_id for row in rows] == ["lab-1"]
+
+
+def test_of_two_labs_with_one_port_the_older_keeps_it() -> None:
+    tags = {**TAGS, "r1": ("serial:10000", "serial:11001:1", "pat:11002:22", "pat:udp:11003:53")}
+    tags["pc 1"] = ("vnc:11004", "serial:11005", "serial:11006")
+    first, second = recovered([lab(2, tags), lab()], {}, CONTENTS)
+    assert (first.lab_id, first.ports, fault_of(first)) == ("lab-1", PORTS, "")
+    assert (second.lab_id, fault_of(second)) == ("lab-2", "PortConflict")
+    assert sorted(second.ports.values()) == list(range(11001, 11007)), "no other lablet is given those"
+    assert second.ports_fault is not None
+    assert "10000" in second.ports_fault.message
+
+
+@pytest.mark.parametrize(
+    ("found", "contents"),
+    [
+        (lab(), {}),
+        (lab(tags={**TAGS, "r1": ("serial:10000", "pat:udp:10003:53")}), CONTENTS),
+        (lab(origin=Origin(uid(1), "team", "p1", "netlab")), CONTENTS),
+    ],
+)
+def test_ports_that_cannot_be_read_are_unknown_and_held(found: MarkedLab, contents: dict[str, Content]) -> None:
+    [row] = recovered([found], {}, contents)
+    assert (row.lab_id, fault_of(row)) == ("lab-1", "PortsUnknown")
+    held = {(slot.protocol, slot.port) for slot in row.held}
+    assert {(TCP, 10000), (UDP, 10003)} <= held
+
+
+@given(st.lists(st.integers(1, 6), unique=True), st.integers(0, 3), st.booleans())
+def test_no_port_is_in_two_rows_and_no_lab_either(numbers: list[int], step: int, known: bool) -> None:  # noqa: FBT001 (drawn)
+    def tags(first: int) -> dict[str, tuple[str, ...]]:
+        ports = iter(range(first, first + 9))
+        r1 = tuple(text.format(next(ports)) for text in ("serial:{}", "serial:{}:1", "pat:{}:22", "pat:udp:{}:53"))
+        return {"r1": r1, "pc 1": tuple(text.format(next(ports)) for text in ("vnc:{}", "serial:{}", "serial:{}"))}
+
+    labs = [lab(number, tags(10000 + step * number)) for number in numbers]
+    rows = recovered(labs, {}, CONTENTS if known else {})
+    assert sorted(row.lab_id for row in rows) == sorted(found.lab_id for found in labs)
+    held = [(slot.protocol, slot.port) for row in rows for slot in row.held]
+    assert len(held) == len(set(held))
+    opened = {
+        int(part)
+        for one in labs
+        for texts in one.tags.values()
+        for part in " ".join(texts).replace(":", " ").split()
+        if part.isdigit() and int(part) >= 10000
+    }
+    assert {port for _, port in held} == opened
+
+
+# ------------------------------------------------------------------------------------------ a lab that was found
+
+
+def test_a_lab_that_was_found_brings_the_ports_that_it_has() -> None:
+    row = builders.claim(ports=dict.fromkeys(PORTS, 1), udp=("r1_patudp53",))
+    found = adopted(row, "lab-1", TAGS, CONTENT, {(TCP, 10000): Holder(POD_UID, "r1_serial")})
+    assert (found.lab_id, found.ports, found.udp, found.ports_fault) == ("lab-1", PORTS, ("r1_patudp53",), None)
+
+
+def test_a_lab_whose_ports_are_anothers_says_so() -> None:
+    row = builders.claim(ports=dict.fromkeys(PORTS, 1))
+    found = adopted(row, "lab-1", TAGS, CONTENT, {(TCP, 10004): Holder("b", "vnc")})
+    assert (found.lab_id, found.ports, fault_of(found)) == ("lab-1", row.ports, "PortConflict")
+    assert fault_of(adopted(row, "lab-1", {}, CONTENT, {})) == "PortsUnknown"
+    assert fault_of(adopted(row, "lab-1", TAGS, None, {})) == "PortsUnknown"

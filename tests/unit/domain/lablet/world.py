@@ -1,0 +1,568 @@
+"""A tiny world for `decide` and `after`: one Pod, one CML worker, one claim store.
+
+The decisions, and what steps leave in memory and claim, are the product's; only the systems that steps call are models.
+What is not in the claim store or in the API server is lost in a crash. Every rule that the bridge must never break is
+asserted where it would be broken.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tests.unit.domain import builders
+from vkprovider.api import labs, names
+from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.objects import Pod
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import lifecycle, steps
+from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.decisions.decide import decide
+from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.identity import notes_of, origin_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
+from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
+from vkprovider.domain.lablet.recovered import MarkedLab, recovered
+from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Done, Kind, Outcome, Step
+from vkprovider.domain.topology import topology as topologies
+from vkprovider.domain.topology.resources import Resources
+from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.cluster import LabletSettings
+
+LIMITS = LabletSettings()
+LAB = "lab: {version: 0.3.0}\nnodes: [{id: n0, label: h0, node_definition: alpine, x: 0, y: 0}]\nlinks: []\n"
+CONTENT = Content("netlab", "1.2.0", builders.DIGEST, 1, topologies.parse(LAB), Resources(), "content-1")
+WALL = 1_800_000_000
+
+
+@dataclass
+class ModelLab:
+    """A lab on the model worker.
+
+    Attributes:
+        shown_ready: Somebody saw it Ready, so that somebody may have worked in it.
+    """
+
+    id: str
+    title: str
+    states: list[str]
+    ever_started: bool = False
+    stopping: bool = False
+    shown_ready: bool = False
+
+
+@dataclass
+class ModelCml:
+    """The labs of one worker, with CML's rules."""
+
+    devices: int = 2
+    labs: dict[str, ModelLab] = field(default_factory=dict)
+    late: list[ModelLab] = field(default_factory=list)
+    away: bool = False
+    stuck: bool = False
+    count: int = 0
+
+    def import_(self, title: str, *, late: bool = False) -> str:
+        self.count += 1
+        lab = ModelLab(f"lab-{self.count:03}", title, [labs.DEFINED] * self.devices)
+        if late:
+            self.late.append(lab)
+        else:
+            self.labs[lab.id] = lab
+        return lab.id
+
+    def find(self, title: str) -> list[str]:
+        return sorted(lab.id for lab in self.labs.values() if lab.title == title)
+
+    def _lab(self, lab_id: str) -> ModelLab:
+        if lab_id not in self.labs:
+            raise NotFound("404", status=404)
+        return self.labs[lab_id]
+
+    def start(self, lab_id: str) -> None:
+        lab = self._lab(lab_id)
+        lab.ever_started, lab.stopping = True, False
+        lab.states = [labs.QUEUED if s in {labs.DEFINED, labs.STOPPED} else s for s in lab.states]
+
+    def stop(self, lab_id: str) -> None:
+        self._lab(lab_id).stopping = True
+
+    def wipe(self, lab_id: str) -> None:
+        lab = self._lab(lab_id)
+        if set(lab.states) - {labs.STOPPED, labs.DEFINED}:
+            raise Invalid("stop it first", status=400)
+        lab.states = [labs.DEFINED] * self.devices
+
+    def delete(self, lab_id: str) -> None:
+        if set(self._lab(lab_id).states) - {labs.DEFINED}:
+            raise Invalid("stop and wipe it first", status=400)
+        del self.labs[lab_id]
+
+    def advance(self) -> None:
+        """Let CML go one step further with whatever it is doing."""
+        self.labs |= {lab.id: lab for lab in self.late}
+        self.late.clear()
+        onward = {labs.QUEUED: labs.STARTED, labs.STARTING: labs.STARTED, labs.STARTED: labs.BOOTED}
+        for lab in self.labs.values():
+            if lab.stopping:
+                lab.states = [labs.STOPPED if s in labs.ACTIVE else s for s in lab.states]
+                lab.stopping = False
+            elif not self.stuck:
+                lab.states = [onward.get(s, s) for s in lab.states]
+
+    def reboot(self) -> None:
+        """Stop every device at once."""
+        for lab in self.labs.values():
+            lab.states = [labs.STOPPED if s in labs.ACTIVE else s for s in lab.states]
+
+    def meddle(self, lab: ModelLab, device: int, state: str) -> None:
+        """Bring a device into a state by other hands than ours."""
+        lab.states[device] = state
+        lab.ever_started = True
+
+    def meddle_all(self, device: int, state: str) -> None:
+        """Bring one device of every lab into a state."""
+        for lab in self.labs.values():
+            self.meddle(lab, device, state)
+
+    def heal(self) -> None:
+        """Make the worker an ordinary one again."""
+        self.away = self.stuck = False
+        for lab in self.labs.values():
+            lab.states = [labs.BOOTED if s == labs.DISCONNECTED or s not in labs.KNOWN else s for s in lab.states]
+
+
+class World:
+    """One Pod, its worker, its row, and the replica that acts for it.
+
+    Attributes:
+        lost: There is no ConfigMap of claims, because someone deleted it.
+        examined: The replica knows the claims: it has read them, or rebuilt them from the worker's labs.
+    """
+
+    def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS) -> None:
+        self.now = 1000.0
+        self.pod: Pod | None = pod
+        self.uid = pod.metadata.uid
+        self.limits = limits
+        self.deadline_at = self.now + deadline_s if deadline_s else 0.0
+        self.cml = ModelCml()
+        self.store: dict[str, Claim] = {}
+        self.memory = Memory(met_at=self.now)
+        self.claim: Claim | None = None
+        self.claim_saved = True
+        self.presence = Presence.UNKNOWN
+        self.devices: tuple[DeviceFact, ...] = ()
+        self.informer_misses_pod = False
+        self.lost = False
+        self.examined = True
+        self.steps: list[Kind] = []
+        self.last: Decision | None = None
+        self.attention = False
+
+    @property
+    def title(self) -> str:
+        return builders.claim().title
+
+    @property
+    def ours(self) -> list[ModelLab]:
+        return [lab for lab in (*self.cml.labs.values(), *self.cml.late) if lab.title == self.title]
+
+    @property
+    def wall(self) -> int:
+        return WALL + int(self.now)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether somebody wants the lablet to end, so that its work may go."""
+        pod = self.pod
+        return (
+            pod is None
+            or pod.metadata.deletion_timestamp is not None
+            or pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.TERMINATED
+            or bool(self.deadline_at and self.now >= self.deadline_at)
+        )
+
+    @property
+    def shown(self) -> Pod | None:
+        """The Pod as the informer has it."""
+        return None if self.informer_misses_pod else self.pod
+
+    @property
+    def place(self) -> Place:
+        return Place("w1", self.shown, self.now, self.wall)
+
+    def facts(self) -> Facts:
+        away = self.cml.away
+        self.memory = refreshed(self.memory, self.shown, self.claim, now=self.now, wall=self.wall, silent=away)
+        presence, devices = Presence.UNKNOWN, self.devices
+        if self.claim is not None and self.claim.lab_id:
+            presence, devices = lab_seen(self.memory, self.presence, self.devices)
+        return Facts(
+            pod=self.shown,
+            claim=self.claim,
+            memory=self.memory,
+            claim_saved=self.claim_saved,
+            gone_confirmed=self.memory.gone_confirmed,
+            unexamined=not self.examined,
+            presence=presence,
+            devices=devices,
+            silent="worker w1 does not answer" if away else "",
+            extracted=self.memory.extracted,
+            inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
+            now_unix=self.wall,
+        )
+
+    # What happens around the replica.
+
+    def crash(self) -> None:
+        """Kill the replica; the next one reads the claim store."""
+        self.memory = Memory(met_at=self.now)
+        self.claim, self.claim_saved = self.store.get(self.uid), True
+        self.presence, self.devices = Presence.UNKNOWN, ()
+        self.examined = not self.lost
+
+    def lose_claims(self) -> None:
+        """Delete the claims while no replica runs."""
+        self.store.clear()
+        self.lost = True
+        self.crash()
+
+    def examine(self) -> None:
+        """Rebuild lost claims from the worker's labs, as a new owner does before anything else."""
+        if self.examined or self.cml.away:
+            return
+        origin = origin_of(self.title, notes_of(builders.claim(), installation="inst", replica="r", epoch=1))
+        assert origin is not None
+        found = [MarkedLab(lab.id, lab.title, lab.id, origin, {}) for lab in self.cml.labs.values()]
+        pods = {self.uid: self.shown} if self.shown is not None else {}
+        for row in recovered(found, pods, {builders.DIGEST: CONTENT}):
+            self.claim, self.claim_saved = row, False
+        self.examined = True
+
+    def persist(self) -> None:
+        """Write the claim that waits to be written."""
+        if self.claim is not None and not self.claim_saved:
+            self.store[self.uid] = self.claim
+            self.claim_saved, self.lost = True, False
+
+    def observe(self) -> None:
+        """Look at the worker, as the bulk observation does."""
+        self.examine()
+        if self.cml.away or self.claim is None or not self.claim.lab_id:
+            return
+        lab = self.cml.labs.get(self.claim.lab_id)
+        self.presence = Presence.PRESENT if lab else Presence.ABSENT
+        self.devices = builders.devices(*lab.states) if lab else ()
+
+    def work(self, turns: int, *, persist: bool = True) -> None:
+        """Let a stretch of time go by in which nothing goes wrong, except perhaps that no row can be written."""
+        for _ in range(turns):
+            if persist:
+                self.persist()
+            self.observe()
+            if self.act().kind is Kind.NONE:
+                self.cml.advance()
+                self.now += 1.0
+
+    def lose_observation(self) -> None:
+        """Make the last observation useless, and what was assumed without one."""
+        self.presence, self.devices = Presence.UNKNOWN, ()
+        self.memory = msgspec.structs.replace(self.memory, assumed=None)
+
+    def delete_pod(self, *, force: bool = False) -> None:
+        """Delete the Pod as a user does; forced, it is gone at once."""
+        if self.pod is None:
+            return
+        if force and not self.pod.metadata.finalizers:
+            self.pod = None
+        else:
+            self._change_metadata(self.pod, deletion_timestamp="2026-01-01T00:00:00Z")
+
+    def desire_end(self) -> None:
+        """Ask for the end of the lablet by annotation."""
+        if self.pod is not None:
+            annotations = self.pod.metadata.annotations | {names.ANNOTATION_DESIRED_STATE: "Terminated"}
+            self._change_metadata(self.pod, annotations=annotations)
+
+    def _change_metadata(self, pod: Pod, **fields: Any) -> None:
+        self.pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, **fields))
+
+    # One decision, carried out.
+
+    def act(self, answer: str = "ok") -> Decision:
+        """Decide the next step and execute it.
+
+        Args:
+            answer: `ok`; `lost`: done, but no answer arrives; `failed`: not done; `killed-before` and `killed-after`:
+                the replica dies before or after the step.
+        """
+        facts = self.facts()
+        decision = self.last = decide(facts, self.now, self.limits)
+        self.steps.append(decision.kind)
+        if answer == "killed-before":
+            self.crash()
+            return decision
+        before = self.memory.state
+        self._apply(decided(self.memory, facts, decision, worker="w1", now=self.now))
+        state = self.memory.state
+        assert state is None or lifecycle.allowed(before, state), f"{before} → {state}"
+        if decision.report is not None:
+            waiting = decision.report.waiting
+            self.attention = waiting is not None and waiting.reason == "NeedsAttention"
+        self._report(decision.report)
+        if decision.kind is Kind.FORGET:
+            assert self.uid not in self.store
+            self.memory, self.informer_misses_pod = Memory(met_at=self.now), False
+        elif decision.kind is not Kind.NONE:
+            self._carry_out(decision.step, facts, answer)
+        if answer == "killed-after":
+            self.crash()
+        return decision
+
+    def _apply(self, result: After) -> None:
+        self.memory = result.memory
+        if result.claim is not None and result.claim != self.claim:
+            self.claim, self.claim_saved = result.claim, False
+
+    def _report(self, report: Report | None) -> None:
+        if report is None or self.pod is None or self.informer_misses_pod:
+            return
+        wanted = podstatus.render(self.pod, report, self.claim, {}, "198.51.100.1")
+        before = self.pod
+        if podstatus.read_status(before, wanted) != wanted:
+            self.pod = podstatus_applied(before, wanted, self.claim, self.wall)
+        if before.terminal:
+            assert self.pod.terminal, "a phase went back"
+        if before.status.phase == "Running":
+            assert self.pod.status.phase != "Pending", "a phase went back"
+        if self.pod.terminal and not before.terminal:
+            assert not self.ours, f"a terminal phase while {self.ours} is there"
+        if report.ready:
+            assert self.claim is not None
+            lab = self.cml.labs.get(self.claim.lab_id)
+            if lab is not None:
+                lab.shown_ready = True
+
+    def _carry_out(self, step: Step, facts: Facts, answer: str) -> None:
+        self.memory = begun(self.memory, step)
+        try:
+            outcome = self._execute(step, facts, answer)
+        except OutsideError as error:
+            fault = fault_of(step.kind, error)
+            failure = Failure(fault, 1.0, error, not may_have_happened(error))
+            self._apply(failed(self.memory, self.claim, step, failure, self.place))
+            self.presence, self.devices = Presence.UNKNOWN, ()
+            self._report(fault_report(self.facts(), fault))
+            return
+        result = after(self.memory, self.claim, step, outcome, self.place)
+        self._apply(result)
+        if result.claim is None:
+            self.claim, self.claim_saved = None, True
+
+    def _execute(self, step: Step, facts: Facts, answer: str) -> Outcome:
+        match step:
+            case steps.Save():
+                return Done()
+            case steps.MakeClaim():
+                assert facts.claim is None
+                return Claimed(builders.claim())
+            case steps.ConfirmGone():
+                self.informer_misses_pod = False
+                if self.pod is not None:
+                    raise Unavailable("the informer lags", status=503)
+                return Done()
+            case steps.DeletePod():
+                return self._delete_pod(answer)
+            case steps.Release():
+                assert not self.ours, f"the claim is dropped while {self.ours} is there"
+                if answer == "failed":
+                    raise Unavailable("503", status=503)
+                self.store.pop(self.uid, None)
+                return Done()
+            case _:
+                return self._call_worker(step, facts, answer)
+
+    def _delete_pod(self, answer: str) -> Outcome:
+        assert self.pod is not None
+        assert self.pod.metadata.deletion_timestamp is not None, "a Pod was deleted that no user deleted"
+        assert not self.ours, f"the Pod is deleted while {self.ours} is there"
+        if answer == "failed":
+            raise Unavailable("503", status=503)
+        if not self.pod.metadata.finalizers:
+            self.pod = None
+        if answer == "lost":
+            raise DeadlineExceeded("no answer")
+        return Done()
+
+    def _call_worker(self, step: Step, facts: Facts, answer: str) -> Outcome:
+        cml, claim = self.cml, facts.claim
+        assert claim is not None, "the worker is called for a lablet without a claim"
+        assert not facts.silent, "a silent worker is called"
+        self.presence, self.devices = Presence.UNKNOWN, ()
+        if answer == "failed":
+            raise Unavailable("503", status=503)
+        try:
+            outcome = self._act_on_lab(step, facts, claim)
+        except NotFound:
+            if isinstance(step, steps.Start):
+                raise
+            outcome = Acted(gone=True)
+        if answer == "lost":
+            raise DeadlineExceeded("no answer")
+        assert not cml.away
+        return outcome
+
+    def _act_on_lab(self, step: Step, facts: Facts, claim: Claim) -> Outcome:
+        cml = self.cml
+        match step:
+            case steps.Search():
+                assert not claim.lab_id
+                found = cml.find(claim.title)
+                return Adopted(msgspec.structs.replace(claim, lab_id=found[0])) if found else Done()
+            case steps.Import():
+                assert not claim.lab_id
+                assert self.store.get(self.uid) == claim, "an import without a saved claim"
+                return Acted(cml.import_(claim.title), devices=builders.devices(*[labs.DEFINED] * cml.devices))
+            case _:
+                assert claim.lab_id, f"{step} without a lab"
+        self._check_destruction(step.kind, facts, claim)
+        match step:
+            case steps.Extract():
+                return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
+            case steps.Start():
+                cml.start(claim.lab_id)
+            case steps.Stop():
+                cml.stop(claim.lab_id)
+            case steps.Wipe():
+                cml.wipe(claim.lab_id)
+            case _:
+                assert isinstance(step, steps.DeleteLab)
+                cml.delete(claim.lab_id)
+                return Acted(gone=True)
+        return Acted()
+
+    def _check_destruction(self, step: Kind, facts: Facts, claim: Claim) -> None:
+        active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
+        if step in {Kind.WIPE, Kind.DELETE_LAB}:
+            assert facts.presence is Presence.PRESENT
+            assert not active, f"{step} while {active}"
+        if step is Kind.DELETE_LAB:
+            assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
+            assert self.may_end or claim.outcome, "the lab of a living Pod is deleted"
+        if step in {Kind.STOP, Kind.WIPE, Kind.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
+            gone = self.pod is None or self.pod.terminal
+            assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
+        if step is Kind.STOP and claim.ready_at and labs.BOOTED in {device.state for device in facts.devices}:
+            assert facts.extracted, f"the configurations are not kept before {step}"
+
+    def somebody_worked_in(self, lab: ModelLab | None) -> bool:
+        """Whether somebody may have worked in a lab."""
+        return lab is not None and lab.shown_ready
+
+    def may_destroy(self, step: Kind) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
+        """Whether somebody asked for a lab to be stopped or wiped that goes on living."""
+        return False
+
+    # A calm world.
+
+    def settle(self, *, rounds: int = 300) -> None:
+        """Let everything work until nothing is left to do; fail if it takes too long, or if nobody would wake up."""
+        for _ in range(rounds):
+            self.observe()
+            decision = self.act()
+            if decision.kind is Kind.FORGET and self.pod is None:
+                return
+            if decision.kind is not Kind.NONE:
+                continue
+            if self._finalizers_go():
+                continue
+            if self._at_rest(decision):
+                return
+            self._check_wakes(decision)
+            self.persist()
+            self.cml.advance()
+            self.now += max(1.0, min(decision.after_s if decision.after_s is not None else 1.0, 60.0))
+        raise AssertionError(f"does not come to rest: {self.steps[-20:]}, {self.last}, {self.memory}, {self.pod}")
+
+    def _finalizers_go(self) -> bool:
+        """Do what a Job controller does to a Pod that has ended."""
+        if self.pod is None or not self.pod.terminal or not self.pod.metadata.finalizers:
+            return False
+        if self.memory.delete_sent:
+            self.pod = None
+        else:
+            self._change_metadata(self.pod, finalizers=[])
+        return True
+
+    def _at_rest(self, decision: Decision) -> bool:
+        report = decision.report
+        if self.claim is not None and not self.claim_saved:
+            return False
+        if self.pod is None:
+            return False
+        if self.pod.metadata.deletion_timestamp is not None:
+            return False
+        if self.pod.terminal:
+            return self.uid not in self.store
+        stable = self.claim is not None and not self.claim.recoveries
+        if report is None:
+            return False
+        paused = report.state is State.STOPPED and decision.after_s is not None and not decision.observe
+        return (report.ready and stable) or paused or self.attention
+
+    def settle_and_end(self) -> None:
+        """Let everything come right, then delete the Pod: nothing may be left."""
+        self.informer_misses_pod = False
+        self.cml.heal()
+        self.settle()
+        if self.pod is not None and self.pod.metadata.deletion_timestamp is None:
+            self.delete_pod()
+            self.settle()
+        assert not self.ours
+        assert not self.store
+        assert self.pod is None
+
+    def check(self) -> None:
+        """Assert what holds at any time."""
+        assert sum(lab.ever_started for lab in self.ours) <= 1, "two labs of one Pod were started"
+        if self.pod is None and self.uid not in self.store and not self.lost:
+            assert not self.ours, f"{self.ours} has neither Pod nor row"
+
+    def _somebody_waits_for_the_row(self) -> bool:
+        """Whether the row is written at once, with a wake; a change in mid-life is written with others, silently."""
+        claim = self.claim
+        if claim is None or self.claim_saved:
+            return False
+        session = claim.session
+        awaited = claim.outcome or claim.closing_reason or (session is not None and not session.ready_at)
+        return self.uid not in self.store or bool(awaited)
+
+    def _check_wakes(self, decision: Decision) -> None:
+        memory = self.memory
+        wakes = (
+            decision.observe
+            or decision.after_s is not None
+            or self._somebody_waits_for_the_row()
+            or (decision.report is not None and decision.report.terminal is not None)
+            or (decision.report is not None and decision.report.ready)
+            or memory.delete_sent
+            or not self.examined
+            or self.attention
+        )
+        assert wakes, f"nobody would ask again after {decision}, {memory}"
+
+
+def podstatus_applied(pod: Pod, wanted: podstatus.Status, claim: Claim | None, now_unix: int) -> Pod:
+    """Write a status as the shell and the API server do."""
+    after = builders.patched(pod, podstatus.patch(pod, wanted, claim, now_unix))
+    assert podstatus.read_status(after, wanted) == wanted, "the patch does not say what was wanted"
+    kinds = {kind for c in after.status.container_statuses for kind in c.state}
+    assert after.terminal or "terminated" not in kinds, "a container is terminated while the Pod is not terminal"
+    return after

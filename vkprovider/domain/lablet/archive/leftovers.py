@@ -1,0 +1,170 @@
+"""What a learner leaves behind, kept beyond the Pod: the devices' configurations and the answers given in the session.
+
+One ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before each stop of the
+devices and deleted a week after the last write.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.objects import ConfigMap
+from vkprovider.api.packing import pack, unpack
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.archive.keeping import Kept
+
+KEY: Final = "left.json.gz"
+_UID_CHARS: Final = 36
+ANNOTATION_POD: Final = f"{names.GROUP}/pod"
+ANNOTATION_KEPT_AT: Final = f"{names.GROUP}/kept-at"
+PACKED_BYTES_MAX: Final = 1000 * 1024
+UNPACKED_BYTES_MAX: Final = 64 * 2**20
+
+
+class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The configurations and answers collected from one lablet.
+
+    Attributes:
+        configs: Device label → configuration.
+        faults: Device label → why there is no configuration of it.
+        responses: The learner's answers, as the LDS returns them.
+        at: When it was collected (Unix seconds).
+    """
+
+    namespace: str
+    pod: str
+    pod_uid: str
+    definition: str
+    version: str
+    lab_id: str = ""
+    username: str = ""
+    session_id: str = ""
+    at: int = 0
+    configs: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    responses: Any = None
+
+
+_decoder: Final = msgspec.json.Decoder(Leftovers)
+
+
+def name_of(pod_uid: str) -> str:
+    """Return the name of a lablet's ConfigMap."""
+    return f"left-{pod_uid}"
+
+
+def earlier_name_of(left: Leftovers) -> str:
+    """Return the name of the ConfigMap for an earlier learner of the same Pod."""
+    return f"{name_of(left.pod_uid)}-{left.at}"
+
+
+def same_learner(one: Leftovers, other: Leftovers) -> bool:
+    """Return whether both were left by the same learner in the same session."""
+    return (one.username, one.session_id) == (other.username, other.session_id)
+
+
+def is_of(left: Leftovers, claim: Claim) -> bool:
+    """Return whether the claim's learner left this, and not an earlier one of the same Pod."""
+    session_id = claim.session.id if claim.session is not None else ""
+    return left.session_id == session_id and claim.learner in {"", left.username}
+
+
+def of_claim(
+    claim: Claim,
+    configs: Mapping[str, str],
+    faults: Mapping[str, str],
+    *,
+    at: int,
+    username: str = "",
+    responses: Any = None,
+) -> Leftovers:
+    """Build the leftovers of a claim; `username` is the Pod's and counts only for a lablet without a session."""
+    session = claim.session
+    return Leftovers(
+        namespace=claim.namespace,
+        pod=claim.pod,
+        pod_uid=claim.pod_uid,
+        definition=claim.definition,
+        version=claim.version,
+        lab_id=claim.lab_id,
+        username=session.username if session is not None else username,
+        session_id=session.id if session is not None else "",
+        at=at,
+        configs=dict(configs),
+        faults=dict(faults),
+        responses=responses,
+    )
+
+
+def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
+    """Add to `new` what `old` has of the same learner: a device that is off now may have been read earlier."""
+    if old is None or not same_learner(old, new):
+        return new
+    configs = dict(old.configs) | dict(new.configs)
+    faults = {label: why for label, why in new.faults.items() if label not in configs}
+    responses = new.responses if new.responses is not None else old.responses
+    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses)
+
+
+def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
+    """Build the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
+    packed = pack(msgspec.json.encode(left))
+    while len(packed) > PACKED_BYTES_MAX and left.configs:
+        label = max(left.configs, key=lambda key: len(left.configs[key]))
+        why = f"its configuration of {len(left.configs[label])} characters does not fit into one object"
+        rest = {key: text for key, text in left.configs.items() if key != label}
+        left = msgspec.structs.replace(left, configs=rest, faults=left.faults | {label: why})
+        packed = pack(msgspec.json.encode(left))
+    if len(packed) > PACKED_BYTES_MAX:
+        left = msgspec.structs.replace(left, responses=None, faults=left.faults | {"": "the responses do not fit"})
+        packed = pack(msgspec.json.encode(left))
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": name or name_of(left.pod_uid),
+            "namespace": namespace,
+            "labels": {
+                names.LABEL_MANAGED_BY: names.MANAGER,
+                names.LABEL_COMPONENT: names.COMPONENT_CONFIGS,
+            },
+            "annotations": {
+                names.ANNOTATION_INSTALLATION: installation,
+                ANNOTATION_POD: f"{left.namespace}/{left.pod}",
+                ANNOTATION_KEPT_AT: str(left.at),
+            },
+        },
+        "binaryData": {KEY: packed},
+    }
+
+
+def read(config_map: ConfigMap) -> Leftovers:
+    """Decode the leftovers in a ConfigMap.
+
+    Raises:
+        InputError: `KeptInvalid`: the object is damaged.
+    """
+    try:
+        return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
+    except (KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
+
+
+def kept_of(config_map: ConfigMap) -> Kept | None:
+    """Describe a stored object without unpacking it; None if it is unknown whose it is or how old."""
+    at = written_at(config_map)
+    namespace, _, pod = config_map.metadata.annotations.get(ANNOTATION_POD, "").partition("/")
+    if at is None or not pod:
+        return None
+    uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
+    size_bytes = sum(map(len, config_map.binary_data.values()))
+    return Kept(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
+
+
+def written_at(config_map: ConfigMap) -> int | None:
+    """Return when the ConfigMap was written (Unix seconds); None if unknown, and then it must not be deleted."""
+    text = config_map.metadata.annotations.get(ANNOTATION_KEPT_AT, "")
+    return int(text) if text.isdigit() else None

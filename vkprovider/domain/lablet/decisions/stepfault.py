@@ -1,0 +1,68 @@
+"""The fault that a failed step shows on the Pod, and its report while the step waits to be tried again."""
+
+from typing import Final
+
+from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, Unauthorized, Unavailable
+from vkprovider.api.messages import Fault
+from vkprovider.domain.lablet.decisions.delivering import closing_state
+from vkprovider.domain.lablet.facts import Facts, Report, phase_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import Kind
+
+_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.COLLECT})
+"""Kinds of steps that call the LDS."""
+_API_SERVER: Final = frozenset({Kind.CONFIRM_GONE, Kind.DELETE_POD, Kind.CLEAR_LEARNER, Kind.RETURN_TO_POOL})
+"""Kinds of steps that call the API server."""
+_TRANSIENT: Final = frozenset({0, 429, 502, 503, 504})
+"""Statuses of no answer at all, and of what stands before a server."""
+
+
+def fault_of(kind: Kind, error: OutsideError) -> Fault:
+    """Return the fault of a failed step; docs/why.md explains its reason.
+
+    Args:
+        kind: Of the step that failed.
+        error: What the called system answered.
+    """
+    unavailable = isinstance(error, Unavailable)
+    if kind in _API_SERVER:
+        return api_fault(error)
+    if kind is Kind.GRADE:
+        return Fault("GraderUnavailable" if unavailable else "GraderRefused", error.message)
+    if kind in _DELIVERY:
+        return Fault("LDSUnavailable" if unavailable else "LDSRefused", error.message)
+    if isinstance(error, Invalid) and kind in {Kind.IMPORT, Kind.START}:
+        return Fault("ImportRefused" if kind is Kind.IMPORT else "StartRefused", error.message)
+    return worker_fault(error)
+
+
+def api_fault(error: OutsideError) -> Fault:
+    """Return the fault of a failed API-server call."""
+    return Fault("ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message)
+
+
+def worker_fault(error: OutsideError) -> Fault:
+    """Return the fault of a failed call of a worker."""
+    if isinstance(error, Unauthorized):
+        return Fault("CredentialsInvalid", error.message)
+    if isinstance(error, Unavailable) and not error.status:
+        return Fault("WorkerUnreachable", error.message)
+    return Fault("WorkerError", error.message)
+
+
+def may_pass(error: OutsideError) -> bool:
+    """Return whether a retry may soon succeed: there was no answer, and no device that takes CML too long."""
+    return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _TRANSIENT
+
+
+def fault_report(facts: Facts, fault: Fault) -> Report | None:
+    """Return what the Pod reports while a failed step waits to be tried again; None if nothing."""
+    pod, claim = facts.pod, facts.claim
+    if pod is None or pod.terminal:
+        return None
+    text = f"{fault.message}; trying again"
+    ending = pod.metadata.deletion_timestamp is not None or (claim is not None and claim.outcome)
+    state = State.STOPPING if ending else State.INSTANTIATING
+    if claim is not None and claim.closing_reason and not ending:
+        state = closing_state(facts, claim)
+    return Report(state, phase_of(facts), Fault("CleaningUp" if ending else fault.reason, text), facts.devices)
