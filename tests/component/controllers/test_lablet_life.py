@@ -12,6 +12,7 @@ from tests.component.controllers.harness import (
     waiting,
     when,
 )
+from tests.component.controllers.labhistory import MADE, history
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
@@ -77,17 +78,6 @@ async def test_graceful_deletion_stops_wipes_and_deletes_the_lab_before_the_pod_
     await second.ready()
     assert await world.ports(worker) == {second.name: ports}
     assert lablet.uid not in await world.claims(worker)
-
-
-async def test_forced_deletion_takes_the_lab_down_too(world: World) -> None:
-    await world.replica()
-    simulator = await world.simulator()
-    worker, definition = await world.worker(simulator.url), await world.define()
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    await lablet.delete(grace_s=0)
-    await when(lambda: labs(simulator) == {}, "the lab is deleted")
-    assert len(requests(simulator, "PUT", "/stop")) == 1
 
 
 async def test_pod_deleted_while_no_replica_ran_leaves_no_lab(world: World) -> None:
@@ -181,25 +171,20 @@ async def test_slow_step_shows_on_the_pod_while_it_lasts(world: World) -> None:
 
 async def test_changed_image_is_ignored_with_an_event(world: World) -> None:
     await world.replica()
-    worker, definition = await world.worker(), await world.define()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()
     body = {"spec": {"containers": [{"name": "lab", "image": f"{definition}:9.9.9"}]}}
     await world.admin.request("PATCH", lablet.path, body, "application/strategic-merge-patch+json")
-    await world.until_event("ImageChangeIgnored", lablet.name)
+    assert f"{definition}:9.9.9" in (await world.until_event("ImageChangeIgnored", lablet.name))["message"]
+    pod = await lablet.until(lambda pod: pod["status"]["observedGeneration"] == 2)
+    assert is_ready(pod)
+    assert pod["status"]["containerStatuses"][0]["image"] == f"{definition}:1.0.0"
     await lablet.annotate(desired_state="nonsense")
     await world.until_event("AnnotationInvalid", lablet.name)
     assert is_ready(await lablet.ready())
-
-
-async def test_deadline_ends_a_lablet(world: World) -> None:
-    await world.replica()
-    simulator = await world.simulator()
-    worker, definition = await world.worker(simulator.url), await world.define()
-    lablet = await world.pod(definition, worker, activeDeadlineSeconds=2)
-    pod = await lablet.until(lambda pod: pod["status"]["phase"] == "Failed")
-    assert pod["status"]["reason"] == "DeadlineExceeded"
-    assert labs(simulator) == {}, "the phase became terminal before the lab was gone"
+    assert history(simulator, lablet.uid) == MADE
 
 
 async def test_collected_configurations_outlive_the_lablet(world: World) -> None:
