@@ -203,8 +203,11 @@ class Trouble(Reason):
     )
     LAB_EMPTY = (
         "LabEmpty",
-        "All devices were removed from the lab on the worker.",
-        "Delete the Pod; do not change labs that carry our mark.",
+        (
+            "All devices were removed from the lab on the worker. After LAB_START_TIMEOUT the lab is imported again, "
+            "or kept (`NeedsAttention`) if a learner may have worked in it."
+        ),
+        "Do not change labs that carry our mark.",
     )
     LAB_LOST = (
         "LabLost",
@@ -261,12 +264,18 @@ class Trouble(Reason):
     DEVICE_STOPPED = ("DeviceStopped", "This device is off.", "It is started again with the lab's recovery.")
     UNKNOWN_STATE = (
         "UnknownState",
-        "CML reports a state of a device that vkprovider does not know.",
+        (
+            "CML reports a state of a device that vkprovider does not know. After LAB_START_TIMEOUT the lab is wiped "
+            "and started afresh, or kept (`NeedsAttention`) if a learner may have worked in it."
+        ),
         "Report it, with the CML version.",
     )
     COMPUTE_DISCONNECTED = (
         "ComputeDisconnected",
-        "A compute host of the CML cluster is disconnected.",
+        (
+            "A compute host of the CML cluster is disconnected. After LAB_START_TIMEOUT the lab is wiped and started "
+            "afresh, or kept (`NeedsAttention`) if a learner may have worked in it; with its host it is Ready again."
+        ),
         "Bring it back; its devices continue by themselves.",
     )
     DEADLINE_EXCEEDED = ("DeadlineExceeded", "The Pod ran longer than its activeDeadlineSeconds; it has phase Failed.")

@@ -16,7 +16,7 @@ from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts
-from vkprovider.domain.lablet.memory import Memory, deletion_of
+from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, news, pod_news
 from vkprovider.domain.lablet.steps import (
     WORKER_KINDS,
@@ -101,7 +101,10 @@ class Failure(msgspec.Struct, frozen=True):
 def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, now: float) -> After:
     """Record a decision, before its step is executed."""
     claim, report = decision.claim or facts.claim, decision.report
-    changes: dict[str, Any] = {"refused": facts.refusal is not None}
+    changes: dict[str, Any] = {
+        "refused": facts.refusal is not None,
+        "unclear_since": unclear_since(memory, facts.presence, facts.devices, silent=bool(facts.silent), now=now),
+    }
     if (session := chosen_session(facts, decision)) is not None:
         changes["unasked"] = session.key
     if decision.claim is not None and not decision.claim.lab_id:

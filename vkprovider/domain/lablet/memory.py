@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
@@ -33,6 +34,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         delete_sent: The deletion of the Pod is confirmed; finalizers hold what is left of it.
         killing: The Event `Killing` is emitted.
         starting_since: When this start began.
+        unclear_since: Since when the lab shows nothing to go by: no devices, an unknown state, a host away.
         retry_at: The earliest time of the next start.
         ready_since: Since when the lablet is Ready.
         deadline_at: When the Pod's activeDeadlineSeconds end.
@@ -64,6 +66,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     delete_sent: bool = False
     killing: bool = False
     starting_since: float = 0.0
+    unclear_since: float = 0.0
     retry_at: float = 0.0
     ready_since: float = 0.0
     deadline_at: float = 0.0
@@ -141,3 +144,16 @@ def lab_seen(
     if presence is Presence.UNKNOWN and memory.assumed is not None:
         return Presence.PRESENT, memory.assumed
     return presence, devices
+
+
+def unclear_since(
+    memory: Memory, presence: Presence, devices: tuple[DeviceFact, ...], *, silent: bool, now: float
+) -> float:
+    """Return since when the lab was seen with nothing to go by, 0 if it shows something or its worker is silent."""
+    if silent or presence is Presence.ABSENT:
+        return 0.0
+    if presence is Presence.UNKNOWN:
+        return memory.unclear_since
+    states = {device.state for device in devices}
+    clear = states and states <= labs.KNOWN and labs.DISCONNECTED not in states
+    return 0.0 if clear else memory.unclear_since or now

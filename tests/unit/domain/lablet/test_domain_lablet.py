@@ -11,10 +11,11 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import OwnerReference
+from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.memory import Memory, Presence, unclear_since
 from vkprovider.domain.lablet.pod.inputs import Inputs, inputs_of
 from vkprovider.domain.lablet.steps import Kind
 from vkprovider.settings.cluster import LabletSettings
@@ -113,11 +114,6 @@ def test_the_message_names_the_devices_that_are_late() -> None:
     assert message_of(decision) == "1 of 2 devices booted, waiting for r2"
     many = ask(*[labs.STARTED] * 12, claim=STARTED)
     assert message_of(many).endswith("and 7 more")
-
-
-def test_a_lab_without_devices_is_not_started_for_ever() -> None:
-    decision = ask(presence=Presence.PRESENT, claim=STARTED)
-    assert (decision.kind, reason_of(decision)) == (Kind.NONE, "LabEmpty")
 
 
 def test_the_import_waits_for_the_saved_row() -> None:
@@ -370,10 +366,68 @@ def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
     assert (never.outcome, never.outcome_reason, never.lab_id) == ("Failed", "LabLost", "")
 
 
-def test_a_disconnected_compute_host_is_waited_for() -> None:
-    for other in (labs.BOOTED, labs.STOPPED, labs.STARTED):
-        decision = ask(labs.DISCONNECTED, other, claim=READY, starting_since=NOW - 1000)
-        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "ComputeDisconnected")
+UNCLEAR = [
+    ((labs.DISCONNECTED, labs.BOOTED), "ComputeDisconnected"),
+    ((labs.DISCONNECTED, labs.STOPPED), "ComputeDisconnected"),
+    ((labs.BOOTED, "PAUSED"), "UnknownState"),
+    ((), "LabEmpty"),
+]
+
+
+@pytest.mark.parametrize(("states", "reason"), UNCLEAR)
+@pytest.mark.parametrize("row", [STARTED, READY])
+def test_a_lab_with_nothing_to_go_by_is_waited_for(states: tuple[str, ...], reason: str, row: Claim) -> None:
+    """R000-021: as long as a start may take, counted from the start or, once it was ready, from when it was seen."""
+    known: dict[str, Any] = {"claim": row, "presence": Presence.PRESENT}
+    for since in ("starting_since", "unclear_since"):
+        decision = ask(*states, **known | {since: NOW - 299.0})
+        assert (decision.kind, reason_of(decision)) == (Kind.NONE, reason)
+        assert (decision.after_s, decision.observe) == (1.0, True)
+    late = ask(*states, **known, unclear_since=NOW - 301.0, observed_at=NOW - 2.0)
+    assert (late.kind, reason_of(late), late.observe) == (Kind.NONE, reason, True)
+
+
+@pytest.mark.parametrize(("states", "reason"), UNCLEAR)
+def test_a_lab_with_nothing_to_go_by_ends_its_waiting(states: tuple[str, ...], reason: str) -> None:
+    """R000-021: nobody can have worked in it, so restartPolicy decides."""
+    known: dict[str, Any] = {"claim": STARTED, "presence": Presence.PRESENT, "starting_since": NOW - 300.0}
+    decision = ask(*states, **known)
+    assert decision.claim is not None
+    assert (decision.claim.resetting, decision.claim.last_reason) == (True, reason)
+    assert reason_of(decision) == "CrashLoopBackOff"
+    assert "for more than 300 s" in decision.claim.last_message
+    never = ask(*states, **known, pod=pod(restart="Never")).claim
+    assert never is not None
+    assert (never.outcome, never.outcome_reason) == ("Failed", reason)
+
+
+@pytest.mark.parametrize("states", [states for states, _ in UNCLEAR])
+def test_a_lab_with_nothing_to_go_by_is_kept_if_someone_may_have_worked_in_it(states: tuple[str, ...]) -> None:
+    for restart in ("Always", "Never"):
+        decision = ask(
+            *states, claim=READY, presence=Presence.PRESENT, unclear_since=NOW - 300.0, pod=pod(restart=restart)
+        )
+        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+        assert decision.events[0].reason == "NeedsAttention"
+
+
+def test_a_lab_without_devices_is_imported_again() -> None:
+    row = claim(lab_id="lab-1", resetting=True, restarts=1, afresh=1)
+    assert ask(claim=row, presence=Presence.PRESENT).kind is Kind.DELETE_LAB
+    gone = ask(claim=row, presence=Presence.ABSENT)
+    assert gone.claim is not None
+    assert (gone.kind, gone.claim.lab_id, gone.claim.resetting, gone.claim.restarts) == (Kind.SAVE, "", False, 1)
+
+
+def test_only_time_in_which_the_lab_was_seen_counts() -> None:
+    def since(memory: Memory, presence: Presence = Presence.PRESENT, *states: str, silent: bool = False) -> float:
+        return unclear_since(memory, presence, devices(*states), silent=silent, now=NOW)
+
+    before = Memory(unclear_since=NOW - 100.0)
+    assert since(Memory()) == NOW
+    assert since(before) == since(before, Presence.UNKNOWN) == NOW - 100.0
+    assert since(before, Presence.PRESENT, labs.DISCONNECTED, labs.BOOTED) == NOW - 100.0
+    assert since(before, Presence.PRESENT, *BOOTED) == since(before, silent=True) == since(before, Presence.ABSENT) == 0
 
 
 # ------------------------------------------------------------------------------------------ the worker is silent

@@ -13,7 +13,7 @@ from vkprovider.domain.lablet.decisions.delivering import back_to_pool, worked
 from vkprovider.domain.lablet.decisions.ending import extract_due, extraction, stop
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Extract, Start, Wipe
+from vkprovider.domain.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Start, Wipe
 from vkprovider.settings.cluster import LabletSettings
 
 _LABELS_MAX: Final = 5
@@ -136,7 +136,7 @@ def reset_on_request(facts: Facts, claim: Claim, limits: LabletSettings) -> Deci
 
 
 def reset(facts: Facts, claim: Claim, now: float) -> Decision:
-    """Stop and wipe the lab, then let it start afresh."""
+    """Stop and wipe the lab, then let it start afresh; one without devices is deleted and imported again."""
     states = {device.state for device in facts.devices}
     if claim.lent_back:
         report = back_to_pool(facts, claim)
@@ -149,6 +149,8 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
         return stop(facts, claim, report, now)
     if labs.STOPPED in states:
         return Decision(Wipe(claim), report, observe=True)
+    if not states:
+        return Decision(DeleteLab(claim), report)  # a wipe gives no device back: the lab is imported again
     return Decision(SAVE, report, msgspec.structs.replace(claim, resetting=False))
 
 

@@ -11,6 +11,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import known
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import (
+    back_to_pool,
     closing_state,
     follow,
     pause,
@@ -31,6 +32,7 @@ from vkprovider.domain.lablet.decisions.recovering import (
     reset,
     reset_on_request,
 )
+from vkprovider.domain.lablet.decisions.unclear import outlast, unclear
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
@@ -104,6 +106,8 @@ def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(WAIT, report, after_s=_SAVED_S)
+        if claim.lent_back:
+            return Decision(WAIT, back_to_pool(facts, claim), after_s=_SAVED_S)
         return Decision(WAIT, _claiming(facts))
     if (news := follow(facts, claim)) is not None:
         return news
@@ -138,6 +142,8 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
         return Decision(Import(claim) if facts.memory.searched else Search(claim), report)
     if facts.presence is Presence.ABSENT:
         lost = msgspec.structs.replace(claim, lab_id="", started_at=0, resetting=False)
+        if claim.resetting:  # a wipe could not give it its devices back
+            return Decision(SAVE, None, lost)
         return again(facts, lost, now, limits, "LabLost", "the lab was deleted on the worker by another client")
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
         return reset_on_request(facts, claim, limits)
@@ -161,22 +167,14 @@ def _silent(facts: Facts, claim: Claim, message: str) -> Report:
 
 
 def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
-    devices = facts.devices
-    states = {device.state for device in devices}
-    if not devices:
-        text = f"lab {claim.title} has no devices any more: they were removed on the worker; delete the pod"
-        return Decision(WAIT, not_ready(claim, "LabEmpty", text, devices), observe=not claim.started_at)
+    states = {device.state for device in facts.devices}
     if states == {labs.BOOTED}:
         return provision(facts, claim) or _ready(facts, pod, claim, now, limits)
     afresh = claim.afresh or claim.lent_back
     if not claim.ready_at and not afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
         claim = msgspec.structs.replace(claim, ready_at=claim.started_at or facts.now_unix)
-    if unknown := states - labs.KNOWN:
-        text = f"CML reports {', '.join(sorted(unknown))} for {labels(devices, unknown)}; waiting for a state we know"
-        return Decision(WAIT, not_ready(claim, "UnknownState", text, devices), observe=True)
-    if labs.DISCONNECTED in states:
-        text = f"the compute host of {labels(devices, {labs.DISCONNECTED})} is away; CML brings the devices back"
-        return Decision(WAIT, not_ready(claim, "ComputeDisconnected", text, devices), observe=True)
+    if (fault := unclear(claim.title, facts.devices)) is not None:
+        return outlast(facts, claim, fault, now, limits)
     if states & labs.BOOTING and labs.STOPPED not in states:
         return _booting(facts, claim, now, limits)
     if states <= {labs.DEFINED} and not claim.ready_at:
