@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 CONTAINER = $(if $(shell command -v podman),podman,docker)
 IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Of `make base`: the same Python as that of the official image, from Debian.
+BASE = localhost/vkprovider-base:bookworm
+MIRROR = http://deb.debian.org/debian
 # Processes of `make test`, each with a sandbox of its own (1.5 GB): much of a cluster test is waiting.
 JOBS ?= 2
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
@@ -14,7 +17,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel lock sbom image clean
+.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -94,8 +97,18 @@ sbom: $(STAMP) ## Build the image's environment without a container, and its SBO
 	  build/image/env
 	@rm -rf build/image/tool; du -sh build/image/env; build/image/env/bin/vkprovider --version
 
-image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker
-	$(CONTAINER) build --tag $(IMAGE) --file Containerfile .
+image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker, PYTHON_IMAGE=name@digest, BUILD=flags
+	$(CONTAINER) build $(BUILD) $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) --tag $(IMAGE) \
+	  --file Containerfile .
+
+base: ## Make a base image of Debian's packages, without a registry; BASE=name, MIRROR=url, such as of snapshot.debian.org
+	@mkdir -p build
+	mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,ca-certificates,netbase,tzdata \
+	  --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+	  --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+	  bookworm build/base.tar $(MIRROR)
+	$(CONTAINER) import build/base.tar $(BASE)
+	@rm build/base.tar
 
 clean: ## Remove .venv and everything built; the cached control plane stays
 	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
