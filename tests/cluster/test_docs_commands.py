@@ -39,7 +39,7 @@ def test_life_of_an_installation(tmp_path: Path) -> None:
 
         run(INSTALL, "Uninstall")
         here.end_provider()
-        here.cluster.kubectl("delete", "deployment", "mylab")  # the reader's own
+        here.delete_own()
         until(lambda: not here.left(), 90, f"left: {here.left()}")
         assert [here.labs(name) for name in here.cmls] == [[], []]
 

@@ -2,16 +2,13 @@
 
 import copy
 import json
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.installation import MANIFESTS, WORKER, Installation, installed
+from tests.support.installation import EVERYBODY, MANIFESTS, WORKER, Installation, installed
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkprovider.api import names
@@ -319,23 +316,22 @@ def test_request_of_somebody_else_is_carried_along(installation: Installation) -
 
 # ------------------------------------------------------------------------------------------- use of definitions
 @pytest.fixture
-def require_use(installation: Installation, tmp_path: Path) -> Iterator[None]:
-    """The optional component, as an overlay of one's own takes it."""
-    manifests = os.path.relpath(MANIFESTS, tmp_path)
-    overlay = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [f"{manifests}/overlays/default"],
-        "components": [f"{manifests}/components/require-use"],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    installation.kubectl("apply", "-k", str(tmp_path))
+def nobody_may(installation: Installation) -> Iterator[None]:
+    """The rights as the overlay leaves them; at the end everybody may run lablets again."""
+    installation.kubectl("delete", "clusterrolebinding", "lablets")
     yield
-    installation.kubectl("delete", "validatingadmissionpolicybinding", "vkprovider-require-use")
-    until(lambda: not refusal(installation, pod("anybody", "free")), 45)
+    installation.kubectl(*EVERYBODY)
+    until(lambda: not refusal(installation, elsewhere()), 45)
 
 
-@pytest.mark.usefixtures("require_use")
+def elsewhere() -> dict[str, Any]:
+    """A lablet of another namespace."""
+    lablet = pod("lablet", "netlab")
+    lablet["metadata"]["namespace"] = "elsewhere"
+    return lablet
+
+
+@pytest.mark.usefixtures("nobody_may")
 def test_definition_must_be_granted_to_the_service_account(installation: Installation) -> None:
     """In its namespace, by the command that the refusal names; a toleration of everything is no way around."""
     said = until(lambda: refusal(installation, pod("lablet", "netlab")), 45)
@@ -347,6 +343,4 @@ def test_definition_must_be_granted_to_the_service_account(installation: Install
     installation.kubectl(*command[1].split())
     until(lambda: not refusal(installation, pod("lablet", "netlab")), 45)
     installation.kubectl("create", "namespace", "elsewhere")
-    elsewhere = pod("lablet", "netlab")
-    elsewhere["metadata"]["namespace"] = "elsewhere"
-    until(lambda: "ServiceAccount elsewhere/default may not use" in refusal(installation, elsewhere), 45)
+    until(lambda: "ServiceAccount elsewhere/default may not use" in refusal(installation, elsewhere()), 45)

@@ -7,6 +7,7 @@ from tests.support.extra import SYSTEM
 from tests.support.waiting import throughout, until
 
 CRDS = ("crd", "cmlworkers.vkprovider.io", "labletdefinitions.vkprovider.io")
+ROLE = "--clusterrole=vkprovider-lablet-user"
 DRAIN = ("drain", "--selector=vkprovider.io/component=vnode", "--force", "--ignore-daemonsets", "--timeout=60s")
 
 
@@ -24,7 +25,7 @@ def test_definitions_deleted_first_wait_for_the_last_lablet(tmp_path: Path) -> N
         until(lambda: not here.cluster.items("nodes"), 60, "Nodes stay")
         here.run(INSTALL, "Let go by hand")
         here.end_provider()
-        kubectl("delete", "deployment", "mylab")
+        here.delete_own()
         until(lambda: not here.left(), 180, f"left: {here.left()}")
         assert [here.labs(name) for name in here.cmls] == [[], []]
 
@@ -57,7 +58,7 @@ def test_namespace_deleted_first_comes_back_by_installing_again(tmp_path: Path) 
 
         here.run(INSTALL, "Uninstall")
         here.end_provider()
-        kubectl("delete", "deployment", "mylab")
+        here.delete_own()
         until(lambda: not here.left(), 180, f"left: {here.left()}")
         [unclaimed] = here.labs("cml-1")
         assert unclaimed in labs["cml-1"]
@@ -77,7 +78,8 @@ def test_everything_can_be_let_go_by_hand(tmp_path: Path) -> None:
         until(lambda: "Abandoned" in here.events("cml-2"), 30)
         assert here.cluster.get("node", "vnode.cml-2") == {}
 
-        kubectl("create", "--namespace=team-a", "-f", "-", input=POD)
+        kubectl("create", "rolebinding", "lablets", "--namespace=team-a", ROLE, "--serviceaccount=team-a:default")
+        until(lambda: kubectl("create", "--namespace=team-a", "-f", "-", input=POD), 30)  # authorization lags behind
         kubectl("wait", "--for=condition=Ready", "pod/theirs", "--namespace=team-a", "--timeout=60s")
         kubectl("delete", "namespace", SYSTEM, "--wait=false")
         here.end_provider()
@@ -88,7 +90,7 @@ def test_everything_can_be_let_go_by_hand(tmp_path: Path) -> None:
 
         here.run(INSTALL, "Let go by hand")
         kubectl("wait", "--for=delete", "namespace/team-a", "--timeout=90s")
-        kubectl("delete", "deployment", "mylab")
+        here.delete_own()
         until(lambda: not here.left(), 180, f"left: {here.left()}")
         mark = f"vkprovider installation={here.cluster.get('namespace', 'kube-system')['metadata']['uid']}"
         ours = [lab for lab in here.cmls["cml-1"].labs() if lab["lab_notes"].splitlines()[:1] == [mark]]

@@ -102,6 +102,10 @@ class Engineer:
             self.run(FIRST, heading)
         self.lablets()
 
+    def delete_own(self) -> None:
+        """Delete what is the reader's own, as a reader does after uninstalling."""
+        self.cluster.kubectl("delete", "deployment/mylab", "rolebinding/lablets")
+
     def events(self, name: str) -> set[str]:
         """The reasons of the Events about an object of the cluster."""
         about = f"--field-selector=involvedObject.name={name}"

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,14 @@ from vkpsandbox.processes.ports import free_ports
 
 MANIFESTS = find_manifests()
 WORKER = "cml-1"
+EVERYBODY = (
+    "create",
+    "clusterrolebinding",
+    "lablets",
+    "--clusterrole=vkprovider-lablet-user",
+    "--group=system:serviceaccounts",
+)
+"""Lets every Pod run every definition, as docs/install.md has it."""
 POD_IP = "192.0.2.2"
 """What a kubelet would have given: a documentation address."""
 
@@ -48,9 +57,12 @@ class Replica:
             "PATH": programs,
             # All replicas share this machine, and a process has folders of its own where a container has mounts.
             "VKPROVIDER_SECRETS_DIR": str(installation.mount(pod, "secrets", home / "secrets")),
+            "VKPROVIDER_HTTP_TLS_CERT": str(home / "tls" / "tls.crt"),
+            "VKPROVIDER_HTTP_TLS_KEY": str(home / "tls" / "tls.key"),
             "VKPROVIDER_HTTP_PORT": str(self.port),
             "KUBECONFIG": str(home / "kubeconfig"),
         }
+        installation.mount(pod, "tls", home / "tls")
         self.log = home / "log"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603 (the Deployment's command)
@@ -59,7 +71,9 @@ class Replica:
 
     def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
         """Ask its page; give status and body, status 0 if nothing listens."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        unverified = ssl.create_default_context()  # as a kubelet's probe
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=5, context=unverified)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
@@ -74,6 +88,7 @@ class Replica:
         request = self.container[f"{kind}Probe"]["httpGet"]
         ports = {port["name"]: port["containerPort"] for port in self.container["ports"]}
         assert ports[request["port"]] == 8082, "not the setting's default"
+        assert request["scheme"] == "HTTPS"
         return self.get(request["path"])[0]
 
     def end(self) -> int:
@@ -130,7 +145,7 @@ class Installation:
         return found
 
     def mount(self, pod: dict[str, Any], volume: str, folder: Path) -> Path:
-        """Write the Secret of a volume into a folder, as a kubelet does."""
+        """Write the Secret of a volume into a folder, as a kubelet does; an optional one may be missing."""
         [name] = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if each["name"] == volume]
         folder.mkdir()
         for key, value in self.get("secret", name, f"--namespace={SYSTEM}").get("data", {}).items():
@@ -171,10 +186,11 @@ class Installation:
 
 @contextmanager
 def installed(name: str, directory: Path) -> Iterator[Installation]:
-    """Make an empty cluster, apply the overlay to it, connect a worker, and run the provider."""
+    """Make an empty cluster where everybody may run lablets, apply the overlay, connect a worker, run the provider."""
     with Sandbox.up(name, directory=directory / "sandbox", workers=0, provider=False, tied=True) as sandbox:
         made = Installation(sandbox, directory)
         made.kubectl("apply", "-k", str(MANIFESTS / "overlays" / "default"))
+        made.kubectl(*EVERYBODY)
         program = Program("--boot-seconds=0.2")
         try:
             made.apply(secret(WORKER, ACCOUNT, program.url), cmlworker(WORKER, program.url, environment="default"))

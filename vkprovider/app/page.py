@@ -56,8 +56,7 @@ class Page:
             InputError: `SettingInvalid`: the certificate cannot be used.
         """
         self._settings = settings
-        cert, key = settings.http.tls_cert, settings.http.tls_key
-        self._tls = ServingCertificate(cert, key) if cert and key else None
+        self._tls = _certificate(settings)
         self._replica: Replica | None = None
         self._handlers: Mapping[str, Handler] = {}
         self._runner: web.AppRunner | None = None
@@ -131,6 +130,18 @@ class Page:
     async def _ready(self, _: web.Request) -> web.Response:
         missing = self._replica.unready() if self._replica is not None else ["api-server"]
         return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
+
+
+def _certificate(settings: Settings) -> ServingCertificate | None:
+    """Return the certificate of the page; None if it is plain HTTP.
+
+    Raises:
+        InputError: `SettingInvalid`: it cannot be used.
+    """
+    http = settings.http
+    own = ["localhost", "127.0.0.1", f"vkprovider.{settings.replica.namespace}.svc", settings.workers.internal_ip]
+    hosts = [host for host in own if host] if http.tls_self_signed else []
+    return ServingCertificate(http.tls_files, hosts=hosts) if http.tls_files or hosts else None
 
 
 def _too_early() -> Refused:

@@ -38,7 +38,7 @@ class _Made(msgspec.Struct, frozen=True):
     status: _MadeStatus = _MadeStatus()
 
 
-@click.command(epilog="Example: kubectl lablet login mylab-0 --url http://127.0.0.1:8082")
+@click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
 @click.argument("what", metavar="POD|UID")
 @click.option(
     "--url",
@@ -51,7 +51,8 @@ class _Made(msgspec.Struct, frozen=True):
     "--token",
     envvar="VKPROVIDER_TOKEN",
     metavar="TOKEN",
-    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN).",
+    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN, "
+    "which other users of this machine cannot see).",
 )
 @click.option(
     "--service-account",
@@ -69,7 +70,8 @@ def login(
     """Print the URL where the learner of POD logs in. It authenticates as the learner.
 
     It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
-    The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`.
+    The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`. Its
+    certificate is not verified at a loopback address without --cacert: the API server leads a port-forward to the Pod.
     """
     name = what if UID.fullmatch(what) else pod_name(what)
     base = _safe(url)
@@ -95,7 +97,7 @@ def _safe(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise click.UsageError(f"--url {url!r} is not a URL such as http://127.0.0.1:8082")
+        raise click.UsageError(f"--url {url!r} is not a URL such as https://127.0.0.1:8082")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise click.UsageError(f"--url {url!r} would send the token in plain text; use https or a port-forward")
     return url.rstrip("/")
@@ -156,7 +158,8 @@ async def _authorization(place: Place) -> str:
 
 
 async def _ask(url: str, authorization: str, cacert: str | None) -> str:
-    tls: Any = ssl.create_default_context(cafile=cacert) if cacert else True
+    verified = not _is_loopback(urlsplit(url).hostname or "")
+    tls: Any = ssl.create_default_context(cafile=cacert) if cacert else verified
     timeout = aiohttp.ClientTimeout(total=_DEADLINE_S)
     try:
         async with (

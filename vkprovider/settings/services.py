@@ -194,10 +194,17 @@ class HttpSettings(Group):
     tls_cert: str | None = Field(
         None,
         validation_alias="VKPROVIDER_HTTP_TLS_CERT",
-        description="PEM file of its certificate, with the chain; read again when it is renewed. Plain HTTP if unset.",
+        description="PEM file of its certificate, with the chain; read again when it is renewed.",
     )
     tls_key: str | None = Field(
         None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."
+    )
+    tls_self_signed: bool = Field(
+        default=False,
+        validation_alias="VKPROVIDER_HTTP_TLS_SELF_SIGNED",
+        description="Whether the page serves TLS with a certificate that the replica makes itself while the files do "
+        "not exist: nobody can read along, and nobody can tell who answers. Without it and without files the page is "
+        "plain HTTP.",
     )
     audiences: str = Field(
         "vkprovider.io",
@@ -234,6 +241,11 @@ class HttpSettings(Group):
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
         return self
+
+    @property
+    def tls_files(self) -> tuple[str, str] | None:
+        """Files of certificate and key."""
+        return (self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None
 
     @property
     def token_audiences(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@
 * `downloads`: a lab as a file. `logins`: the login URL of its session.
 * `admin`: counters, and an immediate pass.
 * `connections`: limits on connections and heads of requests.
-* `answers`: refusals with reason and remedy; `tls`: a certificate that can be renewed while the page is served.
+* `answers`: refusals with reason and remedy.
+* `tls`: a certificate that can be renewed while the page is served; `selfsigned`: one that the replica makes itself.
 
 Nothing here decides: events go to an inbox, requests to the controllers. `app` mounts the handlers on one page.
 """

@@ -1,13 +1,16 @@
-"""TLS of the page: certificate and key from files, reread when they are renewed."""
+"""TLS of the page: certificate and key from files, reread when they are renewed, or of the replica's own making."""
 
 import ssl
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from vkprovider.api.errors import InputError
+from vkprovider.web.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)
 _LOOK_EVERY_S: Final = 5.0
@@ -20,31 +23,40 @@ class ServingCertificate:
         context: For the listener. A handshake checks whether the files changed, so no loop is needed.
     """
 
-    def __init__(self, certificate: str, key: str) -> None:
-        """Read the files.
+    def __init__(self, files: tuple[str, str] | None, *, hosts: Sequence[str] = ()) -> None:
+        """Read the files, or make a certificate while there are none.
+
+        Args:
+            files: Certificate and key, PEM.
+            hosts: Of the certificate that serves until the files exist; without any they must exist.
 
         Raises:
-            InputError: `SettingInvalid`: they cannot be used.
+            InputError: `SettingInvalid`: the files cannot be used.
         """
-        self._files = (Path(certificate), Path(key))
+        self._files = tuple(Path(name) for name in files or ())
         self._looked_at = time.monotonic()
-        try:
-            self._stamp = self._look()
-            self._current = self._load()
-        except (OSError, ssl.SSLError) as error:
-            text = f"VKPROVIDER_HTTP_TLS_CERT {certificate}, VKPROVIDER_HTTP_TLS_KEY {key}: {error}"
-            raise InputError("SettingInvalid", f"{text}; expected PEM files that belong together") from None
+        self._stamp: tuple[int, ...] = ()  # empty while the certificate is the replica's own
+        if hosts and not self._exist():
+            self._current = _own(hosts)
+            _log.info("the page has a certificate of its own, which nobody can verify", file=", ".join(files or ()))
+        else:
+            self._stamp, self._current = self._first()
         self.context = self._current
         self.context.sni_callback = self._handshake
 
+    def _first(self) -> tuple[tuple[int, ...], ssl.SSLContext]:
+        certificate, key = self._files
+        try:
+            return self._look(), _load(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            text = f"VKPROVIDER_HTTP_TLS_CERT {certificate}, VKPROVIDER_HTTP_TLS_KEY {key}: {error}"
+            raise InputError("SettingInvalid", f"{text}; expected PEM files that belong together") from None
+
+    def _exist(self) -> bool:
+        return any(path.exists() for path in self._files)
+
     def _look(self) -> tuple[int, ...]:
         return tuple(path.stat().st_mtime_ns for path in self._files)
-
-    def _load(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*self._files)
-        return context
 
     def _handshake(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         if time.monotonic() - self._looked_at >= _LOOK_EVERY_S:
@@ -54,10 +66,28 @@ class ServingCertificate:
 
     def renew(self) -> None:
         """Reread the files if they changed; on an error, log it and keep the old certificate."""
+        if not self._stamp and not self._exist():
+            return
+        certificate, key = self._files
         try:
             stamp = self._look()
             if stamp != self._stamp:
-                self._current, self._stamp = self._load(), stamp
-                _log.info("the page's certificate was renewed", file=str(self._files[0]))
+                self._current, self._stamp = _load(certificate, key), stamp
+                _log.info("the page's certificate was renewed", file=str(certificate))
         except (OSError, ssl.SSLError) as error:
-            _log.warning("the page's certificate cannot be read again", file=str(self._files[0]), error=str(error))
+            _log.warning("the page's certificate cannot be read again", file=str(certificate), error=str(error))
+
+
+def _own(hosts: Sequence[str]) -> ssl.SSLContext:
+    # Python's ssl loads certificates only from files; this one exists for the call.
+    with tempfile.TemporaryDirectory(prefix="vkprovider-") as folder:  # mode 0700
+        pair = Path(folder) / "pair.pem"
+        pair.write_bytes(self_signed(hosts))
+        return _load(pair, pair)
+
+
+def _load(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    return context

@@ -1,13 +1,16 @@
 """The page before the API server has answered, and its certificate."""
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import aiohttp
 import pytest
 import trustme
+from cryptography import x509
 
 from vkprovider.api.errors import InputError
 from vkprovider.app.page import Page
@@ -100,6 +103,52 @@ async def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, m
         assert await reachable(page.port, new)
         (tmp_path / "tls.key").write_text("half of")
         assert await reachable(page.port, new)
+    finally:
+        await page.stop()
+
+
+async def test_until_there_is_a_certificate_the_replica_serves_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the shipped Deployment, whose Secret is optional and may come later."""
+    monkeypatch.setattr(tls, "_LOOK_EVERY_S", 0.0)
+    files = {
+        "VKPROVIDER_HTTP_TLS_CERT": str(tmp_path / "tls.crt"),
+        "VKPROVIDER_HTTP_TLS_KEY": str(tmp_path / "tls.key"),
+    }
+    page = Page(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true", POD_IP="192.0.2.7", **files))
+    await page.start()
+    authority = trustme.CA()
+    try:
+        own = x509.load_pem_x509_certificate(await asyncio.to_thread(presented, page.port))
+        names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert "vkprovider.vkprovider-system.svc" in names.get_values_for_type(x509.DNSName)
+        assert ip_address("192.0.2.7") in names.get_values_for_type(x509.IPAddress)
+        assert not await reachable(page.port, authority)
+        async with aiohttp.ClientSession() as session:  # as a kubelet's probe: nothing is verified
+            async with session.get(f"https://127.0.0.1:{page.port}/health", ssl=False) as answer:
+                assert answer.status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(f"http://127.0.0.1:{page.port}/health")
+        write(tmp_path, authority)
+        assert await reachable(page.port, authority)
+        (tmp_path / "tls.crt").unlink()
+        (tmp_path / "tls.key").unlink()
+        assert await reachable(page.port, authority), "what once could be verified stays"
+    finally:
+        await page.stop()
+
+
+def presented(port: int) -> bytes:
+    """The certificate that a listener shows."""
+    return ssl.get_server_certificate(("127.0.0.1", port)).encode()
+
+
+async def test_a_certificate_of_its_own_needs_no_files() -> None:
+    page = Page(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true"))
+    await page.start()
+    try:
+        assert await asyncio.to_thread(presented, page.port) == await asyncio.to_thread(presented, page.port)
     finally:
         await page.stop()
 

@@ -67,6 +67,30 @@ def test_image_runs_as_the_deployment_says(pod: dict[str, Any]) -> None:
     assert instruction("EXPOSE") == str(container["ports"][0]["containerPort"])
 
 
+def test_page_is_tls_for_all_who_ask_it(pod: dict[str, Any]) -> None:
+    """Probes, Prometheus, and whoever goes by the Service's port; and no Secret is needed for it."""
+    [container] = pod["containers"]
+    environ = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+    http = Settings.from_environment({name: value for name, value in environ.items() if "HTTP" in name}).http
+    assert http.tls_self_signed
+    assert http.tls_files is not None
+    [mounted] = [mount for mount in container["volumeMounts"] if http.tls_files[0].startswith(mount["mountPath"] + "/")]
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == mounted["name"]]
+    assert volume["secret"] == {"secretName": "vkprovider-tls", "optional": True}
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    assert {probe["scheme"] for probe in probes} == {"HTTPS"}
+    [monitor] = yaml.safe_load_all((MANIFESTS / "monitoring" / "operator" / "podmonitor.yaml").read_text())
+    [asked] = monitor["spec"]["podMetricsEndpoints"]
+    metrics = yaml.safe_load((MANIFESTS / "monitoring" / "service.yaml").read_text())
+    [service] = [item for item in OBJECTS if item["kind"] == "Service"]
+    [policy] = [item for item in OBJECTS if item["kind"] == "NetworkPolicy"]
+    named = {port["name"] for port in container["ports"]}
+    asking = [*probes, asked, *policy["spec"]["ingress"][0]["ports"]]
+    assert {use["port"] for use in asking} == named
+    assert {port["targetPort"] for each in (service, metrics) for port in each["spec"]["ports"]} == named
+    assert asked["scheme"] == metrics["metadata"]["annotations"]["prometheus.io/scheme"] == "https"
+
+
 def test_image_is_built_of_what_the_wheel_needs() -> None:
     """What `.dockerignore` lets through exists, and the packages, their data and the pinned versions are among it."""
     lines = (ROOT / ".dockerignore").read_text().splitlines()
@@ -102,6 +126,12 @@ def test_image_installs_what_is_tested_and_everything_by_hash() -> None:
         assert "--require-hashes" in step
 
 
+def test_base_image_is_named_by_digest() -> None:
+    images = [line.split()[1] for line in CONTAINERFILE.splitlines() if line.startswith("FROM ")]
+    assert set(images) == {"${PYTHON_IMAGE}"}
+    assert re.search(r"^ARG PYTHON_IMAGE=\S+@sha256:[0-9a-f]{64}$", CONTAINERFILE, re.MULTILINE)
+
+
 def test_policy_of_reports_names_every_report() -> None:
     [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-reports" and "matchConstraints" in o["spec"]]
     [changed] = [v["expression"] for v in policy["spec"]["variables"] if v["name"] == "changed"]
@@ -111,7 +141,7 @@ def test_policy_of_reports_names_every_report() -> None:
 
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 6
+    assert len(policies) == 7
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}
