@@ -142,7 +142,7 @@ def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(
     cluster.sandbox.kill(process)
     assert cluster.sandbox.start(process).pid != first
     after = {node: (who, epoch + 1 if who == "steady" else epoch) for node, (who, epoch) in before.items()}
-    until(lambda: replicas.epochs() == after, 45, "not all of its nodes, or not only these, were taken anew")
+    until(lambda: replicas.epochs() == after, 90, "not all of its nodes, or not only these, were taken anew")
     replicas.all_nodes_ready()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.s3 import package
 from tests.support.topologies import topology
+from tests.support.waiting import until
 from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.content import parser as child
 from vkprovider.content.parsing import ContentParser
@@ -73,6 +74,7 @@ async def test_too_much_memory_is_refused_once_and_the_next_document_is_parsed(p
         await parser.topology(Package("1", MANY_VALUES))
     for pid in set(processes()) - before:
         os.kill(pid, signal.SIGKILL)
+    until(lambda: set(processes()) <= before, 10)
     with pytest.raises(InputError, match="it needs more than 256 MiB"):
         await parser.topology(Package("1", MANY_VALUES))
     assert set(processes()) <= before, "what was refused is not parsed again"
