@@ -138,7 +138,6 @@ class Replica:
                 items,
                 live=partial(live_sessions, self.fleet.items),
                 leads=self._leads,
-                slot_s=settings.lds.timeslot_s,
             )
             if deployments is not None
             else None

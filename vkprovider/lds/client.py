@@ -17,6 +17,7 @@ from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import (
     CLIENT_KEY,
     OWNER,
+    TIMESLOT,
     ContentMetadata,
     Feedback,
     FeedbackData,
@@ -48,6 +49,11 @@ class _NewSession(msgspec.Struct, frozen=True):
     form_qualified_name: str
     client_key: str
     owner: str
+
+
+class _Timeslot(msgspec.Struct, frozen=True):
+    timeslot_start: datetime
+    timeslot_end: datetime
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -133,6 +139,12 @@ class LdsClient(LabDelivery):
     async def set_devices(self, session_id: str, devices: Sequence[DeviceAccessInfo]) -> None:
         secrets = [device.password for device in devices if device.password]
         await self._send(operations.SET_DEVICES.to(session=session_id, json={"devices": devices}, secrets=secrets))
+
+    async def set_timeslot(self, session_id: str, timeslot_start: datetime, timeslot_end: datetime) -> None:
+        if TIMESLOT not in (await self.info()).extensions:
+            raise Lacking(f"LDS {self.deployment} cannot change the timeslot of a session")
+        wish = _Timeslot(_utc(timeslot_start), _utc(timeslot_end))
+        await self._send(operations.SET_TIMESLOT.to(session=session_id, json=wish))
 
     async def get_session_info(self, session_id: str) -> LabSessionInfo:
         return await self._fetch(operations.GET_SESSION.to(session=session_id), LabSessionInfo)

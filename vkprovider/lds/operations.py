@@ -16,6 +16,7 @@ CREATE_SESSION: Final = Operation("create_session_with_part", "POST", "/sessions
 GET_SESSION: Final = Operation("get_session_info", "GET", _SESSION)
 GET_LOGIN_URL: Final = Operation("get_login_url", "GET", f"{_SESSION}/login_url")
 SET_DEVICES: Final = Operation("set_devices", "PUT", f"{_SESSION}/devices")
+SET_TIMESLOT: Final = Operation("set_timeslot", "PUT", f"{_SESSION}/timeslot")
 ARCHIVE_SESSION: Final = Operation("archive_session", "POST", f"{_SESSION}/archive")
 COLLECT_RESPONSES: Final = Operation("collect_responses", "GET", f"{_SESSION}/responses")
 COLLECT_FEEDBACK: Final = Operation("collect_user_feedback_by_session", "GET", f"{_SESSION}/feedback")
@@ -29,6 +30,7 @@ OPERATIONS: Final = (
     GET_SESSION,
     GET_LOGIN_URL,
     SET_DEVICES,
+    SET_TIMESLOT,
     ARCHIVE_SESSION,
     COLLECT_RESPONSES,
     COLLECT_FEEDBACK,

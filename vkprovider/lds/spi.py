@@ -18,6 +18,9 @@ CLIENT_KEY: Final = "client-key"
 OWNER: Final = "owner"
 """Extension: sessions carry the mark of the installation that made them."""
 
+TIMESLOT: Final = "timeslot"
+"""Extension: the timeslot of a session can be changed."""
+
 ID_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
 """What an id may be; it becomes part of a URL's path."""
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
@@ -167,7 +170,7 @@ class Info(msgspec.Struct, frozen=True):
     """A deployment's version and extensions.
 
     Attributes:
-        extensions: `CLIENT_KEY` and `OWNER`, if it has them, and others, which are ignored.
+        extensions: `CLIENT_KEY`, `OWNER` and `TIMESLOT`, if it has them, and others, which are ignored.
     """
 
     version: str = ""
@@ -231,6 +234,21 @@ class LabDelivery(Protocol):
 
         Raises:
             Conflict: The session is archived.
+            NotFound: There is no such session.
+        """
+        ...
+
+    async def set_timeslot(self, session_id: str, timeslot_start: datetime, timeslot_end: datetime) -> None:
+        """Replace the timeslot of the session's newest part.
+
+        Args:
+            session_id: The session.
+            timeslot_start: With a zone.
+            timeslot_end: With a zone.
+
+        Raises:
+            Lacking: The deployment lacks the extension.
+            Conflict: The session is over.
             NotFound: There is no such session.
         """
         ...

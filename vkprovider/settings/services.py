@@ -156,8 +156,8 @@ class LdsSettings(Group):
         86400.0,
         validation_alias="VKPROVIDER_TIMESLOT_SECONDS",
         gt=0,
-        description="Seconds of a session's timeslot where the Pod has no `timeslot-end`. The LDS ends the session; a "
-        "lablet without one ends by `timeslot-end` alone.",
+        description="Seconds of a session's timeslot where the Pod has no `timeslot-end`; at its end the learner's "
+        "time is over. Without a session, a lablet's time is open where it has no `timeslot-end`.",
     )
 
     @property

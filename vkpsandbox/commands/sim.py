@@ -177,6 +177,7 @@ def cml(
 @click.option("--capacity", type=click.IntRange(min=0), default=1000, show_default=True, help="Sessions not archived.")
 @click.option("--form", "forms", multiple=True, help="A form in its store; repeatable. Default: every form.")
 @click.option("--no-client-keys", is_flag=True, help="Make a new session at every create (no extension client-key).")
+@click.option("--no-timeslots", is_flag=True, help="Do not let timeslots be changed (no extension timeslot).")
 @click.option("--no-owners", is_flag=True, help="Do not record who made a session (no extension owner).")
 @click.option("--no-timeslot-end", is_flag=True, help="Do not end sessions with their timeslot.")
 @click.option(
@@ -221,6 +222,7 @@ def lds(
     capacity: int,
     forms: tuple[str, ...],
     no_client_keys: bool,
+    no_timeslots: bool,
     no_owners: bool,
     no_timeslot_end: bool,
     targets: tuple[str, ...],
@@ -253,6 +255,7 @@ def lds(
                 capacity=capacity,
                 client_keys=not no_client_keys,
                 owners=not no_owners,
+                timeslots=not no_timeslots,
                 end_timeslots=not no_timeslot_end,
                 forms=forms,
                 seed=seed,

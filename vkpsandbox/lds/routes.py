@@ -35,6 +35,13 @@ class DeviceList(msgspec.Struct):
     devices: Annotated[list[Device], msgspec.Meta(max_length=1000)]
 
 
+class Timeslot(msgspec.Struct):
+    """The body of set timeslot."""
+
+    timeslot_start: dt.datetime
+    timeslot_end: dt.datetime
+
+
 class ContentRefresh(msgspec.Struct):
     """The body of a content refresh."""
 
@@ -44,7 +51,7 @@ class ContentRefresh(msgspec.Struct):
 def info(call: Call) -> Any:
     """Return version and extensions; an LDS without extensions does not have this path."""
     settings = call.world.settings
-    extensions = ["client-key"] * settings.client_keys + ["owner"] * settings.owners
+    extensions = ["client-key"] * settings.client_keys + ["owner"] * settings.owners + ["timeslot"] * settings.timeslots
     if not extensions:
         raise LdsError(E.NO_SUCH_PATH, path="/api/v1/info")
     return {"version": settings.version, "extensions": extensions}
@@ -53,9 +60,7 @@ def info(call: Call) -> Any:
 def create(call: Call) -> Answer:
     """Create a session with its first part, or return the session that has the client key."""
     given, world = call.read(NewSession), call.world
-    begins, ends = unix_s(given.timeslot_start, "timeslot_start"), unix_s(given.timeslot_end, "timeslot_end")
-    if begins >= ends:
-        raise invalid("timeslot_end: expected a time after timeslot_start")
+    begins, ends = _slot(given)
     known = world.with_key(given.client_key) if given.client_key is not None else None
     if known is not None:
         call.session_id = known.id
@@ -101,6 +106,20 @@ def set_devices(call: Call) -> None:
     """Replace the session's devices."""
     session = call.session()
     call.world.set_devices(session, call.read(DeviceList).devices)
+
+
+def set_timeslot(call: Call) -> None:
+    """Replace the timeslot of the session's newest part."""
+    if not call.world.settings.timeslots:
+        raise LdsError(E.NO_SUCH_PATH, path=f"/api/v1/sessions/{call.path['session']}/timeslot")
+    call.world.set_timeslot(call.session(), *_slot(call.read(Timeslot)))
+
+
+def _slot(given: NewSession | Timeslot) -> tuple[float, float]:
+    begins, ends = unix_s(given.timeslot_start, "timeslot_start"), unix_s(given.timeslot_end, "timeslot_end")
+    if begins >= ends:
+        raise invalid("timeslot_end: expected a time after timeslot_start")
+    return begins, ends
 
 
 def archive(call: Call) -> Any:
@@ -165,6 +184,7 @@ ROUTES: Final[Sequence[Route]] = (
     Route("GET", "/api/v1/sessions/{session}", get_session),
     Route("GET", "/api/v1/sessions/{session}/login_url", login_url),
     Route("PUT", "/api/v1/sessions/{session}/devices", set_devices),
+    Route("PUT", "/api/v1/sessions/{session}/timeslot", set_timeslot),
     Route("POST", "/api/v1/sessions/{session}/archive", archive),
     Route("GET", "/api/v1/sessions/{session}/responses", responses),
     Route("GET", "/api/v1/sessions/{session}/feedback", feedback),

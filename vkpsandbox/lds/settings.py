@@ -14,6 +14,7 @@ class LdsSettings(msgspec.Struct, kw_only=True, frozen=True):
         capacity: Maximum number of sessions that are not archived.
         client_keys: Whether a create with the client key of a live session answers that session.
         owners: Whether sessions record who made them.
+        timeslots: Whether the timeslot of a session can be changed.
         end_timeslots: Whether a session ends when its timeslot does.
         forms: The forms in its store; empty means every form.
         seed: Of faults and verdicts.
@@ -24,6 +25,7 @@ class LdsSettings(msgspec.Struct, kw_only=True, frozen=True):
     capacity: int = 1000
     client_keys: bool = True
     owners: bool = True
+    timeslots: bool = True
     end_timeslots: bool = True
     forms: tuple[str, ...] = ()
     seed: int = 0

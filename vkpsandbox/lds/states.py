@@ -30,6 +30,7 @@ class Op(Enum):
 
     ADD_PART = "add a part"
     SET_DEVICES = "set its devices"
+    SET_TIMESLOT = "set its timeslot"
     LOGIN_URL = "ask for its login URL"
     PRELAUNCH = "begin the launch of a lab"
     LAUNCHED = "end the launch of a lab"
@@ -71,6 +72,7 @@ _TABLE: Final[dict[Op, list[Row]]] = {
     #                       EMPTY     PENDING    PRELAUNCH  RUNNING    PAUSED     FINISHED   ARCHIVED
     Op.ADD_PART: _row(_PENDING, _HALF, _HALF, _HALF, _HALF, _PENDING, _GONE),
     Op.SET_DEVICES: _row(DO, DO, DO, DO, DO, DO, _GONE),
+    Op.SET_TIMESLOT: _row(_EMPTY, DO, DO, DO, DO, _OVER, _GONE),
     Op.LOGIN_URL: _row(DO, DO, DO, DO, DO, DO, _GONE),
     Op.PRELAUNCH: _row(_EMPTY, _PRELAUNCH, NOTHING, _BUSY, _BUSY, _OVER, _GONE),
     Op.LAUNCHED: _row(_EMPTY, NOTHING, _PENDING, _BUSY, _BUSY, _OVER, _GONE),

@@ -98,7 +98,7 @@ class World:
         while self._ends and self._ends[0][0] <= now:
             at, session_id, part_id = heapq.heappop(self._ends)
             session = self.sessions[session_id]
-            if session.parts[-1].id == part_id:
+            if session.parts[-1].id == part_id and session.parts[-1].ends_unix_s == at:
                 self._enter(at, session, Op.EXPIRE, "timeslot")
 
     def next_end(self) -> float | None:
@@ -151,6 +151,18 @@ class World:
         """
         self.check(Op.SET_DEVICES, session)
         session.devices = devices
+
+    def set_timeslot(self, session: Session, begins: float, ends: float) -> None:
+        """Replace the timeslot of a session.
+
+        Raises:
+            LdsError: It has no part, or is over.
+        """
+        self.check(Op.SET_TIMESLOT, session)
+        part = session.parts[-1]
+        part.begins_unix_s, part.ends_unix_s = begins, ends
+        if self.settings.end_timeslots:
+            heapq.heappush(self._ends, (ends, session.id, part.id))
 
     def link(self, session: Session) -> str:
         """Return the secret of the session's login URL, the same until it is used.

@@ -73,11 +73,11 @@ async def test_the_same_client_key_names_one_live_session(lds: LdsClient) -> Non
     after = await lds.create(client_key="uid-1")
     assert after.status == 201
     assert after.body["id"] != first.body["id"]
-    assert (await lds.ask("GET", "/info")).body["extensions"] == ["client-key", "owner"]
+    assert (await lds.ask("GET", "/info")).body["extensions"] == ["client-key", "owner", "timeslot"]
 
 
 async def test_an_lds_without_extensions_ignores_their_fields() -> None:
-    settings = LdsSettings(client_keys=False, owners=False)
+    settings = LdsSettings(client_keys=False, owners=False, timeslots=False)
     async with LdsSimulator(settings) as simulator, lds_client(simulator.url) as lds:
         made = [await lds.create(client_key="uid-1", owner="cluster-1") for _ in range(2)]
         assert [one.status for one in made] == [201, 201]
@@ -85,6 +85,23 @@ async def test_an_lds_without_extensions_ignores_their_fields() -> None:
         listed = (await lds.ask("GET", "/sessions", owner="another", client_key="another")).body["sessions"]
         assert [one["id"] for one in listed] == [one.body["id"] for one in made]
         assert (await lds.ask("GET", "/info")).code == (404, "NotFound")
+        slot = {"timeslot_start": "2027-01-01T00:00:00Z", "timeslot_end": "2027-01-01T01:00:00Z"}
+        assert (await lds.ask("PUT", f"/sessions/{made[0].body['id']}/timeslot", slot)).code == (404, "NotFound")
+
+
+async def test_a_timeslot_can_be_replaced_until_the_session_is_over(lds: LdsClient) -> None:
+    session = (await lds.create()).body["id"]
+    path = f"/sessions/{session}/timeslot"
+    slot = {"timeslot_start": "2027-01-01T00:00:00Z", "timeslot_end": "2027-01-01T01:00:00Z"}
+    for _ in range(2):
+        assert (await lds.ask("PUT", path, slot)).status == 204
+    [part] = (await lds.ask("GET", f"/sessions/{session}")).body["parts"]
+    assert {key: part[key] for key in slot} == slot
+    backwards = await lds.ask("PUT", path, {**slot, "timeslot_end": slot["timeslot_start"]})
+    assert backwards.status == 422
+    assert (await lds.ask("PUT", "/sessions/never-was/timeslot", slot)).code == (404, "UnknownSession")
+    await lds.ask("POST", f"/sessions/{session}/archive")
+    assert (await lds.ask("PUT", path, slot)).code == (409, "SessionArchived")
 
 
 async def test_a_lost_answer_leaves_one_session_with_the_key_and_two_without(lds: LdsClient) -> None:

@@ -37,7 +37,7 @@ def strays_of(
 ) -> StraySessions:
     """Make the collaborator of a replica that knows the definition `d`, whose form is `FORM`."""
     content = Definition("d", "u", "", terms=Terms(form=FORM))
-    return StraySessions(ctx, deployments, inbox, {"d": content}, live=live, leads=lambda: leads, slot_s=HOUR_S)
+    return StraySessions(ctx, deployments, inbox, {"d": content}, live=live, leads=lambda: leads)
 
 
 class World:
@@ -170,7 +170,8 @@ async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_
         heard = int(now.timestamp()) - HOUR_S
         for each in ("a/b", lost, *others):
             world.inbox.rows[each] = SessionEvents(each, simulator.url, heard, started=heard)
-        world.rows(session("pod-0", id="the-next-one", slot_start=int(now.timestamp())))
+        slot_start = int(now.timestamp())
+        world.rows(session("pod-0", id="the-next-one", slot_start=slot_start, slot_end=slot_start + HOUR_S))
         await world.strays.sweep()
         assert world.live == others
         await world.deployments.close()

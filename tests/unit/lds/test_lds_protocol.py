@@ -37,6 +37,8 @@ def test_protocol_has_the_nine_calls(document: dict[str, Any]) -> None:
         # what recovery needs beside the nine
         "list_sessions",
         "get_info",
+        # an extension
+        "set_timeslot",
         # no part of the LDS
         "grade",
     }

@@ -301,6 +301,18 @@ class Happened(Reason):
     )
     SESSION_READY = ("SessionReady", "The learner's session exists and knows the devices.")
     SESSION_ARCHIVED = ("SessionArchived", "The learner's session is over for good.")
+    TIMESLOT_CHANGED = (
+        "TimeslotChanged",
+        "`vkprovider.io/timeslot-end` was changed, and the learner's session has the new end, too.",
+    )
+    TIMESLOT_NOT_CHANGED = (
+        "TimeslotNotChanged",
+        (
+            "`vkprovider.io/timeslot-end` was changed, but the Lab Delivery System keeps the end that the session has: "
+            "prolonged, the learner's time ends there all the same; shortened, the lablet ends in time."
+        ),
+        "Do what the message says; without an answer the LDS is asked again.",
+    )
     GRADED = ("Graded", "The learner's work was graded.")
     COLLECTED = ("Collected", "The learner's work was stored; get it with `kubectl lablet configs POD`.")
     NOT_KEPT = (

@@ -86,6 +86,8 @@ class Effects:
             case steps.Provision(claim=claim, session=session):
                 made = await self.sessions.provision(worker, claim, session, self._content_of(claim))
                 return steps.Provisioned(made)
+            case steps.Reschedule(session=session, slot_end=slot_end):
+                return await self.sessions.reschedule(worker, session, slot_end)
             case steps.ArchiveSession(session=session):
                 return steps.SessionArchived(await self.sessions.archive(worker, session))
             case steps.Grade(claim=claim):

@@ -35,7 +35,7 @@ from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
-_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.GRADE})
+_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.RESCHEDULE, Kind.ARCHIVE, Kind.GRADE})
 """Kinds of steps that call the LDS or the grader."""
 _WORKER_CALLS_MAX: Final = 80
 _DELIVERIES_MAX: Final = 24

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, Invalid, NotFound, OutsideError
+from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import Trouble
+from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
@@ -26,7 +27,8 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict, timeslot
+from vkprovider.domain.lablet.steps import Rescheduled
+from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.lds.deployments import Deployments
@@ -80,7 +82,13 @@ class Sessions:
                 return Delivery(wanted=True, refusal=refusal.fault, grader=grades)
             except OutsideError as error:
                 return Delivery(wanted=True, refusal=Fault(Trouble.LDS_UNAVAILABLE, error.message), grader=grades)
-            return Delivery(wanted=True, deployment=choice.deployment.id, warning=choice.warning, grader=grades)
+            return Delivery(
+                wanted=True,
+                deployment=choice.deployment.id,
+                warning=choice.warning,
+                slot_s=int(self.settings.timeslot_s),
+                grader=grades,
+            )
         said = self.inbox.of(session.id) if session.id else None
         return Delivery(
             wanted=True,
@@ -129,11 +137,10 @@ class Sessions:
     async def _create(
         self, client: LabDelivery, worker: Worker, claim: Claim, session: Session, terms: Terms
     ) -> Session:
-        start, end = timeslot(session, now_unix=self.ctx.now_unix, slot_s=int(self.settings.timeslot_s))
         info = await client.create_session_with_part(
             session.username,
-            datetime.fromtimestamp(start, UTC),
-            datetime.fromtimestamp(end, UTC),
+            datetime.fromtimestamp(session.slot_start, UTC),
+            datetime.fromtimestamp(session.slot_end, UTC),
             terms.form,
             client_key=session.key,
             owner=names.mark(self.ctx.installation),
@@ -185,6 +192,24 @@ class Sessions:
         except UnicodeDecodeError:
             where = f"Secret {self.ctx.namespace}/{name}"
             raise InputError("DeviceSecretInvalid", f"{where} holds bytes that are not text") from None
+
+    async def reschedule(self, worker: Worker, session: Session, slot_end: int) -> Rescheduled:
+        """Ask the LDS for another end of a session; a failure is part of the outcome, because it stops nothing else.
+
+        Raises:
+            Fenced: This replica no longer owns the Node.
+        """
+        slot = datetime.fromtimestamp(session.slot_start, UTC), datetime.fromtimestamp(slot_end, UTC)
+        kept = f"the session of {session.username} keeps its end at {iso(session.slot_end)}"
+        try:
+            await self._client(session, worker).set_timeslot(session.id, *slot)
+        except (Conflict, Invalid, NotFound) as error:
+            return Rescheduled(Fault("TimeslotNotChanged", f"{kept}: {error.message}"))
+        except InputError as error:
+            return Rescheduled(error.fault, final=False)
+        except OutsideError as error:
+            return Rescheduled(Fault("TimeslotNotChanged", f"{kept} for now: {error.message}"), final=False)
+        return Rescheduled()
 
     async def archive(self, worker: Worker, session: Session) -> str:
         """Archive a session; one that was never created counts as archived.

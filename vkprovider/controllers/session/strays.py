@@ -21,7 +21,7 @@ from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.session.delivery import NO_TERMS, Session, timeslot
+from vkprovider.domain.session.delivery import NO_TERMS, Session
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import ID_PATTERN, OWNER, LabDelivery, LabSessionInfo
@@ -42,7 +42,6 @@ class StraySessions:
         definitions: By name.
         live: Returns the live sessions that claims of this replica name.
         leads: Returns whether this replica archives.
-        slot_s: Seconds of a timeslot where the Pod does not say when it ends.
         elsewhere: How many other live sessions each deployment had when it was last listed.
     """
 
@@ -52,7 +51,6 @@ class StraySessions:
     definitions: Mapping[str, Definition]
     live: Callable[[], list[Session]]
     leads: Callable[[], bool]
-    slot_s: float
     elsewhere: Counter[str] = field(default_factory=Counter, init=False)
 
     async def run(self) -> None:
@@ -138,10 +136,9 @@ class StraySessions:
             return False
         definition = self.definitions.get(claim.definition)
         form = (definition.terms if definition is not None else NO_TERMS).form
-        slot = timeslot(session, now_unix=0, slot_s=int(self.slot_s))
         return any(
             (part.form_qualified_name, int(part.timeslot_start.timestamp()), int(part.timeslot_end.timestamp()))
-            == (form, *slot)
+            == (form, session.slot_start, session.slot_end)
             for part in info.parts
         )
 

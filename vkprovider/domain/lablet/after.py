@@ -14,6 +14,7 @@ import msgspec
 from vkprovider.api.errors import Forbidden, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
+from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
@@ -38,6 +39,8 @@ from vkprovider.domain.lablet.steps import (
     Provision,
     Provisioned,
     Release,
+    Reschedule,
+    Rescheduled,
     RestoreUsername,
     Search,
     SessionArchived,
@@ -258,6 +261,8 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
                 notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
             elif step.session.id:
                 notices = (Notice("Normal", "SessionArchived", f"the session of {step.session.username} is archived"),)
+        case Rescheduled() if isinstance(step, Reschedule):
+            memory, claim, notices = _rescheduled(memory, claim, step, outcome, place)
         case Graded(verdict=verdict):
             claim = _replace(claim, verdict=verdict)
             passed = "passed" if verdict.passed else "not passed"
@@ -265,6 +270,20 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
         case _:
             pass
     return After(memory, claim, lazy=lazy, notices=notices)
+
+
+def _rescheduled(
+    memory: Memory, claim: Claim, step: Reschedule, outcome: Rescheduled, place: Place
+) -> tuple[Memory, Claim, tuple[Notice, ...]]:
+    """Record that the LDS was asked for another end of a session; a final refusal is not asked for again."""
+    memory, fault = _replace(memory, rescheduled_at=place.now), outcome.fault
+    if claim.session is not None and (fault is None or outcome.final):
+        claim = _replace(claim, session=_replace(claim.session, slot_end=step.slot_end))
+    if fault is None:
+        note = f"the session of {step.session.username} now ends at {iso(step.slot_end)}"
+        return memory, claim, (Notice("Normal", "TimeslotChanged", note),)
+    emitted = news(memory, place.pod, [Notice("Warning", fault.reason, fault.message)])
+    return _remember(memory, emitted), claim, emitted.notices
 
 
 # ------------------------------------------------------------------------------------------ after a failure

@@ -46,6 +46,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         extracted: The devices' configurations are archived since they were last started.
         archive_failed: The last try to archive the session failed.
         restored_at: When the Pod's username was last put back.
+        rescheduled_at: When the LDS was last asked for another end of the session.
         unasked: The client key of a session that this replica chose and no replica can have asked for yet; only such a
             session may still go to another deployment.
         input_faults: The unreadable annotations that an Event named.
@@ -79,6 +80,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     extracted: bool = False
     archive_failed: bool = False
     restored_at: float = -1e9
+    rescheduled_at: float = -1e9
     unasked: str = ""
     input_faults: tuple[str, ...] = ()
     failures: int = 0

@@ -11,6 +11,7 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
@@ -31,6 +32,7 @@ class Kind(Enum):
     DELETE_LAB = auto()
     CONFIRM_GONE = auto()
     PROVISION = auto()
+    RESCHEDULE = auto()
     EXTRACT = auto()
     COLLECT = auto()
     GRADE = auto()
@@ -191,6 +193,19 @@ class Provision(Step, frozen=True, gc=False):
     first_request: bool
 
 
+class Reschedule(Step, frozen=True, gc=False):
+    """Give the learner's session another end.
+
+    Attributes:
+        slot_end: Unix seconds.
+    """
+
+    kind: ClassVar[Kind] = Kind.RESCHEDULE
+    claim: Claim
+    session: Session
+    slot_end: int
+
+
 class ArchiveSession(Step, frozen=True, gc=False):
     """Archive the learner's session."""
 
@@ -308,6 +323,18 @@ class Provisioned(msgspec.Struct, frozen=True, gc=False):
     session: Session
 
 
+class Rescheduled(msgspec.Struct, frozen=True, gc=False):
+    """The LDS was asked for another end of the session.
+
+    Attributes:
+        fault: Why the LDS keeps the end that it has; None if it has the new one.
+        final: Whether asking again cannot help.
+    """
+
+    fault: Fault | None = None
+    final: bool = True
+
+
 class SessionArchived(msgspec.Struct, frozen=True, gc=False):
     """The session is archived, or cannot be.
 
@@ -324,4 +351,4 @@ class Graded(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict
 
 
-Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | SessionArchived | Graded
+Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | Rescheduled | SessionArchived | Graded

@@ -16,7 +16,7 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         key: The client key of its creation: requesting it twice creates one session.
         username: The learner.
         slot_start: When the timeslot begins (Unix seconds); without a request, when the claim recorded the session.
-        slot_end: When it ends, 0 if it is open.
+        slot_end: When it ends, as the LDS was last told; without a request, after VKPROVIDER_TIMESLOT_SECONDS.
         id: Known once it is created.
         base_url: The deployment's, at that time.
         login_url: Where the learner logs in, without the query, which is a secret.
@@ -38,12 +38,6 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     started_at: int = msgspec.field(name="started", default=0)
     ended_at: int = msgspec.field(name="ended", default=0)
     archived_at: int = msgspec.field(name="archived", default=0)
-
-
-def timeslot(session: Session, *, now_unix: int, slot_s: int) -> tuple[int, int]:
-    """Return the timeslot to request (Unix seconds); `slot_s` is its length if it is open."""
-    start = session.slot_start or now_unix  # claims of earlier releases have none
-    return start, session.slot_end or start + slot_s
 
 
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -93,6 +87,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
         deployment: Where the next session would be created.
         warning: Why that is not the deployment that the definition prefers.
         refusal: Why no deployment can serve it.
+        slot_s: Seconds of a timeslot whose end the Pod leaves open.
         started_at, ended_at: When the session started and ended, according to the LDS (Unix seconds); 0 if unknown.
         grader: A grader is configured.
         archive_failed: Archiving failed; it is retried when the lab is gone.
@@ -102,6 +97,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     deployment: str = ""
     warning: str = ""
     refusal: Fault | None = None
+    slot_s: int = 86400
     started_at: int = 0
     ended_at: int = 0
     grader: bool = False

@@ -40,6 +40,7 @@ class ModelSession:
     id: str
     username: str
     devices: bool = False
+    slot_end: int = 0
     archived: bool = False
 
 
@@ -139,6 +140,11 @@ class LearnerWorld(World):
         labels = {key: value for key, value in pod.metadata.labels.items() if key != names.LABEL_POOL}
         assert self.pod is not None
         self._change_metadata(self.pod, labels=labels)
+
+    def change_timeslot(self, slot_s: int) -> None:
+        """Prolong or shorten the learner's time."""
+        if not self.leaving and names.ANNOTATION_USERNAME in self.notes and slot_s:
+            self._note(timeslot_end=iso(self.wall + slot_s))
 
     def edit_username(self, username: str | None) -> None:
         """Write or remove the username as every user may who may patch Pods, where no policy forbids it."""
@@ -290,6 +296,8 @@ class LearnerWorld(World):
     def _execute(self, step: Step, facts: Facts, answer: str) -> Outcome:
         claim = facts.claim
         match step:
+            case steps.Reschedule():
+                return self._reschedule(step, answer)
             case steps.Provision() | steps.ArchiveSession() | steps.Grade():
                 assert claim is not None
                 return self._call_lds(step, claim, answer)
@@ -343,13 +351,22 @@ class LearnerWorld(World):
             assert not made.archived, "a session is made again that was archived"
             if answer == "lost":
                 raise DeadlineExceeded("no answer")
-            made.devices = True
+            made.devices, made.slot_end = True, session.slot_end
             return steps.Provisioned(msgspec.structs.replace(session, id=made.id, ready_at=self.wall))
         if session.key in lds.sessions:  # archiving what is unknown is success
             lds.sessions[session.key].archived = True
         if answer == "lost":
             raise DeadlineExceeded("no answer")
         return steps.SessionArchived()
+
+    def _reschedule(self, step: steps.Reschedule, answer: str) -> Outcome:
+        assert self.lds is not None
+        session = self.lds.sessions[step.session.key]
+        assert not session.archived, "an archived session is prolonged"
+        if self.lds.down or answer in {"failed", "lost"}:
+            return steps.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False)
+        session.slot_end = step.slot_end
+        return steps.Rescheduled()
 
     def _change_pod(self, step: Step, claim: Claim) -> None:
         assert self.pod is not None
@@ -376,13 +393,15 @@ class LearnerWorld(World):
         self.informer_misses_pod = False
         self.cml.heal()
         self.settle()
-        self.now += 3.0  # a username that was put back a moment ago is put back again
+        self.now += 11.0  # a username that was put back a moment ago is put back again, the LDS asked again
         self.settle()
         self.check()
         ready = self.last is not None and self.last.report is not None and self.last.report.ready
         username = inputs_of(self.pod.metadata).username if self.pod is not None else ""
         if lds is not None and not self.leaving and ready:
             assert [session.username for session in lds.live] == ([username] if username else [])
+            asked = inputs_of(self.pod.metadata).slot_end if self.pod is not None else 0
+            assert all(asked in {0, session.slot_end} or asked <= self.wall for session in lds.live)
         if not self.leaving and ready and self.claim is not None:
             assert self.claim.learner == username, f"{username!r} is shown in the lab of {self.claim.learner!r}"
         if not self.leaving and ready and not username:

@@ -54,6 +54,7 @@ EVERY: list[Step] = [
     steps.Collect(*EXTRACT),
     steps.Grade(ROW),
     steps.Provision(ROW, ASKED, first_request=True),
+    steps.Reschedule(ROW, MADE, UNIX + 7200),
     steps.ArchiveSession(ROW, MADE),
     steps.ConfirmGone(ROW),
     steps.DeletePod(pod()),
@@ -214,6 +215,29 @@ def test_an_abandoned_step_changes_nothing_else() -> None:
     memory = Memory(failures=2, fault=Fault("WorkerError", "m"), archive_failed=True)
     result = after(memory, ROW, steps.Collect(*EXTRACT), steps.Abandoned(), PLACE)
     assert (changes(result, memory), result.claim, result.notices) == ({"failures": 0, "fault": None}, ROW, ())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "slot_end", "reason"),
+    [
+        (steps.Rescheduled(), UNIX + 7200, "TimeslotChanged"),
+        (steps.Rescheduled(Fault("TimeslotNotChanged", "it cannot")), UNIX + 7200, "TimeslotNotChanged"),
+        (steps.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False), UNIX + 60, "TimeslotNotChanged"),
+    ],
+)
+def test_another_end_of_a_session_is_asked_for_until_it_is_answered(
+    outcome: steps.Rescheduled, slot_end: int, reason: str
+) -> None:
+    session = msgspec.structs.replace(MADE, slot_end=UNIX + 60)
+    row = msgspec.structs.replace(ROW, session=session)
+    step = steps.Reschedule(row, session, UNIX + 7200)
+    done = after(BLANK, row, step, outcome, PLACE)
+    assert done.claim is not None
+    assert done.claim.session == msgspec.structs.replace(session, slot_end=slot_end)
+    assert (done.memory.rescheduled_at, done.lazy) == (NOW, True)
+    assert [notice.reason for notice in done.notices] == [reason]
+    again = after(done.memory, row, step, outcome, PLACE)
+    assert bool(again.notices) == (outcome.fault is None)
 
 
 # ------------------------------------------------------------------------------------------ before the answer

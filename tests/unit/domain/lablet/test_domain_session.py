@@ -17,7 +17,7 @@ from vkprovider.domain.lablet.decisions.delivering import closing_of, worked
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Kind
+from vkprovider.domain.lablet.steps import Kind, Reschedule
 from vkprovider.domain.session.delivery import Delivery, Session, Verdict
 from vkprovider.settings.cluster import LabletSettings
 
@@ -290,6 +290,54 @@ def test_closing_needs_an_answer_of_the_worker_first() -> None:
 def test_stopped_lablet_whose_time_ends_is_collected_as_it_is() -> None:
     row = changed(ask(of(READY, STARTED, stopped_at=UNIX - 60), OVER, OFF, delivery=LDS))
     assert (row.closing_reason, row.stopped_at) == ("TimeslotEnded", 0)
+
+
+# ------------------------------------------------------------------------------------------ another timeslot
+
+SLOT = msgspec.structs.replace(STARTED, slot_start=UNIX - 600, slot_end=UNIX + 600)
+LONGER = wish(username="alice", timeslot_end="2027-01-15T09:00:00Z")
+SHORTER = wish(username="alice", timeslot_end="2027-01-15T08:01:00Z")
+
+
+def test_a_timeslot_without_an_end_has_the_length_of_the_setting() -> None:
+    """C59: the claim has the end, so that the lablet ends also without an event of the LDS."""
+    open_slot = Delivery(wanted=True, deployment="eu-1", slot_s=5400)
+    assert changed(ask(READY, ALICE, delivery=open_slot)).session == Session(
+        "eu-1", POD_UID, "alice", slot_start=UNIX, slot_end=UNIX + 5400
+    )
+    over = of(READY, msgspec.structs.replace(SLOT, slot_end=UNIX))
+    assert changed(ask(over, ALICE, delivery=LDS)).closing_reason == "TimeslotEnded"
+    assert ask(of(READY, SLOT), ALICE, delivery=LDS).after_s == 600.0
+
+
+@pytest.mark.parametrize(("notes", "end"), [(LONGER, UNIX + 3600), (SHORTER, UNIX + 60)])
+def test_another_end_of_the_timeslot_goes_to_the_lds(notes: dict[str, str], end: int) -> None:
+    row = of(READY, SLOT)
+    for states, silent in ((BOOTED, ""), ((labs.DISCONNECTED,), ""), (BOOTED, "away")):
+        decision = ask(row, notes, states, LDS, silent=silent)
+        assert isinstance(decision.step, Reschedule)
+        assert (decision.step.session, decision.step.slot_end) == (SLOT, end)
+        later = ask(row, notes, states, LDS, silent=silent, rescheduled_at=NOW - 4.0)
+        assert later.kind is Kind.NONE
+        assert later.after_s is not None
+        assert later.after_s <= 6.0
+        assert later.report == decision.report
+    assert ask(row, notes, (labs.STOPPED,), LDS, retry_at=NOW - 1).kind is Kind.START  # the lab goes first
+
+
+@pytest.mark.parametrize(
+    ("session", "notes"),
+    [
+        (SLOT, ALICE),
+        (SLOT, wish(username="alice", timeslot_end="2027-01-15T08:10:00Z")),  # as it is
+        (ASKED, LONGER),
+        (msgspec.structs.replace(SLOT, slot_start=UNIX + 4000, slot_end=UNIX + 5000), LONGER),  # before its start
+    ],
+)
+def test_the_lds_is_not_told_what_it_knows_or_cannot_use(session: Session, notes: dict[str, str]) -> None:
+    assert ask(of(READY, session), notes, delivery=LDS).kind is not Kind.RESCHEDULE
+    ended = msgspec.structs.replace(SLOT, ended_at=UNIX - 1)
+    assert ask(of(READY, ended), LONGER, delivery=LDS).kind is not Kind.RESCHEDULE
 
 
 # ------------------------------------------------------------------------------------------ back to the pool

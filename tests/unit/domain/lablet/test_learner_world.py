@@ -49,6 +49,10 @@ class LearnerMachine(LabletMachine):
     def assign(self, slot_s: int) -> None:
         self.world.assign("alice", slot_s)
 
+    @rule(slot_s=st.sampled_from(SLOTS_S))
+    def timeslot_is_changed(self, slot_s: int) -> None:
+        self.world.change_timeslot(slot_s)
+
     @rule(username=st.sampled_from(NAMES))
     def username_is_edited(self, username: str | None) -> None:
         self.world.edit_username(username)
@@ -114,6 +118,7 @@ def moves_with_learners(world: LearnerWorld, dice: Random) -> Moves:
     moves = {
         **without,
         "assign": (6, lambda: world.assign(dice.choice(["alice", "bob"]), dice.choice(SLOTS_S))),
+        "slot": (2, lambda: world.change_timeslot(dice.choice(SLOTS_S))),
         "edit": (3, lambda: world.edit_username(dice.choice(NAMES))),
         "unreport": (0.5, world.remove_reports),
         "stop": (1, world.stop),

@@ -21,6 +21,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     #             EMPTY  PENDING  PRELAUNCH  RUNNING  PAUSED  USER_FINISHED  ARCHIVED
     "add a part": (W, UNFINISHED, UNFINISHED, UNFINISHED, UNFINISHED, W, GONE),
     "set devices": (E, W, L, R, P, F, GONE),
+    "set timeslot": (EMPTY, W, L, R, P, OVER, GONE),
     "login URL": (E, W, L, R, P, F, GONE),
     "prelaunch": (EMPTY, L, L, STARTED, STARTED, OVER, GONE),
     "launched": (EMPTY, W, W, STARTED, STARTED, OVER, GONE),
@@ -77,6 +78,7 @@ class Bench:
         table: dict[str, Callable[[], object]] = {
             "add a part": lambda: world.add_part(session, "form-2", BEGINS, ENDS),
             "set devices": lambda: world.set_devices(session, []),
+            "set timeslot": lambda: world.set_timeslot(session, BEGINS, ENDS),
             "login URL": lambda: world.link(session),
             "prelaunch": lambda: world.shift(Op.PRELAUNCH, session),
             "launched": lambda: world.shift(Op.LAUNCHED, session),
@@ -144,3 +146,16 @@ def test_logging_in_again_is_no_event_and_an_old_link_is_none() -> None:
     assert bench.world.by_link(again) is bench.session
     bench.do("log in")
     assert [event.type for event in bench.told] == ["session.started"]
+
+
+def test_a_session_ends_at_the_end_that_its_timeslot_was_given_last() -> None:
+    for ends in (ENDS + 100, ENDS - 100):
+        bench = Bench(R)
+        bench.world.set_timeslot(bench.session, BEGINS, ends)
+        assert bench.world.next_end() == min(ends, ENDS)
+        bench.world.advance(ends - 1)
+        assert bench.session.state == R
+        bench.world.advance(ends)
+        assert bench.session.state == F
+        bench.world.advance(ENDS + 1000)
+        assert [event.type for event in bench.told] == ["session.ended"]

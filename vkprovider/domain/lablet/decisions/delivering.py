@@ -27,11 +27,14 @@ from vkprovider.domain.lablet.steps import (
     Extract,
     Grade,
     Provision,
+    Reschedule,
     Start,
 )
 from vkprovider.domain.session.delivery import Session
 from vkprovider.settings.cluster import LabletSettings
 
+_RESCHEDULE_AGAIN_S: Final = 10.0
+"""The pause before an LDS that did not answer is asked again for another end of a session."""
 _LOOK_AGAIN_S: Final = 5.0
 """How soon to look again for an LDS with free capacity; no event says when there is one."""
 
@@ -69,8 +72,8 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             deployment=delivery.deployment,
             key=claim.pod_uid if number == 1 else f"{claim.pod_uid}.{number}",
             username=username,
-            slot_start=facts.inputs.slot_start or facts.now_unix,
-            slot_end=facts.inputs.slot_end,
+            slot_start=(start := facts.inputs.slot_start or facts.now_unix),
+            slot_end=facts.inputs.slot_end or start + delivery.slot_s,
         )
         changed = msgspec.structs.replace(claim, learner=username, session=session, sessions=number)
         return Decision(SAVE, _provisioning(facts, claim, session), changed)
@@ -106,6 +109,24 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
     if ended and not session.ended_at:
         events.append(Notice("Normal", "SessionEnded", f"the session of {session.username} has ended"))
     return Decision(SAVE, None, changed, events=tuple(events))
+
+
+def reschedule(facts: Facts, claim: Claim, decision: Decision, now: float) -> Decision:
+    """Give the LDS the end of the timeslot that the Pod asks for, when there is nothing else to do.
+
+    It waits for no worker, and holds nothing up: an LDS that does not answer is asked again later.
+    """
+    session, end = claim.session, facts.inputs.slot_end
+    if decision.step is not WAIT or session is None or not session.ready_at or session.ended_at or claim.closing_reason:
+        return decision
+    if end in {0, session.slot_end} or end <= max(session.slot_start, facts.now_unix):
+        return decision
+    left = facts.memory.rescheduled_at + _RESCHEDULE_AGAIN_S - now
+    if left <= 0:
+        return msgspec.structs.replace(decision, step=Reschedule(claim, session, end))
+    if decision.after_s is None or decision.after_s > left:
+        return msgspec.structs.replace(decision, after_s=left)
+    return decision
 
 
 def slot_end(facts: Facts, claim: Claim) -> int:

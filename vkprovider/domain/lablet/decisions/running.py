@@ -17,6 +17,7 @@ from vkprovider.domain.lablet.decisions.delivering import (
     pause,
     provision,
     ready_report,
+    reschedule,
     state_of,
     worked,
     wrap_up,
@@ -93,6 +94,7 @@ def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
     claim = bound(facts, claim)
     restore_s = restore_in_s(facts, claim, now)
     decision = restore(facts, pod, claim) if restore_s == 0 else _serve(facts, pod, claim, now, limits)
+    decision = reschedule(facts, claim, decision, now)
     if decision.claim is None and claim is not facts.claim:
         decision = msgspec.structs.replace(decision, claim=claim)
     if restore_s and (decision.after_s is None or decision.after_s > restore_s):
