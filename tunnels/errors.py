@@ -2,6 +2,7 @@
 
     TransportError
     ├── RequestRefused      not on the allow-list: nothing was sent
+    ├── StaleEpoch          the agent has heard a newer owner: nothing was sent
     ├── ConnectFailed       no connection (no such host, refused, no TLS there): nothing was sent
     ├── CertificateInvalid  the server's certificate cannot be trusted: nothing was sent
     ├── ConnectionLost      the connection ended before the response: the request may have been carried out
@@ -22,6 +23,10 @@ class TransportError(Exception):
 
 class RequestRefused(TransportError):  # noqa: N818 (a verdict, not a fault)
     """The request is not on the allow-list."""
+
+
+class StaleEpoch(TransportError):  # noqa: N818 (a verdict, not a fault)
+    """An agent has seen a newer epoch than the request's: another caller owns the server now."""
 
 
 class ConnectFailed(TransportError):  # noqa: N818 (the tree's naming)

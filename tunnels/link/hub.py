@@ -1,0 +1,209 @@
+"""The caller's end of one carrier, shared by all agents that it reaches."""
+
+import asyncio
+import itertools
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from tunnels.base import Response
+from tunnels.errors import ConnectFailed, DeadlineExceeded
+from tunnels.link.carrier import ALL, Address, Carrier, parse_address
+from tunnels.protocol.calling import Answered, CallerOutput, Calling, Failed, Happened, Send
+from tunnels.protocol.presence import View
+from tunnels.wire import codec, messages
+
+Guard = Callable[[], None]
+"""Called synchronously right before a frame of a request is sent; raises to stop the request."""
+
+TICK_S: Final = 0.25
+AGENTS_MAX: Final = 10_000
+"""Names that are remembered; a carrier whose access rules hold brings no more than there are agents."""
+
+_LOG: Final = logging.getLogger("tunnels")
+
+
+class Listener(Protocol):
+    """Who wants to know what agents say by themselves; called in the event loop, must not block or raise."""
+
+    def presence(self, name: str, view: View) -> None:
+        """Note that something about an agent changed."""
+        ...
+
+    def event(self, name: str, kind: str, data: bytes, *, lost: bool) -> None:
+        """Note an event; after a lost one only a look at the server helps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    name: str
+    future: asyncio.Future[Response]
+    guard: Guard | None
+
+
+class Hub:
+    """Requests to agents, and what they say by themselves.
+
+    Args:
+        carrier: Carries the frames.
+        listener: Hears of agents and their events.
+    """
+
+    def __init__(self, carrier: Carrier, listener: Listener) -> None:
+        self.counts: Final[Counter[str]] = Counter()
+        self._carrier: Final = carrier
+        self._listener: Final = listener
+        self._callings: dict[str, Calling] = {}
+        self._views: dict[str, View] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._ids: Iterator[str] = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count(1))
+        self._complained: set[str] = set()
+
+    async def run(self) -> None:
+        """Run the carrier and the clock of all agents, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._carrier.run(self), name="carrier")
+            group.create_task(self._tick(), name="ticks of the tunnels")
+
+    def view(self, name: str) -> View:
+        """Return what is known of an agent."""
+        return self._views.get(name, View())
+
+    async def request(
+        self,
+        name: str,
+        head: messages.Request,
+        body: bytes,
+        *,
+        guard: Guard | None,
+        deadline_s: float,
+    ) -> Response:
+        """Send a request through an agent and return the response.
+
+        Args:
+            name: The agent's name.
+            head: The request; its operation, expiry, size and first piece are filled in here.
+            body: The body.
+            guard: Asked before every frame that carries the request.
+            deadline_s: Seconds until `DeadlineExceeded`.
+
+        Raises:
+            ConnectFailed: The agent is away, or did not come before the deadline: nothing was sent.
+            TransportError: See `Transport.request`.
+        """
+        op = next(self._ids)
+        calling = self._calling(name)
+        waiting = _Waiting(name, asyncio.get_running_loop().create_future(), guard)
+        self._waiting[op] = waiting
+        now_s = _now_s()
+        try:
+            async with asyncio.timeout(deadline_s):
+                begun = calling.begin(msgspec.structs.replace(head, op=op), body, now_s + deadline_s, now_s)
+                self._handle(name, calling, begun)
+                return await waiting.future
+        except TimeoutError:
+            if calling.was_sent(op):
+                raise DeadlineExceeded(f"{name}: no response through the agent within {deadline_s:.3g} s") from None
+            raise ConnectFailed(f"{name}: no agent was there within {deadline_s:.3g} s") from None
+        finally:
+            del self._waiting[op]
+            self._handle(name, calling, calling.end(op))
+
+    def received(self, peer: str, frame: bytes) -> None:
+        """Handle a frame; see `Inbox`."""
+        address = parse_address(peer)
+        if address is None or (address.name not in self._callings and len(self._callings) >= AGENTS_MAX):
+            self._refuse(peer, "not an agent's address, or one too many")
+            return
+        try:
+            message = codec.from_agent(frame)
+        except codec.MalformedFrame as error:
+            self._refuse(peer, str(error))
+            return
+        calling = self._calling(address.name)
+        self._handle(address.name, calling, calling.received(address.boot, message, _now_s()))
+
+    def connected(self, peer: str) -> None:
+        """Ask who is there, and repeat what is unanswered; see `Inbox`."""
+        if peer == ALL:
+            self._carrier.send(ALL, codec.encode(messages.Probe()))
+            for name, calling in list(self._callings.items()):
+                self._handle(name, calling, calling.connected(_now_s()))
+        elif (address := parse_address(peer)) is not None and address.name in self._callings:
+            calling = self._callings[address.name]
+            self._handle(address.name, calling, calling.connected(_now_s()))
+
+    def disconnected(self, peer: str) -> None:
+        """Count a loss; what is unanswered is repeated when the connection is back. See `Inbox`."""
+        self.counts["disconnected"] += 1
+        _LOG.info("tunnel: no connection to %s", peer or "the carrier")
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            now_s = _now_s()
+            for name, calling in list(self._callings.items()):
+                if calling.due_s() <= now_s:
+                    self._handle(name, calling, calling.tick(now_s))
+
+    def _calling(self, name: str) -> Calling:
+        return self._callings.setdefault(name, Calling(name))
+
+    def _handle(self, name: str, calling: Calling, outputs: Iterable[CallerOutput]) -> None:
+        for output in outputs:
+            match output:
+                case Send():
+                    self._send(name, calling, output)
+                case Answered():
+                    self._settle(output.op, output.response)
+                case Failed():
+                    self._settle(output.op, output.error)
+                case Happened():
+                    self._listener.event(name, output.kind, output.data, lost=output.lost)
+        view = calling.presence.view
+        if view != self.view(name):
+            self._views[name] = view
+            self._listener.presence(name, view)
+
+    def _send(self, name: str, calling: Calling, output: Send) -> None:
+        if output.op:
+            waiting = self._waiting.get(output.op)
+            if waiting is None or waiting.future.done():
+                return
+            try:
+                if waiting.guard is not None:
+                    waiting.guard()
+            except Exception as error:  # noqa: BLE001 (handed to whoever waits for the response)
+                waiting.future.set_exception(error)
+                return
+        if self._carrier.send(str(Address(name, output.boot)), codec.encode(output.message)):
+            self.counts["sent"] += 1
+            calling.left(output.op)
+        else:
+            self.counts["dropped"] += 1
+
+    def _settle(self, op: str, outcome: Response | Exception) -> None:
+        waiting = self._waiting.get(op)
+        if waiting is None or waiting.future.done():
+            return
+        if isinstance(outcome, Response):
+            waiting.future.set_result(outcome)
+        else:
+            waiting.future.set_exception(outcome)
+
+    def _refuse(self, peer: str, why: str) -> None:
+        """Count a frame that cannot be used, and log the first one of each peer."""
+        self.counts["refused"] += 1
+        if peer not in self._complained and len(self._complained) < AGENTS_MAX:
+            self._complained.add(peer)
+            _LOG.warning("tunnel: a frame of %.100r is refused: %s", peer, why)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,350 @@
+"""The caller's side of one agent's name: requests until they are answered, and what is heard of the agent."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from tunnels.base import Response
+from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused, TransportError
+from tunnels.protocol import pieces, refusals
+from tunnels.protocol.pieces import Assembly
+from tunnels.protocol.presence import Presence, State
+from tunnels.wire import codec, limits, messages
+from tunnels.wire.messages import AgentMessage, CallerMessage, Request, Want
+
+RESEND_S: Final = 2.0
+"""The first repetition of a request without an answer; each further one waits twice as long."""
+RESEND_S_MAX: Final = 15.0
+
+_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message for the boot of an agent.
+
+    Attributes:
+        boot: The agent's process.
+        message: The message.
+        op: The operation that it carries out; the guard is asked first. Empty for what changes nothing.
+    """
+
+    boot: str
+    message: CallerMessage
+    op: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An operation has its response."""
+
+    op: str
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An operation has failed."""
+
+    op: str
+    error: TransportError
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """The agent reports an event; `lost` if one or more before it did not arrive, so that only a look helps."""
+
+    kind: str
+    data: bytes
+    lost: bool = False
+
+
+CallerOutput = Send | Answered | Failed | Happened
+
+
+@dataclass(slots=True)
+class _Operation:
+    """A request that is not answered yet.
+
+    Attributes:
+        head: As it was asked for; op, epoch and expiry are of the present boot.
+        body: The whole body.
+        deadline_s: By the caller's clock.
+        boot: Whom it was sent to; empty before that.
+        moved: Whether a restart of the agent made it start anew.
+        resend_s: When it is repeated.
+        pause_s: What the next repetition waits.
+        head_of_answer: The response, while pieces of its body are missing.
+    """
+
+    head: Request
+    body: bytes
+    deadline_s: float
+    boot: str = ""
+    moved: bool = False
+    resend_s: float = 0.0
+    pause_s: float = RESEND_S
+    head_of_answer: messages.Response | None = None
+    assembly: Assembly | None = None
+    sent: bool = False
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was repeated or dropped, for metrics."""
+
+    resent: int = 0
+    strays: int = 0
+    moved: int = 0
+
+
+@dataclass(slots=True)
+class _Events:
+    """The number of the last event, by boot."""
+
+    boot: str = ""
+    seq: int = 0
+
+
+class Calling:
+    """Requests to the agent of one name.
+
+    Args:
+        name: The agent's name, for messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.presence: Final = Presence()
+        self.counts: Final = _Counts()
+        self._name = name
+        self._operations: dict[str, _Operation] = {}
+        self._events = _Events()
+
+    def begin(self, head: Request, body: bytes, deadline_s: float, now_s: float) -> Iterator[CallerOutput]:
+        """Begin an operation; it waits until an agent is there.
+
+        Args:
+            head: Its `op` must be new; size, body and expiry are filled in here.
+            body: The whole body.
+            deadline_s: By the caller's clock; whoever began it ends it with `end`.
+            now_s: The time.
+
+        Raises:
+            RequestRefused: No message can hold it.
+            ConnectFailed: The agent is known to be away.
+        """
+        if len(body) > limits.REQUEST_BYTES_MAX:
+            raise RequestRefused(f"{self._name}: a body of {len(body)} bytes, more than {limits.REQUEST_BYTES_MAX}")
+        try:
+            codec.check(head)
+        except codec.MalformedFrame as error:
+            raise RequestRefused(f"{self._name}: no message can hold {head.method} {head.path:.80}: {error}") from None
+        view = self.presence.view
+        if view.state is State.SILENT:
+            raise ConnectFailed(f"{self._name}: nothing heard of the agent for {now_s - self.presence.heard_s:.0f} s")
+        if view.state is State.LEFT:
+            raise ConnectFailed(f"{self._name}: the agent has left ({view.reason or 'no reason given'})")
+        operation = self._operations[head.op] = _Operation(head, body, deadline_s)
+        yield from self._send(operation, now_s)
+
+    def end(self, op: str) -> Iterator[CallerOutput]:
+        """Forget an operation, because it was answered or nobody waits for it any longer."""
+        operation = self._operations.pop(op, None)
+        if operation is not None and operation.boot:
+            yield Send(operation.boot, messages.Cancel(op))
+
+    def was_sent(self, op: str) -> bool:
+        """Return whether any part of an operation has left, so that it may have been carried out."""
+        operation = self._operations.get(op)
+        return operation is not None and operation.sent
+
+    def left(self, op: str) -> None:
+        """Note that the carrier took a message of the operation."""
+        if operation := self._operations.get(op):
+            operation.sent = True
+
+    def received(self, boot: str, message: AgentMessage, now_s: float) -> Iterator[CallerOutput]:
+        """Handle a message of an agent."""
+        self.presence.heard(boot, now_s)
+        match message:
+            case messages.Hello():
+                yield from self._hello(boot, message, now_s)
+            case messages.Heartbeat():
+                if not self.presence.heartbeat(boot, message, now_s):
+                    yield Send(boot, messages.Probe())
+                elif boot == self.presence.view.boot:
+                    yield from self._events_until(boot, message.events)
+            case messages.Goodbye():
+                before = self.presence.view.boot
+                self.presence.goodbye(boot, message, now_s)
+                if self.presence.view.boot != before:
+                    yield from self._resume(now_s)
+            case messages.Response():
+                yield from self._response(boot, message, now_s)
+            case messages.Piece():
+                yield from self._piece(boot, message, now_s)
+            case messages.Want():
+                yield from self._want(boot, message)
+            case messages.Refusal():
+                yield from self._refusal(boot, message, now_s)
+            case messages.Event():
+                if boot == self.presence.view.boot:
+                    yield from self._event(boot, message)
+            case _:
+                self.counts.strays += 1  # of a stream: the link hands those on
+
+    def connected(self, now_s: float) -> Iterator[CallerOutput]:
+        """Repeat everything that is unanswered: the carrier came back, and nobody knows what it lost."""
+        yield from self._resume(now_s)
+
+    def tick(self, now_s: float) -> Iterator[CallerOutput]:
+        """Let time pass."""
+        before = self.presence.view.boot
+        rival = self.presence.tick(now_s)
+        if rival:
+            yield self._name_taken(rival)
+        if self.presence.view.boot != before:
+            yield from self._resume(now_s)
+        for operation in list(self._operations.values()):
+            if operation.assembly is not None:
+                if now_s >= operation.assembly.due_s():
+                    yield from self._ask(operation, now_s)
+            elif operation.boot and now_s >= operation.resend_s:
+                self.counts.resent += 1
+                yield from self._send(operation, now_s)
+
+    def due_s(self) -> float:
+        """Return when `tick` has something to do."""
+        due = self.presence.due_s()
+        for operation in self._operations.values():
+            if operation.assembly is not None:
+                due = min(due, operation.assembly.due_s())
+            elif operation.boot:
+                due = min(due, operation.resend_s)
+        return due
+
+    def _hello(self, boot: str, said: messages.Hello, now_s: float) -> Iterator[CallerOutput]:
+        if self.presence.hello(boot, said, now_s):
+            yield Send(self.presence.view.boot, messages.Probe())
+        elif boot == self.presence.view.rival:
+            yield self._name_taken(boot)
+        elif boot == self.presence.view.boot:
+            yield from self._events_until(boot, said.events)
+            yield from self._resume(now_s)
+
+    def _name_taken(self, rival: str) -> Send:
+        text = f"another agent bears the name {self._name}: {self.presence.view.boot}, and this one is {rival}"
+        return Send(rival, refusals.refusal("", refusals.NAME_TAKEN, text))
+
+    def _resume(self, now_s: float) -> Iterator[CallerOutput]:
+        """Send what waits to the present boot, and end what another boot may have carried out."""
+        view = self.presence.view
+        if view.state is not State.THERE:
+            return
+        for operation in list(self._operations.values()):
+            if operation.boot and operation.boot != view.boot and operation.sent:
+                if operation.head.method not in _IDEMPOTENT or operation.moved:
+                    del self._operations[operation.head.op]
+                    lost = f"{self._name}: the agent was restarted before it answered"
+                    yield Failed(operation.head.op, ConnectionLost(lost))
+                    continue
+                operation.moved = True
+                self.counts.moved += 1
+            if operation.assembly is not None and operation.boot == view.boot:
+                operation.assembly.forget_asked()
+                yield from self._ask(operation, now_s)
+            else:
+                operation.pause_s = RESEND_S
+                yield from self._send(operation, now_s)
+
+    def _send(self, operation: _Operation, now_s: float) -> Iterator[CallerOutput]:
+        """Send an operation, or repeat it unchanged, to the boot that is there now."""
+        view = self.presence.view
+        if view.state is not State.THERE:
+            operation.resend_s = float("inf")  # `_resume` follows the agent's return
+            return
+        head, body = operation.head, operation.body
+        if operation.boot != view.boot:
+            operation.boot = view.boot
+            operation.head_of_answer = operation.assembly = None
+            left_ms = int((operation.deadline_s - now_s) * 1000)
+            expires_ms = max(0, self.presence.clock_ms(now_s) + left_ms)
+            head = operation.head = msgspec.structs.replace(
+                head, expires_ms=expires_ms, size=len(body), body=pieces.first(body)
+            )
+        again = operation.sent
+        operation.resend_s = now_s + operation.pause_s
+        operation.pause_s = min(2 * operation.pause_s, RESEND_S_MAX)
+        yield Send(view.boot, head, head.op)
+        if not again:
+            for piece in pieces.pushed(head.op, body):
+                yield Send(view.boot, piece, head.op)
+
+    def _response(self, boot: str, head: messages.Response, now_s: float) -> Iterator[CallerOutput]:
+        operation = self._of(boot, head.op)
+        if operation is None or operation.assembly is not None:
+            return
+        operation.head_of_answer = head
+        operation.assembly = Assembly(head.size, head.body, now_s)
+        yield from self._ask(operation, now_s)
+
+    def _piece(self, boot: str, piece: messages.Piece, now_s: float) -> Iterator[CallerOutput]:
+        operation = self._of(boot, piece.op)
+        if operation is not None and operation.assembly is not None and operation.assembly.add(piece.part, piece.data):
+            yield from self._ask(operation, now_s)
+
+    def _ask(self, operation: _Operation, now_s: float) -> Iterator[CallerOutput]:
+        """Answer the caller if the body is complete, else ask for more of it."""
+        head, assembly = operation.head_of_answer, operation.assembly
+        if head is None or assembly is None:
+            return
+        if assembly.complete:
+            del self._operations[head.op]
+            yield Answered(head.op, Response(head.status, assembly.body(), head.headers))
+        elif parts := assembly.wanted(now_s):
+            yield Send(operation.boot, Want(head.op, parts))
+
+    def _want(self, boot: str, want: Want) -> Iterator[CallerOutput]:
+        operation = self._of(boot, want.op)
+        if operation is not None:
+            for piece in pieces.pieces(want.op, operation.body, want.parts):
+                yield Send(boot, piece, want.op)
+
+    def _refusal(self, boot: str, said: messages.Refusal, now_s: float) -> Iterator[CallerOutput]:
+        operation = self._of(boot, said.op)
+        if operation is None:
+            return
+        if said.code == refusals.FORGOTTEN and operation.head.method in _IDEMPOTENT and not operation.moved:
+            operation.moved = True
+            operation.boot = ""
+            yield from self._send(operation, now_s)
+            return
+        del self._operations[said.op]
+        error = refusals.error_of(said, self._name)
+        if operation.moved:  # the refusal is about the second attempt; nobody knows about the first
+            error = ConnectionLost(str(error))
+        yield Failed(said.op, error)
+
+    def _of(self, boot: str, op: str) -> _Operation | None:
+        operation = self._operations.get(op)
+        if operation is None or operation.boot != boot:
+            self.counts.strays += 1
+            return None
+        return operation
+
+    def _event(self, boot: str, event: messages.Event) -> Iterator[CallerOutput]:
+        if boot != self._events.boot:
+            self._events = _Events(boot, event.seq)
+            yield Happened(event.kind, event.data, lost=True)
+        elif event.seq > self._events.seq:
+            lost = event.seq != self._events.seq + 1
+            self._events.seq = event.seq
+            yield Happened(event.kind, event.data, lost=lost)
+
+    def _events_until(self, boot: str, seq: int) -> Iterator[CallerOutput]:
+        """Notice by the agent's own count that events were lost."""
+        if boot != self._events.boot or seq > self._events.seq:
+            self._events = _Events(boot, seq)
+            yield Happened("", b"", lost=True)

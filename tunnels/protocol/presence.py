@@ -1,0 +1,149 @@
+"""What a caller knows of the agents of one name: which boot is there, how its clock runs, when it is silent."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from tunnels.wire.messages import Goodbye, Heartbeat, Hello
+
+PROVE_S: Final = 3.0
+"""An agent that is there answers a probe within this; else a newcomer of its name replaces it."""
+
+_SAMPLES: Final = 8
+"""Heartbeats by which the agent's clock is judged: a clock that was suspended meanwhile shows soon."""
+
+
+class State(Enum):
+    """Whether an agent can be asked."""
+
+    UNKNOWN = "unknown"  # nothing was heard since this caller came up
+    THERE = "there"
+    SILENT = "silent"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a caller knows of an agent.
+
+    Attributes:
+        state: Whether it can be asked.
+        boot: The process that bears the name.
+        rival: A second process that claims the name and was refused; empty if there is none.
+        version: Of its software.
+        epoch: The newest epoch that it has seen.
+        facts: What its embedder said last.
+        reason: Why it left.
+    """
+
+    state: State = State.UNKNOWN
+    boot: str = ""
+    rival: str = ""
+    version: str = ""
+    epoch: int = 0
+    facts: bytes = b""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Challenger:
+    boot: str
+    said: Hello
+    since_s: float
+
+
+class Presence:
+    """The agents of one name.
+
+    The first one that is heard bears the name. A second one bears it as soon as the first has left, is silent, or does
+    not answer a probe; until then it is a challenger, and if the first one does answer, a rival.
+    """
+
+    def __init__(self) -> None:
+        self.view = View()
+        self.heard_s = float("-inf")
+        self._silence_s = 0.0
+        self._offsets_ms: deque[float] = deque(maxlen=_SAMPLES)
+        self._challenger: _Challenger | None = None
+
+    def hello(self, boot: str, said: Hello, now_s: float) -> bool:
+        """Note a hello; True if the bearer of the name has to prove now that it is still there."""
+        if self.view.state is not State.THERE or boot == self.view.boot:
+            self._adopt(boot, said, now_s)
+            return False
+        if boot == self.view.rival or (self._challenger is not None and self._challenger.boot == boot):
+            return False
+        self._challenger = _Challenger(boot, said, now_s)
+        return True
+
+    def heartbeat(self, boot: str, said: Heartbeat, now_s: float) -> bool:
+        """Note a heartbeat; False if its sender has to introduce itself first."""
+        if boot == self.view.boot and self.view.state is State.THERE:
+            self.heard_s = now_s
+            self._offsets_ms.append(said.clock_ms - now_s * 1000)
+            self.view = replace(self.view, epoch=said.epoch, facts=said.facts or self.view.facts)
+            return True
+        return self.view.state is State.THERE and boot == self.view.rival
+
+    def heard(self, boot: str, now_s: float) -> None:
+        """Note a sign of life: any other message."""
+        if boot == self.view.boot and self.view.state is State.THERE:
+            self.heard_s = now_s
+
+    def goodbye(self, boot: str, said: Goodbye, now_s: float) -> None:
+        """Note a goodbye; a challenger or rival only gives up its claim."""
+        if self._challenger is not None and self._challenger.boot == boot:
+            self._challenger = None
+        if boot == self.view.rival:
+            self.view = replace(self.view, rival="")
+        if boot == self.view.boot:
+            self.view = replace(self.view, state=State.LEFT, reason=said.reason)
+            self._promote(now_s)
+
+    def tick(self, now_s: float) -> str:
+        """Let time pass; return the boot of a rival that is to be refused now, or an empty text."""
+        if self.view.state is not State.THERE:
+            return ""
+        refused = ""
+        challenger = self._challenger
+        if challenger is not None and now_s - challenger.since_s >= PROVE_S:
+            if self.heard_s > challenger.since_s:
+                refused = challenger.boot
+                self._challenger = None
+                self.view = replace(self.view, rival=refused)
+            else:
+                self._promote(now_s)
+        if now_s - self.heard_s >= self._silence_s:
+            self.view = replace(self.view, state=State.SILENT)
+            self._promote(now_s)
+        return refused
+
+    def due_s(self) -> float:
+        """Return when `tick` has something to do; infinite if never."""
+        if self.view.state is not State.THERE:
+            return float("inf")
+        silent_s = self.heard_s + self._silence_s
+        return silent_s if self._challenger is None else min(silent_s, self._challenger.since_s + PROVE_S)
+
+    def clock_ms(self, now_s: float) -> int:
+        """Return the agent's clock, or a little less.
+
+        A heartbeat shows the clock as it was when it was sent; of several, the fastest one shows it best.
+        """
+        return int(now_s * 1000 + max(self._offsets_ms, default=0.0))
+
+    def _adopt(self, boot: str, said: Hello, now_s: float) -> None:
+        if boot != self.view.boot:
+            self._offsets_ms.clear()
+        self.heard_s = now_s
+        self._silence_s = said.silence_ms / 1000
+        self._offsets_ms.append(said.clock_ms - now_s * 1000)
+        rival = "" if boot == self.view.rival else self.view.rival
+        self.view = View(State.THERE, boot, rival, said.version, said.epoch, said.facts)
+
+    def _promote(self, now_s: float) -> None:
+        challenger, self._challenger = self._challenger, None
+        if challenger is not None:
+            self._adopt(challenger.boot, challenger.said, challenger.since_s)
+            self.heard_s = now_s
