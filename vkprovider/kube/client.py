@@ -7,7 +7,7 @@ with the API server's message.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, Self
 
@@ -249,35 +249,31 @@ class KubeClient:
         """Return the server's version, such as `v1.36.3`."""
         return str(msgspec.json.decode(await self.get("/version"))["gitVersion"])
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self,
         path: str,
         params: Mapping[str, str] | None = None,
         *,
         inactivity_s: float = 120.0,
-        opened: Callable[[], None] = lambda: None,
         brief: bool = False,
-    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+    ) -> AbstractAsyncContextManager[AsyncIterator[list[bytes]]]:
         """Open a stream of lines, such as a watch; no limit applies to it.
 
         Args:
             path: Already percent-encoded.
             params: The query.
             inactivity_s: Raise `DeadlineExceeded` after so long without a byte; also the deadline of the head.
-            opened: Called when the server has accepted the request.
             brief: Let a watch return only the objects' metadata.
 
-        Yields:
-            An iterator over batches of whole lines, one batch per arrival of data, of whatever length. The request is
-            sent with its first step. It ends when the stream ends or breaks; an unfinished last line is dropped.
+        Returns:
+            A context that is entered when the server has accepted the request. Its value iterates over batches of whole
+            lines, one batch per arrival of data, of whatever length. It ends when the stream ends or breaks; an
+            unfinished last line is dropped.
 
         Raises:
-            OutsideError: Any of its kinds, while iterating.
+            OutsideError: Any of its kinds, on entry; later only `DeadlineExceeded`.
         """
-        stream = self._transport.lines(path, params, inactivity_s=inactivity_s, opened=opened, brief=brief)
-        async with aclosing(stream) as lines:
-            yield lines
+        return self._transport.lines(path, params, inactivity_s=inactivity_s, brief=brief)
 
     async def close(self) -> None:
         """Close every connection."""

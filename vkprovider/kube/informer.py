@@ -223,12 +223,13 @@ class Informer(Generic[T]):
             "resourceVersion": self._version,
             "timeoutSeconds": str(random.randint(*_WATCH_S)),
         }
-        opened = asyncio.Event()
+        opened = False
         began_s, heard_s = time.monotonic(), self.last_event_monotonic_s
         try:
             async with self._client.stream(
-                self._path, params, inactivity_s=self._inactivity_s, opened=opened.set, brief=self._brief
+                self._path, params, inactivity_s=self._inactivity_s, brief=self._brief
             ) as batches:
+                opened = True
                 async for lines in batches:
                     self.last_event_monotonic_s = time.monotonic()
                     for line in lines:
@@ -236,7 +237,7 @@ class Informer(Generic[T]):
                             self._read_line(line)
                     self._failures = self._odd = self._silences = 0
         except Unavailable as error:
-            if error.status or not opened.is_set():
+            if error.status or not opened:
                 raise
             # Bookmarks come every minute. A second silence in a row may mean that our resourceVersion is in the
             # future, as after a restore of etcd: the API server then sends nothing until its versions have caught up.

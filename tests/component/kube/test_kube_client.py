@@ -354,9 +354,9 @@ async def test_a_stream_gives_whole_lines(server: ScriptedServer, client: KubeCl
 
 async def test_a_stream_that_is_refused(server: ScriptedServer, client: KubeClient) -> None:
     server.next(refuse(410, "too old"))
-    async with client.stream("/log") as batches:
-        with pytest.raises(errors.Gone, match="too old"):
-            await anext(batches)
+    with pytest.raises(errors.Gone, match="too old"):
+        async with client.stream("/log"):
+            pytest.fail("it was opened")
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -369,8 +369,8 @@ async def test_a_silent_stream_is_given_up(server: ScriptedServer, client: KubeC
         return response
 
     server.next(silent)
-    async with client.stream("/log", inactivity_s=0.05) as batches:
-        with pytest.raises(errors.DeadlineExceeded, match="nothing heard"):
+    with pytest.raises(errors.DeadlineExceeded, match="nothing heard"):
+        async with client.stream("/log", inactivity_s=0.05) as batches:
             await anext(batches)
 
 

@@ -4,7 +4,8 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 `docs/why.md` is made from `TABLES`; a test finds reasons in the code that they lack.
 
 * `base`: `Reason`, the enum without members, and its traits.
-* `pod`, `worker`, `definition`, `programs`: the reasons by the object, or the program, that shows them.
+* `pod`, `worker`, `definition`, `programs`: the reasons by the object, or the program, that shows them; `happened`:
+  what a Pod's Events and conditions report.
 * `conditions`: types of conditions.
 """
 
@@ -14,7 +15,8 @@ from typing import Final
 from vkprovider.api.reasons.base import Explanation, OtherReason, Reason, Trait
 from vkprovider.api.reasons.conditions import CONDITIONS
 from vkprovider.api.reasons.definition import DefinitionReason
-from vkprovider.api.reasons.pod import Happened, Progress, Trouble
+from vkprovider.api.reasons.happened import Happened
+from vkprovider.api.reasons.pod import Progress, Trouble
 from vkprovider.api.reasons.programs import DoctorReason, StartReason
 from vkprovider.api.reasons.worker import WorkerReason
 

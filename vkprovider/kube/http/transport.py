@@ -5,7 +5,8 @@ import contextlib
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -76,15 +77,10 @@ class Transport:
         except (OSError, ProtocolError) as error:
             raise self._broken(error, what) from error
 
+    @asynccontextmanager
     async def lines(
-        self,
-        path: str,
-        params: Mapping[str, str] | None,
-        *,
-        inactivity_s: float,
-        opened: Callable[[], None],
-        brief: bool = False,
-    ) -> AsyncGenerator[list[bytes], None]:
+        self, path: str, params: Mapping[str, str] | None, *, inactivity_s: float, brief: bool = False
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """Open a stream and split it into lines; see `KubeClient.stream`."""
         what = f"GET {path}"
         target = self._target(path, params)
@@ -96,14 +92,18 @@ class Transport:
             if deadline.expired():
                 raise self._silent(what, inactivity_s) from None
             raise self._broken(error, what) from error
+        try:
+            connection.limit_silence(inactivity_s)
+            async with aclosing(self._split(connection, what, inactivity_s)) as lines:
+                yield lines
+        finally:
+            self._pool.release(connection)
+
+    async def _split(self, connection: Connection, what: str, inactivity_s: float) -> AsyncGenerator[list[bytes], None]:
+        """Yield the whole lines of each piece of an open stream, until it ends."""
         rest: list[bytes] = []
         try:
-            opened()
-            connection.limit_silence(inactivity_s)
-            while True:
-                data = await connection.piece()
-                if not data:
-                    return
+            while data := await connection.piece():
                 if b"\n" not in data:
                     rest.append(data)
                     continue
@@ -118,8 +118,6 @@ class Transport:
             raise self._silent(what, inactivity_s) from None
         except (OSError, ProtocolError):
             return  # an open stream that breaks has ended, however it broke
-        finally:
-            self._pool.release(connection)
 
     async def _answered(
         self,
