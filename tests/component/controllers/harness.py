@@ -10,95 +10,29 @@ import dataclasses
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from tests.component.controllers.looking import condition, eventually, is_ready, rows_of
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import SHORT, Groups, Running
 from tests.support import apiserver as real
 from tests.support import topologies
-from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin, until
+from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.controllers.context import Context
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkpsandbox.cml.simulation import Settings as CmlSettings
-from vkpsandbox.http.access_log import Entry
 
-T = TypeVar("T")
 PASSWORD: Final = "labs-password"
-Groups = Mapping[str, Mapping[str, object]]
-"""Fields of groups of settings, by group."""
-SHORT: Final[Groups] = {
-    "workers": {
-        "probe_s": 0.4,
-        "refresh_probes": 1,
-        "transition_s": 0.1,
-        "reconcile_s": 2.0,
-        "write_retry_first_s": 0.1,
-        "write_retry_cap_s": 0.5,
-        "internal_ip": "192.0.2.9",
-    },
-    "lablets": {
-        "transition_s": 0.1,
-        "progress_after_s": 0.3,
-        "progress_every_s": 1.0,
-        "step_retry_first_s": 0.1,
-        "step_retry_cap_s": 0.5,
-    },
-}
-"""Short intervals; everything else as it is shipped."""
-MORTAL: Final[Groups] = {**SHORT, "replica": {"lease_ttl_s": 6.0}}
-"""For replicas whose loss others notice: after 4 s instead of 10."""
 _runs = itertools.count(1)
-
-
-@dataclass
-class Running:
-    """A replica that runs in this loop."""
-
-    replica: Replica
-    api: FaultyApi
-    stop_event: asyncio.Event
-    task: asyncio.Task[None]
-    deployments: Deployments | None = None
-    grader: HttpGrader | None = None
-
-    @property
-    def name(self) -> str:
-        """Its identity, as Leases show it."""
-        return self.replica.ctx.replica
-
-    @property
-    def ctx(self) -> Context:
-        """Its context."""
-        return self.replica.ctx
-
-    async def stop(self) -> None:
-        """End it as SIGTERM does: it hands its nodes over."""
-        self.stop_event.set()
-        await self.task
-        await self._close()
-
-    async def crash(self) -> None:
-        """End it as SIGKILL does, as far as others can see: nothing that it still says reaches the API server."""
-        self.api.cut()
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        await self._close()
-
-    async def _close(self) -> None:
-        await self.ctx.kube.close()
-        if self.deployments is not None:
-            await self.deployments.close()
-        if self.grader is not None:
-            await self.grader.close()
 
 
 class World:
@@ -241,7 +175,7 @@ class World:
         annotations: dict[str, str] | None = None,
         labels: dict[str, str] | None = None,
         **more: Any,
-    ) -> "Lablet":
+    ) -> Lablet:
         """Create a Pod on the Node of a worker; further arguments as in `topologies.pod`."""
         name = self.name("p")
         body = topologies.pod(name, definition, **more)
@@ -256,7 +190,7 @@ class World:
             await self.admin.create(f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": target})
         else:
             made = await self.admin.create(pods, body)
-        return Lablet(self, worker, name, made["metadata"]["uid"])
+        return Lablet(self.admin, self.namespace, worker, name, made["metadata"]["uid"])
 
     async def claims(self, worker: str) -> dict[str, dict[str, Any]]:
         """Return the rows of a worker's claims ConfigMap, by Pod UID."""
@@ -282,66 +216,6 @@ class World:
         return (await eventually(lambda: self.events(reason, about), f"Event {reason} about {about or 'anything'}"))[0]
 
 
-@dataclass(frozen=True)
-class Lablet:
-    """One Pod."""
-
-    world: World
-    worker: str
-    name: str
-    uid: str
-
-    @property
-    def path(self) -> str:
-        """Its path."""
-        return f"/api/v1/namespaces/{self.world.namespace}/pods/{self.name}"
-
-    async def until(self, good: Callable[[dict[str, Any]], object], what: str = "") -> dict[str, Any]:
-        """Wait until the Pod satisfies a condition."""
-        return await self.world.admin.until(self.path, good, what)
-
-    async def ready(self) -> dict[str, Any]:
-        """Wait until it is Ready."""
-        return await self.until(is_ready, "not Ready")
-
-    async def waits(self, reason: str) -> dict[str, Any]:
-        """Wait until its container `lab` waits for a reason; return what it says."""
-        found = await self.until(lambda pod: waiting(pod).get("reason") == reason, f"not waiting: {reason}")
-        return waiting(found)
-
-    async def annotate(self, **annotations: str | None) -> None:
-        """Set annotations of our group: `username="alice"`; `_` stands for `-`."""
-        values = {f"vkprovider.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
-        await self.world.admin.patch(self.path, {"metadata": {"annotations": values}})
-
-    async def delete(self, *, grace_s: int | None = None) -> None:
-        """Delete the Pod; with 0 at once, as `kubectl delete --force` does."""
-        await self.world.admin.delete(self.path, grace_s=grace_s)
-
-    async def gone(self) -> None:
-        """Wait until the Pod does not exist; its row may stay ten seconds longer."""
-        await self.world.admin.until_gone(self.path)
-
-    async def claim(self, good: Callable[[dict[str, Any]], object] = bool) -> dict[str, Any]:
-        """Wait until its row in the API server satisfies a condition."""
-
-        async def look() -> dict[str, Any] | None:
-            row = (await self.world.claims(self.worker)).get(self.uid)
-            return row if row is not None and good(row) else None
-
-        found = await eventually(look, f"claim of {self.name}")
-        assert found is not None
-        return found
-
-    async def unclaimed(self) -> None:
-        """Wait until no row names it."""
-
-        async def look() -> bool:
-            return self.uid not in await self.world.claims(self.worker)
-
-        await eventually(look, f"no claim of {self.name}")
-
-
 @contextlib.asynccontextmanager
 async def open_world(server: real.ApiServer, directory: Path) -> AsyncIterator[World]:
     """Make a world for one test."""
@@ -355,65 +229,3 @@ async def open_world(server: real.ApiServer, directory: Path) -> AsyncIterator[W
         finally:
             await world.close()
             await admin.wipe(world.namespace)
-
-
-async def eventually(look: Callable[[], Awaitable[T]], what: str) -> T:
-    """Return the first truthy answer; say what did not happen otherwise."""
-    try:
-        return await until(look)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what}") from None
-
-
-async def when(predicate: Callable[[], T], what: str) -> T:
-    """Return the first truthy answer of a plain function."""
-
-    async def look() -> T:
-        return predicate()
-
-    return await eventually(look, what)
-
-
-def rows_of(config_map: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """Return the rows of a claims ConfigMap, by Pod UID."""
-    if config_map is None:
-        return {}
-    document = json.loads(config_map["data"]["allocations.json"])
-    return {row["podUID"]: row for row in document["lablets"]}
-
-
-def condition(item: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return a condition of an object; without one its status is empty."""
-    found = item.get("status", {}).get("conditions", [])
-    return next((entry for entry in found if entry["type"] == kind), {"status": "", "reason": "", "message": ""})
-
-
-def is_ready(item: dict[str, Any]) -> bool:
-    """Return whether a Node or a Pod is Ready."""
-    return bool(condition(item, "Ready")["status"] == "True")
-
-
-def waiting(pod: dict[str, Any], container: str = "lab") -> dict[str, Any]:
-    """Return why a container waits; empty if it does not."""
-    statuses = pod.get("status", {}).get("containerStatuses", [])
-    found: dict[str, Any] = next((s["state"].get("waiting", {}) for s in statuses if s["name"] == container), {})
-    return found
-
-
-def requests(simulator: CmlSimulator, method: str, ending: str) -> list[Entry]:
-    """Return the requests that a simulator answered with success, by method and the end of the path."""
-    return [
-        entry
-        for entry in simulator.log.entries
-        if entry.method == method and entry.path.endswith(ending) and entry.status < 300
-    ]
-
-
-def imports(simulator: CmlSimulator) -> list[Entry]:
-    """Return the imports that a simulator carried out."""
-    return [entry for entry in simulator.log.entries if entry.lab]
-
-
-def labs(simulator: CmlSimulator) -> dict[str, str]:
-    """Return the state of every lab of a simulator, by title."""
-    return {lab.title: str(lab.state) for lab in simulator.simulation.world.labs.values()}

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.component.controllers.harness import World, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import when
 
 
 @pytest.mark.parametrize(

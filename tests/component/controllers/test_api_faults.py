@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.component.controllers.harness import World, imports, is_ready, labs, requests, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import imports, is_ready, labs, requests, when
 from tests.support.apiserver import CONFIG_MAPS, RUNTIME_CLASSES
 from vkprovider.kube.informer import Informer
 

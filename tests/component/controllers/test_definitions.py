@@ -5,7 +5,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from tests.component.controllers.harness import World, condition, is_ready
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import condition, is_ready
 from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES
 from tests.support.topologies import topology
 from vkprovider.domain.definition import refresh

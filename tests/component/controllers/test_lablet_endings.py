@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.component.controllers.harness import Lablet, World, condition, is_ready, requests, waiting, when
+from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, history, lab_of, refused
+from tests.component.controllers.looking import condition, is_ready, requests, waiting, when
+from tests.component.controllers.podhandle import Lablet
 from tests.support import topologies
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
@@ -137,7 +139,7 @@ async def test_successor_of_the_same_name_gets_a_lab_of_its_own(world: World) ->
     await first.delete(grace_s=0)
     body = topologies.pod(first.name, definition, nodeName=f"vnode.{worker}")
     made = await world.admin.create(first.path.rpartition("/")[0], body)
-    second = Lablet(world, worker, first.name, made["metadata"]["uid"])
+    second = Lablet(world.admin, world.namespace, worker, first.name, made["metadata"]["uid"])
     await second.ready()
     await when(lambda: lab_of(simulator, first.uid) is None, "the first one's lab stays")
     assert lab_of(simulator, second.uid) is not None

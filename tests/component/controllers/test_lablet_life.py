@@ -1,18 +1,9 @@
 """A lablet from bound to gone: what the API server shows, and what CML is asked for."""
 
-from tests.component.controllers.harness import (
-    MORTAL,
-    World,
-    condition,
-    eventually,
-    imports,
-    is_ready,
-    labs,
-    requests,
-    waiting,
-    when,
-)
+from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import MADE, history
+from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, requests, waiting, when
+from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.component.controllers.harness import World, imports
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import imports
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 

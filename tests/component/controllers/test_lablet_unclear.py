@@ -4,7 +4,9 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.component.controllers.harness import PASSWORD, Lablet, World, imports, labs, waiting
+from tests.component.controllers.harness import PASSWORD, World
+from tests.component.controllers.looking import imports, labs, waiting
+from tests.component.controllers.podhandle import Lablet
 from vkpsandbox.cml import server
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 

@@ -3,17 +3,10 @@
 import json
 from typing import Any
 
-from tests.component.controllers.harness import (
-    MORTAL,
-    Lablet,
-    World,
-    eventually,
-    imports,
-    is_ready,
-    labs,
-    waiting,
-    when,
-)
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually, imports, is_ready, labs, waiting, when
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
 from vkpsandbox.cml.server import CmlSimulator

@@ -4,7 +4,8 @@ import asyncio
 import json
 from typing import Any
 
-from tests.component.controllers.harness import World, eventually, labs, rows_of, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually, labs, rows_of, when
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
 

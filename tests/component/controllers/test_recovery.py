@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.component.controllers.harness import SHORT, Groups, Lablet, World, is_ready, waiting, when
+from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import (
     MADE,
     TAKEN_DOWN,
@@ -17,6 +17,9 @@ from tests.component.controllers.labhistory import (
     lab_of,
     take_away,
 )
+from tests.component.controllers.looking import is_ready, waiting, when
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import SHORT, Groups
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 

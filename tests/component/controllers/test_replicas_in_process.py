@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from tests.component.controllers.harness import MORTAL, Running, World, imports, is_ready, requests, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import imports, is_ready, requests, when
+from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
 from vkpsandbox.http.faults import Fault
 

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 import yaml
 
-from tests.component.controllers.harness import Lablet, Running, World, condition, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import condition, when
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from tunnels.direct import Guard

@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime
 
-from tests.component.controllers.harness import Lablet, World, is_ready, when
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import is_ready, when
+from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.model import Part, Session

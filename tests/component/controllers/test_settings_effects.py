@@ -7,7 +7,9 @@ import aiohttp
 import pytest
 import structlog
 
-from tests.component.controllers.harness import SHORT, World, is_ready
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import is_ready
+from tests.component.controllers.running import SHORT
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.component.controllers.harness import PASSWORD, World, condition, is_ready, labs, when
+from tests.component.controllers.harness import PASSWORD, World
+from tests.component.controllers.looking import condition, is_ready, labs, when
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault

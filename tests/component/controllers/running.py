@@ -1,0 +1,78 @@
+"""A replica in the test's own loop, and settings with short intervals for it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.support.faultyapi import FaultyApi
+from vkprovider.app.run import Replica
+from vkprovider.controllers.context import Context
+from vkprovider.lds.deployments import Deployments
+from vkprovider.lds.grader import HttpGrader
+
+Groups = Mapping[str, Mapping[str, object]]
+"""Fields of groups of settings, by group."""
+SHORT: Final[Groups] = {
+    "workers": {
+        "probe_s": 0.4,
+        "refresh_probes": 1,
+        "transition_s": 0.1,
+        "reconcile_s": 2.0,
+        "write_retry_first_s": 0.1,
+        "write_retry_cap_s": 0.5,
+        "internal_ip": "192.0.2.9",
+    },
+    "lablets": {
+        "transition_s": 0.1,
+        "progress_after_s": 0.3,
+        "progress_every_s": 1.0,
+        "step_retry_first_s": 0.1,
+        "step_retry_cap_s": 0.5,
+    },
+}
+"""Short intervals; everything else as it is shipped."""
+MORTAL: Final[Groups] = {**SHORT, "replica": {"lease_ttl_s": 6.0}}
+"""For replicas whose loss others notice: after 4 s instead of 10."""
+
+
+@dataclass
+class Running:
+    """A replica that runs in this loop."""
+
+    replica: Replica
+    api: FaultyApi
+    stop_event: asyncio.Event
+    task: asyncio.Task[None]
+    deployments: Deployments | None = None
+    grader: HttpGrader | None = None
+
+    @property
+    def name(self) -> str:
+        """Its identity, as Leases show it."""
+        return self.replica.ctx.replica
+
+    @property
+    def ctx(self) -> Context:
+        """Its context."""
+        return self.replica.ctx
+
+    async def stop(self) -> None:
+        """End it as SIGTERM does: it hands its nodes over."""
+        self.stop_event.set()
+        await self.task
+        await self._close()
+
+    async def crash(self) -> None:
+        """End it as SIGKILL does, as far as others can see: nothing that it still says reaches the API server."""
+        self.api.cut()
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self._close()
+
+    async def _close(self) -> None:
+        await self.ctx.kube.close()
+        if self.deployments is not None:
+            await self.deployments.close()
+        if self.grader is not None:
+            await self.grader.close()
