@@ -18,15 +18,16 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import udp_names
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import steps
+from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.lablet.identity import notes_of
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.recovered import adopted
-from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Collect, Done, Extract, Outcome, Step
+from vkprovider.domain.lablet.steps import Collect, Extract, Step
 from vkprovider.domain.topology import mappings
 from vkprovider.settings.cluster import PortSettings
 
@@ -85,15 +86,15 @@ class Effects:
                 return await self._extract(step, worker)
             case steps.Provision(claim=claim, session=session):
                 made = await self.sessions.provision(worker, claim, session, self._content_of(claim))
-                return steps.Provisioned(made)
+                return outcomes.Provisioned(made)
             case steps.Reschedule(session=session, slot_end=slot_end):
                 return await self.sessions.reschedule(worker, session, slot_end)
             case steps.ArchiveSession(session=session):
-                return steps.SessionArchived(await self.sessions.archive(worker, session))
+                return outcomes.SessionArchived(await self.sessions.archive(worker, session))
             case steps.Grade(claim=claim):
                 left = await _stored(self.archive.find(claim.pod_uid))
                 left = left if left is not None and leftovers.is_of(left, claim) else None
-                return steps.Graded(await self.sessions.grade(claim, left))
+                return outcomes.Graded(await self.sessions.grade(claim, left))
             case _:
                 return await self._call_worker(step, worker)
 

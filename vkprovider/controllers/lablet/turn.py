@@ -29,7 +29,8 @@ from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
-from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Abandoned, Extract, Kind, Release, Step
+from vkprovider.domain.lablet.outcomes import Abandoned
+from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.cluster import LabletSettings

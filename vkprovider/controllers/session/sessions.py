@@ -25,9 +25,9 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.lablet.outcomes import Rescheduled
 from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.lablet.steps import Rescheduled
 from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.domain.worker.secrets import device_secret_refusal

@@ -19,31 +19,33 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, news, pod_news
-from vkprovider.domain.lablet.steps import (
-    WORKER_KINDS,
+from vkprovider.domain.lablet.outcomes import (
     Abandoned,
     Acted,
     Adopted,
     Archived,
-    ArchiveSession,
     Claimed,
+    Graded,
+    Outcome,
+    Provisioned,
+    Rescheduled,
+    SessionArchived,
+)
+from vkprovider.domain.lablet.steps import (
+    WORKER_KINDS,
+    ArchiveSession,
     Collect,
     ConfirmGone,
     DeleteLab,
     DeletePod,
-    Graded,
     Import,
     Kind,
     MakeClaim,
-    Outcome,
     Provision,
-    Provisioned,
     Release,
     Reschedule,
-    Rescheduled,
     RestoreUsername,
     Search,
-    SessionArchived,
     Start,
     Step,
     Stop,

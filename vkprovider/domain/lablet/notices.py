@@ -9,8 +9,9 @@ from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Memory
+from vkprovider.domain.lablet.outcomes import Archived
 from vkprovider.domain.lablet.pod import intent
-from vkprovider.domain.lablet.steps import Archived, Collect, Step
+from vkprovider.domain.lablet.steps import Collect, Step
 
 
 class Emitted(msgspec.Struct, frozen=True, gc=False):

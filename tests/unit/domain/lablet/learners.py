@@ -15,12 +15,13 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import steps
+from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Archived, Done, Kind, Outcome, Step
+from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.session.delivery import Delivery, Verdict
 from vkprovider.rest.errors import Unsent
 
@@ -334,7 +335,7 @@ class LearnerWorld(World):
             assert lds.grader
             if answer in {"failed", "lost"}:
                 raise Unavailable("503", status=503)
-            return steps.Graded(Verdict(passed=True, message="91 of 100"))
+            return outcomes.Graded(Verdict(passed=True, message="91 of 100"))
         session = claim.session
         assert session is not None
         if isinstance(step, steps.Provision):
@@ -352,21 +353,21 @@ class LearnerWorld(World):
             if answer == "lost":
                 raise DeadlineExceeded("no answer")
             made.devices, made.slot_end = True, session.slot_end
-            return steps.Provisioned(msgspec.structs.replace(session, id=made.id, ready_at=self.wall))
+            return outcomes.Provisioned(msgspec.structs.replace(session, id=made.id, ready_at=self.wall))
         if session.key in lds.sessions:  # archiving what is unknown is success
             lds.sessions[session.key].archived = True
         if answer == "lost":
             raise DeadlineExceeded("no answer")
-        return steps.SessionArchived()
+        return outcomes.SessionArchived()
 
     def _reschedule(self, step: steps.Reschedule, answer: str) -> Outcome:
         assert self.lds is not None
         session = self.lds.sessions[step.session.key]
         assert not session.archived, "an archived session is prolonged"
         if self.lds.down or answer in {"failed", "lost"}:
-            return steps.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False)
+            return outcomes.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False)
         session.slot_end = step.slot_end
-        return steps.Rescheduled()
+        return outcomes.Rescheduled()
 
     def _change_pod(self, step: Step, claim: Claim) -> None:
         assert self.pod is not None

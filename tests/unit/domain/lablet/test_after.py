@@ -19,15 +19,16 @@ from vkprovider.api.errors import (
 )
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import steps
+from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
 from vkprovider.domain.lablet.archive.leftovers import of_claim
 from vkprovider.domain.lablet.decisions.stepfault import fault_report
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import Inputs
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Acted, Adopted, Archived, Done, Kind, Outcome, Step
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Kind, Step
 from vkprovider.domain.session.delivery import Session, Verdict
 
 NOW = 5000.0
@@ -105,18 +106,18 @@ def test_the_table_has_every_kind_of_step() -> None:
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {"extracted": True}, []),
         (steps.Extract(*EXTRACT), Archived(LEFT, {"r1": Unavailable("x")}), ROW, {"extracted": True}, ["NotKept"]),
         (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"extracted": True}, ["Collected"]),
-        (steps.Grade(ROW), steps.Graded(Verdict(passed=True, message="91")), ROW, {}, ["Graded"]),
-        (steps.Provision(ROW, ASKED, first_request=True), steps.Provisioned(MADE), ROW, {}, ["SessionReady"]),
-        (steps.ArchiveSession(ROW, MADE), steps.SessionArchived(), ROW, {}, ["SessionArchived"]),
-        (steps.ArchiveSession(ROW, ASKED), steps.SessionArchived(), ROW, {}, []),
-        (steps.ArchiveSession(ROW, MADE), steps.SessionArchived("no LDS"), ROW, {}, ["LDSDeploymentUnknown"]),
+        (steps.Grade(ROW), outcomes.Graded(Verdict(passed=True, message="91")), ROW, {}, ["Graded"]),
+        (steps.Provision(ROW, ASKED, first_request=True), outcomes.Provisioned(MADE), ROW, {}, ["SessionReady"]),
+        (steps.ArchiveSession(ROW, MADE), outcomes.SessionArchived(), ROW, {}, ["SessionArchived"]),
+        (steps.ArchiveSession(ROW, ASKED), outcomes.SessionArchived(), ROW, {}, []),
+        (steps.ArchiveSession(ROW, MADE), outcomes.SessionArchived("no LDS"), ROW, {}, ["LDSDeploymentUnknown"]),
         (steps.ConfirmGone(ROW), Done(), ROW, {"gone_confirmed": True}, []),
         (steps.DeletePod(pod()), Done(), ROW, {"delete_sent": True}, []),
         (steps.RestoreUsername(pod(), "alice", "bob"), Done(), ROW, {"restored_at": NOW}, ["UsernameRestored"]),
         (steps.ClearLearner(pod()), Done(), ROW, {}, []),
         (steps.ReturnToPool(pod(), "evening"), Done(), ROW, {}, []),
         (steps.Release(ROW), Done(), ROW, {}, []),
-        (steps.MakeClaim(pod()), steps.Claimed(BARE), None, {"searched": True}, []),
+        (steps.MakeClaim(pod()), outcomes.Claimed(BARE), None, {"searched": True}, []),
     ],
 )
 def test_memory_and_events_after_a_step(
@@ -138,7 +139,7 @@ def test_memory_and_events_after_a_step(
         (steps.Import(BARE), Acted("lab-7", devices=DEVICES), BARE, {"lab_id": "lab-7"}),
         (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"collected_at": UNIX}),
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {}),
-        (steps.Provision(ROW, ASKED, first_request=True), steps.Provisioned(MADE), ROW, {"session": MADE}),
+        (steps.Provision(ROW, ASKED, first_request=True), outcomes.Provisioned(MADE), ROW, {"session": MADE}),
         (steps.Start(ROW), Acted(), ROW, {}),
     ],
 )
@@ -153,28 +154,28 @@ def test_claim_after_a_step_is_the_latest_one_with_the_outcome(
 
 def test_claim_after_archiving_and_grading() -> None:
     row = msgspec.structs.replace(ROW, session=MADE)
-    archived = after(BLANK, row, steps.ArchiveSession(row, MADE), steps.SessionArchived(), PLACE).claim
+    archived = after(BLANK, row, steps.ArchiveSession(row, MADE), outcomes.SessionArchived(), PLACE).claim
     assert archived is not None
     assert archived.session == msgspec.structs.replace(MADE, archived_at=UNIX)
     verdict = Verdict(passed=False, message="12 of 100")
-    graded = after(BLANK, row, steps.Grade(row), steps.Graded(verdict), PLACE)
+    graded = after(BLANK, row, steps.Grade(row), outcomes.Graded(verdict), PLACE)
     assert graded.claim == msgspec.structs.replace(row, verdict=verdict)
     assert graded.notices == (Notice("Normal", "Graded", "not passed, 12 of 100"),)
 
 
 def test_release_leaves_no_claim_and_only_it() -> None:
-    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
+    yielded: dict[Kind, Outcome] = {Kind.CLAIM: outcomes.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
     for step in EVERY:
-        result = after(BLANK, ROW, step, outcomes.get(step.kind, Done()), PLACE)
+        result = after(BLANK, ROW, step, yielded.get(step.kind, Done()), PLACE)
         assert (result.claim is None) is isinstance(step, steps.Release), step
 
 
 def test_a_new_claim_is_awaited_and_searches_if_the_pod_has_begun() -> None:
     """An earlier claim of the Pod may have been lost, with a lab to it."""
-    result = after(BLANK, None, steps.MakeClaim(pod()), steps.Claimed(BARE), PLACE)
+    result = after(BLANK, None, steps.MakeClaim(pod()), outcomes.Claimed(BARE), PLACE)
     assert (result.claim, result.lazy, result.memory.searched) == (BARE, False, True)
     begun_pod = pod(status={"startTime": "2026-01-01T00:00:00Z"})
-    assert not after(BLANK, None, steps.MakeClaim(begun_pod), steps.Claimed(BARE), PLACE).memory.searched
+    assert not after(BLANK, None, steps.MakeClaim(begun_pod), outcomes.Claimed(BARE), PLACE).memory.searched
 
 
 def test_a_lab_is_written_into_the_claim_with_the_next_batch() -> None:
@@ -187,7 +188,7 @@ def test_a_lab_is_written_into_the_claim_with_the_next_batch() -> None:
 @pytest.mark.parametrize(("closing", "lazy"), [("", True), ("SessionEnded", False)])
 def test_an_end_waits_until_its_claim_is_persisted(closing: str, lazy: bool) -> None:  # noqa: FBT001 (a row)
     row = msgspec.structs.replace(ROW, session=MADE, closing_reason=closing)
-    assert after(BLANK, row, steps.ArchiveSession(row, MADE), steps.SessionArchived(), PLACE).lazy is lazy
+    assert after(BLANK, row, steps.ArchiveSession(row, MADE), outcomes.SessionArchived(), PLACE).lazy is lazy
     assert after(BLANK, row, steps.Collect(*EXTRACT), Archived(LEFT, {}), PLACE).lazy is False
 
 
@@ -206,27 +207,27 @@ def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
 def test_success_ends_a_series_of_failures_except_for_a_search(step: Step) -> None:
     """A search only leads up to an import, and that may be what fails."""
     memory = Memory(failures=3, fault=Fault("WorkerError", "m"), hold_until=NOW - 1)
-    outcomes: dict[Kind, Outcome] = {Kind.CLAIM: steps.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
-    result = after(memory, ROW, step, outcomes.get(step.kind, Done()), PLACE).memory
+    yielded: dict[Kind, Outcome] = {Kind.CLAIM: outcomes.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
+    result = after(memory, ROW, step, yielded.get(step.kind, Done()), PLACE).memory
     assert (result.failures, result.fault is None) == ((3, False) if step.kind is Kind.SEARCH else (0, True))
 
 
 def test_an_abandoned_step_changes_nothing_else() -> None:
     memory = Memory(failures=2, fault=Fault("WorkerError", "m"), archive_failed=True)
-    result = after(memory, ROW, steps.Collect(*EXTRACT), steps.Abandoned(), PLACE)
+    result = after(memory, ROW, steps.Collect(*EXTRACT), outcomes.Abandoned(), PLACE)
     assert (changes(result, memory), result.claim, result.notices) == ({"failures": 0, "fault": None}, ROW, ())
 
 
 @pytest.mark.parametrize(
     ("outcome", "slot_end", "reason"),
     [
-        (steps.Rescheduled(), UNIX + 7200, "TimeslotChanged"),
-        (steps.Rescheduled(Fault("TimeslotNotChanged", "it cannot")), UNIX + 7200, "TimeslotNotChanged"),
-        (steps.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False), UNIX + 60, "TimeslotNotChanged"),
+        (outcomes.Rescheduled(), UNIX + 7200, "TimeslotChanged"),
+        (outcomes.Rescheduled(Fault("TimeslotNotChanged", "it cannot")), UNIX + 7200, "TimeslotNotChanged"),
+        (outcomes.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False), UNIX + 60, "TimeslotNotChanged"),
     ],
 )
 def test_another_end_of_a_session_is_asked_for_until_it_is_answered(
-    outcome: steps.Rescheduled, slot_end: int, reason: str
+    outcome: outcomes.Rescheduled, slot_end: int, reason: str
 ) -> None:
     session = msgspec.structs.replace(MADE, slot_end=UNIX + 60)
     row = msgspec.structs.replace(ROW, session=session)

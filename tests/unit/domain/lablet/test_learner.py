@@ -15,9 +15,10 @@ from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Presence
+from vkprovider.domain.lablet.outcomes import Done
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.status import render
-from vkprovider.domain.lablet.steps import Done, Kind, RestoreUsername
+from vkprovider.domain.lablet.steps import Kind, RestoreUsername
 from vkprovider.domain.session.delivery import Delivery, Session
 from vkprovider.settings.cluster import LabletSettings
 

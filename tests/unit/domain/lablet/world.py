@@ -27,9 +27,10 @@ from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.recovered import MarkedLab, recovered
-from vkprovider.domain.lablet.steps import Acted, Adopted, Archived, Claimed, Done, Kind, Outcome, Step
+from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.rest.errors import may_have_happened

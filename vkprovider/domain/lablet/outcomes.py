@@ -1,0 +1,100 @@
+"""What a step that went well yields; a step that failed raises instead."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from vkprovider.api.errors import OutsideError
+from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.session.delivery import Session, Verdict
+
+
+class Done(msgspec.Struct, frozen=True, gc=False):
+    """The step is done, and there is nothing to add."""
+
+
+class Abandoned(msgspec.Struct, frozen=True, gc=False):
+    """The step was cancelled, because its worker fell silent."""
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """The new claim."""
+
+    claim: Claim
+
+
+class Acted(msgspec.Struct, frozen=True, gc=False):
+    """The worker carried the step out.
+
+    Attributes:
+        lab_id: The lab that was imported; "" if the claim names it.
+        gone: The worker said that there is no such lab.
+        devices: As the step left them; None until they are observed.
+    """
+
+    lab_id: str = ""
+    gone: bool = False
+    devices: tuple[DeviceFact, ...] | None = None
+
+
+class Adopted(msgspec.Struct, frozen=True, gc=False):
+    """A search has found the claim's lab.
+
+    Attributes:
+        claim: With the lab and the ports that it really has.
+        devices: None until they are observed.
+    """
+
+    claim: Claim
+    devices: tuple[DeviceFact, ...] | None = None
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """The devices' configurations, and the answers if they were collected, are in the archive.
+
+    Attributes:
+        errors: By label, of the devices whose configuration exists and could not be read.
+    """
+
+    leftovers: Leftovers
+    errors: Mapping[str, OutsideError]
+
+
+class Provisioned(msgspec.Struct, frozen=True, gc=False):
+    """The session is made and has its devices."""
+
+    session: Session
+
+
+class Rescheduled(msgspec.Struct, frozen=True, gc=False):
+    """The LDS was asked for another end of the session.
+
+    Attributes:
+        fault: Why the LDS keeps the end that it has; None if it has the new one.
+        final: Whether asking again cannot help.
+    """
+
+    fault: Fault | None = None
+    final: bool = True
+
+
+class SessionArchived(msgspec.Struct, frozen=True, gc=False):
+    """The session is archived, or cannot be.
+
+    Attributes:
+        problem: Why it cannot be archived at all; "" if it is.
+    """
+
+    problem: str = ""
+
+
+class Graded(msgspec.Struct, frozen=True, gc=False):
+    """The grader's verdict."""
+
+    verdict: Verdict
+
+
+Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | Rescheduled | SessionArchived | Graded
