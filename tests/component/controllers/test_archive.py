@@ -1,0 +1,87 @@
+"""What learners leave behind: merged for one learner, set aside for the next one, and bounded."""
+
+from typing import Any
+
+import msgspec
+
+from tests.component.controllers.harness import World
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import Running
+from tests.support.apiserver import CONFIG_MAPS
+from tests.support.topologies import topology
+from vkprovider.api import names
+from vkprovider.api.objects import ConfigMap
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD
+
+TWO = topology({"r1": "iosv", "r2": "iosv"})
+CONFIGS = CONFIG_MAPS + f"?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+
+
+async def lend(world: World) -> Lablet:
+    simulator = await world.simulator()
+    lablet = await world.pod(await world.define(TWO), await world.worker(simulator.url))
+    await lablet.ready()
+    await lablet.claim(lambda row: row.get("labId"))
+    return lablet
+
+
+async def keep(running: Running, lablet: Lablet, *labels: str, username: str, responses: Any = None) -> None:
+    """Archive the configurations of these devices, and the answers."""
+    worker = running.replica.fleet.items[lablet.worker]
+    claim: Claim = worker.claims.claims[lablet.uid]
+    devices = await worker.labs.list_devices(claim.lab_id)
+    chosen = tuple(device for device in devices if device.label in labels)
+    await running.replica.archive.keep(worker, claim, chosen, username=username, responses=responses)
+
+
+async def test_what_one_learner_leaves_in_several_steps_is_kept_together(world: World) -> None:
+    running = await world.replica()
+    lablet = await lend(world)
+    await keep(running, lablet, "r1", username="alice")
+    await keep(running, lablet, "r2", username="alice", responses={"q1": "42"})
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (left.username, set(left.configs), left.responses) == ("alice", {"r1", "r2"}, {"q1": "42"})
+    assert len(await world.admin.items(CONFIGS)) == 1
+
+
+async def test_what_an_earlier_learner_left_is_set_aside(world: World) -> None:
+    running = await world.replica()
+    lablet = await lend(world)
+    await keep(running, lablet, "r1", username="alice", responses={"q1": "alice's"})
+    world.ahead_s += 60
+    await keep(running, lablet, "r2", username="bob")
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (left.username, set(left.configs), left.responses) == ("bob", {"r2"}, None)
+    stored = [leftovers.read(msgspec.convert(item, ConfigMap)) for item in await world.admin.items(CONFIGS)]
+    [earlier] = [found for found in stored if found.username == "alice"]
+    assert (set(earlier.configs), earlier.responses) == ({"r1"}, {"q1": "alice's"})
+
+
+async def test_damaged_leftovers_are_replaced(world: World) -> None:
+    running = await world.replica()
+    lablet = await lend(world)
+    await keep(running, lablet, "r1", username="alice")
+    await world.admin.patch(f"{CONFIG_MAPS}/{leftovers.name_of(lablet.uid)}", {"binaryData": {leftovers.KEY: "AAAA"}})
+    assert await running.replica.archive.find(lablet.uid) is None
+    await keep(running, lablet, "r2", username="alice")
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert set(left.configs) == {"r2"}
+
+
+async def test_oldest_leftovers_of_a_namespace_that_has_too_many_bytes_go_with_an_event(world: World) -> None:
+    running = await world.replica(VKPROVIDER_KEPT_BYTES_MAX=str(2**20))
+    packed, now = "A" * (200 * 1024), running.ctx.now_unix
+    for number, (team, age_s) in enumerate([(world.namespace, 5), (world.namespace, 30), ("b", 60), ("c", 60)]):
+        annotations = {ANNOTATION_KEPT_AT: str(now - age_s), ANNOTATION_POD: f"{team}/pod-{number}"}
+        labels = {names.LABEL_COMPONENT: names.COMPONENT_CONFIGS}
+        metadata = {"name": f"left-{number}", "labels": labels, "annotations": annotations}
+        await world.admin.create(CONFIG_MAPS, {"metadata": metadata, "binaryData": {leftovers.KEY: packed}})
+    await running.replica.archive.sweep()
+    kept = {item["metadata"]["name"] for item in await world.admin.items(CONFIGS)}
+    assert kept == {"left-0", "left-2", "left-3"}, "a namespace may use a quarter"
+    await world.until_event("KeptDropped", "pod-1")

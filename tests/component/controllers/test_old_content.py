@@ -1,0 +1,115 @@
+"""Versions that no new Pod may run are deleted, but never one that a claim names; on the real API server."""
+
+import pytest
+
+from tests.component.controllers.claimdocument import ClaimDocument
+from tests.component.controllers.parts import Clock, context
+from tests.support.apiserver import CONFIG_MAPS, Admin
+from tests.support.faultyapi import FaultyApi
+from tests.support.topologies import topology
+from vkprovider.api.errors import OutsideError
+from vkprovider.api.models import parse_definition_spec
+from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.controllers.claims.store import ClaimStore
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.definition.versions import Versions
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.definition.content import Content
+from vkprovider.domain.definition.package import Package
+from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import WorkerSettings
+
+TEXT = topology({"h0": "alpine"})
+SPEC = parse_definition_spec({"version": "1", "source": {"inline": TEXT}, "keepVersions": 1})
+RESOURCE = CustomResource(metadata=Metadata(name="netlab", uid="u1"))
+CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
+STAYS_S = 60.0
+"""How long a version stays once no new Pod may name it."""
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ctx(real_kube: KubeClient, clock: Clock) -> Context:
+    return context(real_kube, now=clock)
+
+
+@pytest.fixture
+async def versions(ctx: Context) -> Versions:
+    """Three versions, of which new Pods may run the last."""
+    versions = Versions(ctx, list, SHIPPED)
+    for number in ("1", "2", "3"):
+        await versions.adopt(RESOURCE, SPEC, Package(number, TEXT), "")
+    return versions
+
+
+async def old(versions: Versions) -> list[Content]:
+    return (await versions.sort(RESOURCE, SPEC))[1]
+
+
+async def stored(admin: Admin) -> set[str]:
+    """Return the versions that are stored."""
+    return {item["metadata"]["annotations"]["vkprovider.io/version"] for item in await admin.items(CONTENT)}
+
+
+async def claim(ctx: Context, content: Content) -> None:
+    """Write the claim of a lablet that runs a version."""
+    store = ClaimStore(
+        ctx, WorkerSettings(), "w1", "uid-w1", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+    )
+    await store.load()
+    store.recover([Claim("p1", "team", "pod-1", "netlab", "u1", content.version, content.digest)])
+    while await store.flush(hurry=True) is not None:
+        pass
+
+
+async def test_old_versions_stay_for_a_minute_and_those_in_use_for_good(
+    ctx: Context, admin: Admin, clock: Clock, versions: Versions
+) -> None:
+    dropped = await old(versions)
+    assert {content.version for content in dropped} == {"1", "2"}
+    await claim(ctx, next(content for content in dropped if content.version == "1"))
+    assert await versions.drop(dropped) == STAYS_S
+    clock.now += STAYS_S - 1
+    assert await versions.drop(dropped) == pytest.approx(1)
+    assert await stored(admin) == {"1", "2", "3"}
+    clock.now += 1
+    assert await versions.drop(await old(versions)) == STAYS_S
+    assert await stored(admin) == {"1", "3"}
+    assert {content.version for content in versions.of("netlab")} == {"1", "3"}
+
+
+async def test_version_that_became_current_again_begins_its_minute_anew(
+    admin: Admin, clock: Clock, versions: Versions
+) -> None:
+    await versions.drop(await old(versions))
+    clock.now += STAYS_S
+    await versions.adopt(RESOURCE, SPEC, Package("1", TEXT), "")
+    dropped = await old(versions)
+    assert {content.version for content in dropped} == {"2", "3"}
+    await versions.drop(dropped)
+    assert await stored(admin) == {"1", "3"}, "the second one is due, the third is not"
+    await versions.adopt(RESOURCE, SPEC, Package("3", TEXT), "")
+    assert await versions.drop(await old(versions)) == STAYS_S
+    assert await stored(admin) == {"1", "3"}
+
+
+async def test_nothing_is_deleted_while_the_claims_cannot_be_read(
+    ctx: Context, admin: Admin, api: FaultyApi, clock: Clock, claims: ClaimDocument, versions: Versions
+) -> None:
+    dropped = await old(versions)
+    await claim(ctx, dropped[0])
+    await versions.drop(dropped)
+    clock.now += STAYS_S
+    whole = await claims.text()
+    await claims.write_text("{not json")
+    assert await versions.drop(dropped) == STAYS_S
+    await claims.write_text(whole)
+    api.fault("^GET .*configmaps", status=500)
+    with pytest.raises(OutsideError):
+        await versions.drop(dropped)
+    assert await stored(admin) == {"1", "2", "3"}
