@@ -39,6 +39,7 @@ class Replica:
     """One Pod of the Deployment, as a process; its probes are asked as a kubelet would."""
 
     def __init__(self, installation: "Installation", pod: dict[str, Any]) -> None:
+        self.pod = pod
         self.name = pod["metadata"]["name"]
         [self.container] = pod["spec"]["containers"]
         [self.port] = free_ports(1)
@@ -47,27 +48,42 @@ class Replica:
         account = pod["spec"]["serviceAccountName"]
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={self.name}")
         token = installation.kubectl("create", "token", account, f"--namespace={SYSTEM}", *bound).strip()
+        # All replicas share this machine's ports.
+        environ = {**installation.environment(pod, self.container), "VKPROVIDER_HTTP_PORT": str(self.port)}
+        for volume in ("secrets", "tls"):
+            installation.mount(pod, volume, home / volume)
+        arguments, environ = self.command(installation, home, token, environ)
+        self.log = home / "log"
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603 (the Deployment's command)
+                arguments, env=environ, stdout=output, stderr=output, cwd="/"
+            )
+
+    def command(
+        self, installation: "Installation", home: Path, token: str, environ: dict[str, str]
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return command line and environment of the process.
+
+        Args:
+            installation: Where it runs.
+            home: Its folder here; `secrets` and `tls` in it are the volumes of these names.
+            token: Of its ServiceAccount.
+            environ: What the Deployment gives to the container.
+        """
         cluster = read_cluster(installation.sandbox.kubeconfig)
         write_kubeconfig(home / "kubeconfig", name="replica", cluster=cluster, user={"token": token})
         programs = str(Path(sys.executable).parent)
         program = shutil.which(self.container["command"][0], path=programs)
         assert program
-        environ = {
-            **installation.environment(pod, self.container),
+        # A process has folders of its own where a container has mounts.
+        places = {
             "PATH": programs,
-            # All replicas share this machine, and a process has folders of its own where a container has mounts.
-            "VKPROVIDER_SECRETS_DIR": str(installation.mount(pod, "secrets", home / "secrets")),
+            "VKPROVIDER_SECRETS_DIR": str(home / "secrets"),
             "VKPROVIDER_HTTP_TLS_CERT": str(home / "tls" / "tls.crt"),
             "VKPROVIDER_HTTP_TLS_KEY": str(home / "tls" / "tls.key"),
-            "VKPROVIDER_HTTP_PORT": str(self.port),
             "KUBECONFIG": str(home / "kubeconfig"),
         }
-        installation.mount(pod, "tls", home / "tls")
-        self.log = home / "log"
-        with self.log.open("wb") as output:
-            self._process = subprocess.Popen(  # noqa: S603 (the Deployment's command)
-                [program, *self.container["command"][1:]], env=environ, stdout=output, stderr=output, cwd="/"
-            )
+        return [program, *self.container["command"][1:]], environ | places
 
     def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
         """Ask its page; give status and body, status 0 if nothing listens."""
@@ -100,8 +116,9 @@ class Replica:
 class Installation:
     """A control plane to which `manifests/overlays/default` was applied, with one simulated worker."""
 
-    def __init__(self, sandbox: Sandbox, directory: Path) -> None:
+    def __init__(self, sandbox: Sandbox, directory: Path, replica: type[Replica] = Replica) -> None:
         self.sandbox = sandbox
+        self._replica = replica
         self.directory = directory
         self.replicas: list[Replica] = []
 
@@ -157,7 +174,7 @@ class Installation:
         meta = {"name": "vkprovider-settings", "namespace": SYSTEM}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": settings})
         wanted = self.get("deployment", "vkprovider", f"--namespace={SYSTEM}")["spec"]["replicas"]
-        self.replicas = [Replica(self, pod) for pod in until(lambda: self._pods(wanted), 45)]
+        self.replicas = [self._replica(self, pod) for pod in until(lambda: self._pods(wanted), 45)]
 
     def _pods(self, count: int) -> list[dict[str, Any]]:
         pods = self.items("pods", f"--namespace={SYSTEM}", "--selector=app.kubernetes.io/name=vkprovider")
@@ -185,10 +202,10 @@ class Installation:
 
 
 @contextmanager
-def installed(name: str, directory: Path) -> Iterator[Installation]:
+def installed(name: str, directory: Path, replica: type[Replica] = Replica) -> Iterator[Installation]:
     """Make an empty cluster where everybody may run lablets, apply the overlay, connect a worker, run the provider."""
     with Sandbox.up(name, directory=directory / "sandbox", workers=0, provider=False, tied=True) as sandbox:
-        made = Installation(sandbox, directory)
+        made = Installation(sandbox, directory, replica)
         made.kubectl("apply", "-k", str(MANIFESTS / "overlays" / "default"))
         made.kubectl(*EVERYBODY)
         program = Program("--boot-seconds=0.2")
