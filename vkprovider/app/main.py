@@ -19,6 +19,7 @@ from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.settings.plaintext import plain_text
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -56,6 +57,8 @@ async def main(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     for name in settings.ignored:
         _log.info("setting accepted and not used", setting=name)
+    for name, text in plain_text(_services(settings)).items():
+        _log.warning("a service is reached in plain text", setting=name, why=text)
     page = Page(settings)
     await page.start()
     connecting = asyncio.create_task(connect(settings))
@@ -68,6 +71,15 @@ async def main(settings: Settings) -> None:
         connecting.cancel()
         stopping.cancel()
         await page.stop()
+
+
+def _services(settings: Settings) -> dict[str, str]:
+    """Return the URLs of services by the settings that name them; unset ones are empty."""
+    return {
+        "LDS_API_URL": settings.lds.one_url,
+        "VKPROVIDER_GRADER_URL": settings.grader.url,
+        "S3_ENDPOINT": settings.content.endpoint,
+    }
 
 
 async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Event) -> None:

@@ -12,7 +12,16 @@ from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import CustomResource, Lease, Metadata, Node, Pod, RuntimeClass, SelfSubjectReview
+from vkprovider.api.objects import (
+    ConfigMap,
+    CustomResource,
+    Lease,
+    Metadata,
+    Node,
+    Pod,
+    RuntimeClass,
+    SelfSubjectReview,
+)
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import lablets, setup, workers
@@ -97,6 +106,13 @@ class Doctor:
         self._found += found_here
         if not found_here:
             await self._check_rights()
+            await self._check_settings()
+
+    async def _check_settings(self) -> None:
+        name = f"{self._namespace}/{setup.SETTINGS}"
+        path = f"/api/v1/namespaces/{self._namespace}/configmaps/{setup.SETTINGS}"
+        found = await self._reading.read(path, ConfigMap, f"ConfigMap/{name}")
+        self._found += setup.check_transport(self._namespace, found.data if found is not None else {})
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{SERVICE_ACCOUNT}"

@@ -7,10 +7,13 @@ from typing import Any, Final
 from vkprovider.api.objects import Lease
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
+from vkprovider.settings.plaintext import plain_text
 
 KUBERNETES_OLDEST: Final = (1, 30)
 SKEW_S: Final = 5.0
 """Clocks that differ by less do not matter."""
+SETTINGS: Final = "vkprovider-settings"
+"""The ConfigMap that the Deployment reads."""
 _APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds"
 _APPLY_BASE: Final = "kubectl apply -k manifests/base"
 
@@ -90,6 +93,18 @@ def check_rights(account: str, missing: Sequence[Right]) -> list[Finding]:
         fault(f"ServiceAccount/{account}", "RightsMissing", f"may not {', '.join(found)} {what}", _APPLY_BASE)
         for what, found in verbs.items()
     ]
+
+
+def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding]:
+    """Report services that the provider reaches in plain text.
+
+    Args:
+        namespace: The provider's.
+        settings: Those of its ConfigMap, by variable.
+    """
+    about = f"ConfigMap/{namespace}/{SETTINGS}"
+    texts = plain_text(settings).values()
+    return [note(about, "TransportInsecure", "; ".join(texts), "Give them https:// URLs.")] if texts else []
 
 
 def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, float]) -> list[Finding]:

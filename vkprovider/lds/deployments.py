@@ -19,6 +19,7 @@ from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import ContentMetadata, LabDelivery
 from vkprovider.rest.tokens import TokenReader
+from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.services import LdsSettings, reveal
 
 RELOAD_S: Final = 5.0
@@ -155,6 +156,8 @@ class Deployments:
 
     def _apply(self, configured: tuple[Configured, ...]) -> None:
         before, self._configured = self._configured, {each.deployment.id: each for each in configured}
+        if plain := [each.deployment.id for each in configured if is_plain(each.deployment.base_url)]:
+            _log.warning("lds deployments are reached in plain text", deployments=sorted(plain))
         for gone in before.keys() - self._configured.keys():
             self._retire(gone)
         for name, each in self._configured.items():

@@ -3,6 +3,7 @@
 * `group`: the base class of all groups.
 * `cluster`: the replica, the API server, workers, ports, lablets.
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
+* `plaintext`: which of these services are reached by http://. Pure.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the
 others are constants that tests shorten.

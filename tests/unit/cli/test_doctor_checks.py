@@ -55,6 +55,28 @@ def test_kubernetes_version(version: str, reason: str) -> None:
     assert [f.reason for f in setup.check_version(version)] == ([reason] if reason else [])
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({}, []),
+        ({"LDS_API_URL": "https://lds.example.com", "S3_ENDPOINT": "http://localhost:9000"}, []),
+        ({"LDS_API_URL": "http://127.0.0.1:8081", "VKPROVIDER_GRADER_URL": "http://[::1]:1"}, []),
+        ({"LDS_API_URL": "HTTP://lds.example.com", "LEADER_LEASE_TTL": "15"}, ["LDS_API_URL"]),
+        (
+            {"VKPROVIDER_GRADER_URL": "http://grader", "S3_ENDPOINT": "http://minio.minio.svc:9000"},
+            ["VKPROVIDER_GRADER_URL", "S3_ENDPOINT"],
+        ),
+        ({"S3_ENDPOINT": "http://[broken"}, []),
+    ],
+)
+def test_services_in_plain_text(settings: dict[str, str], named: list[str]) -> None:
+    found = setup.check_transport("ns", settings)
+    assert [(f.level, f.object, f.reason) for f in found] == (
+        [(Level.NOTE, "ConfigMap/ns/vkprovider-settings", "TransportInsecure")] if named else []
+    )
+    assert [word for f in found for word in f.message.split() if word.isupper()] == named
+
+
 def test_custom_resource_definitions() -> None:
     wanted = crds()[0]
     installed = {**wanted, "spec": {**wanted["spec"], "conversion": {"strategy": "None"}}}
@@ -72,7 +94,7 @@ def test_rights_are_those_of_the_manifest() -> None:
     assert Right("patch", "", "nodes/status") in rights
     assert Right("get", "", "secrets", "elsewhere") in rights
     assert Right("update", "coordination.k8s.io", "leases", "kube-node-lease") in rights
-    assert Right("get", "", "namespaces", "", "kube-system") in rights
+    assert Right("get", "", "namespaces") in rights
     assert not [r for r in rights if r.resource == "configmaps" and not r.namespace], "the reader role is not bound"
     assert Right("patch", "a.b", "c/status", "n").attributes() == {
         "verb": "patch",

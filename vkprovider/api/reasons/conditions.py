@@ -19,7 +19,8 @@ CONDITIONS: Final = {
     "vkprovider.io/SessionReady": Explanation("The learner's session exists and knows the devices."),
     "vkprovider.io/SessionStarted": Explanation("The learner has logged in."),
     "TransportInsecure": Explanation(
-        "Of a CMLWorker: what is sent to CML could be read or answered by others; its reason says why.",
+        "Of a CMLWorker: what is sent to CML could be read or answered by others; its reason says why. In the doctor's "
+        "report also of the settings: a service is reached by http.",
         "Use https, and spec.tls.caBundle.",
     ),
     "Refreshed": Explanation("Of a LabletDefinition: how the last refresh went.", "While it is False, see its reason."),
