@@ -317,6 +317,25 @@ def test_a_lab_that_is_gone_leaves_what_its_devices_held(surface: Surface) -> No
         assert surface.ask(replica, path, surface.tokens["viewer"]).status == 403
 
 
+def test_a_namespace_inherits_nothing_of_an_earlier_one_of_its_name(surface: Surface) -> None:
+    cluster = surface.cluster
+    cluster.kubectl("create", "namespace", "course")
+    cluster.apply(deployment("exam", "faced", 1), namespace="course")
+    cluster.wait_ready("course", 1)
+    token = surface.account("course", "vkprovider-download", "course")
+    path = f"/labs/{cluster.pods('course')[0]['metadata']['uid']}/download"
+    cluster.kubectl("delete", "deployment", "exam", "--namespace=course")
+    until(lambda: "kept" in surface.ask(0, path, token).text, 30)
+    cluster.kubectl("delete", "namespace", "course", "--timeout=60s")
+    cluster.kubectl("create", "namespace", "course")
+    given = ("--clusterrole=vkprovider-download", "--serviceaccount=default:course")
+    cluster.kubectl("create", "rolebinding", "again", "--namespace=course", *given)
+    until(
+        lambda: surface.ask(0, path, token).status == 404, 30, "the right of the new namespace shows the old one's lab"
+    )
+    assert surface.ask(0, path, token).json["reason"] == "LabUnknown"
+
+
 # ------------------------------------------------------------------------------------------------ session events
 
 

@@ -4,6 +4,7 @@ import base64
 import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def podman(*arguments: str, check: bool = True, timeout_s: float = 120) -> str:
         text=True,
         check=check,
         timeout=timeout_s,
+        cwd=tempfile.gettempdir(),  # podman's monitor writes a file `oom` here when a container is out of memory
     )
     return result.stdout
 

@@ -92,13 +92,17 @@ class Page:
         async def metrics(_: web.Request) -> web.Response:
             return web.Response(body=await exposition(registry), headers={"Content-Type": CONTENT_TYPE})
 
+        async def created(namespace: str) -> str:
+            found = await replica.ctx.api.namespaces.get(namespace)
+            return found.metadata.creation_timestamp if found is not None else ""
+
         receiver = Receiver(replica.inbox.accept, self._settings.http.events_secrets, counts=replica.session_events)
         self._handlers = {
             "/metrics": metrics,
             "/info": admin.info,
             "/admin/stats": admin.stats,
             "/admin/trigger-reconcile": admin.trigger,
-            "/labs/{id}/download": Downloads(access, replica.exports, replica.archive).handle,
+            "/labs/{id}/download": Downloads(access, replica.exports, replica.archive, created).handle,
             "/labs/{id}/login": Logins(access, replica.exports, replica.login_url).handle,
             "/events": receiver.handle,
         }

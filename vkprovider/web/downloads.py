@@ -40,13 +40,18 @@ class Archive(Protocol):
         """Return what was archived of a lablet."""
 
 
+Age = Callable[[str], Awaitable[str]]
+"""Returns when a namespace was created, as Kubernetes writes it; empty if it does not exist."""
+
+
 class Downloads:
     """Serves labs as files."""
 
-    def __init__(self, access: Access, source: Source, archive: Archive) -> None:
+    def __init__(self, access: Access, source: Source, archive: Archive, age: Age) -> None:
         self._access = access
         self._source = source
         self._archive = archive
+        self._age = age
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer `GET /labs/{id}/download`; the id is the lab's, or its Pod's UID."""
@@ -84,6 +89,9 @@ class Downloads:
         if left is None:
             return None
         await allow(left.namespace, left.pod)
+        created = await self._age(left.namespace)
+        if created and datetime.fromisoformat(created).timestamp() > left.at:
+            return None  # of another namespace of this name, whose rights are not those of the one that is gone
         return _file(f"{left.pod}-{left.pod_uid}.yaml", _document(left))
 
 
