@@ -42,7 +42,12 @@ _FAULTS: Final[dict[int, CertificateFault]] = {
 
 @functools.lru_cache(maxsize=64)
 def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
-    """Build the TLS settings; cached, because loading the system's authorities costs 20 ms.
+    """Return the TLS settings of `fresh_ssl_context`; cached, because loading the system's authorities costs 20 ms."""
+    return fresh_ssl_context(verify=verify, ca_bundle=ca_bundle)
+
+
+def fresh_ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
+    """Build TLS settings, to which the caller may add a certificate of its own.
 
     Args:
         verify: Whether to verify the certificate and its host name at all.

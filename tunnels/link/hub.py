@@ -142,6 +142,9 @@ class Hub:
     def disconnected(self, peer: str) -> None:
         """Count a loss; what is unanswered is repeated when the connection is back. See `Inbox`."""
         self.counts["disconnected"] += 1
+        if peer == ALL:
+            for calling in self._callings.values():
+                calling.disconnected()
         _LOG.info("tunnel: no connection to %s", peer or "the carrier")
 
     async def _tick(self) -> None:

@@ -181,6 +181,7 @@ class Calling:
                 self.presence.goodbye(boot, message, now_s)
                 if self.presence.view.boot != before:
                     yield from self._resume(now_s)
+                yield Send(boot, messages.Probe())  # the goodbye of a connection that was replaced may come late
             case messages.Response():
                 yield from self._response(boot, message, now_s)
             case messages.Piece():
@@ -198,6 +199,10 @@ class Calling:
     def connected(self, now_s: float) -> Iterator[CallerOutput]:
         """Repeat everything that is unanswered: the carrier came back, and nobody knows what it lost."""
         yield from self._resume(now_s)
+
+    def disconnected(self) -> None:
+        """Note that the carrier is gone."""
+        self.presence.disconnected()
 
     def tick(self, now_s: float) -> Iterator[CallerOutput]:
         """Let time pass."""

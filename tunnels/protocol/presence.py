@@ -10,6 +10,9 @@ from tunnels.wire.messages import Goodbye, Heartbeat, Hello
 PROVE_S: Final = 3.0
 """An agent that is there answers a probe within this; else a newcomer of its name replaces it."""
 
+RETURN_S: Final = 3.0
+"""An agent of which its carrier says that it is lost has left if it is not back within this."""
+
 _SAMPLES: Final = 8
 """Heartbeats by which the agent's clock is judged: a clock that was suspended meanwhile shows soon."""
 
@@ -53,6 +56,12 @@ class _Challenger:
     since_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    reason: str
+    leaves_s: float
+
+
 class Presence:
     """The agents of one name.
 
@@ -66,10 +75,11 @@ class Presence:
         self._silence_s = 0.0
         self._offsets_ms: deque[float] = deque(maxlen=_SAMPLES)
         self._challenger: _Challenger | None = None
+        self._lost: _Lost | None = None
 
     def hello(self, boot: str, said: Hello, now_s: float) -> bool:
         """Note a hello; True if the bearer of the name has to prove now that it is still there."""
-        if self.view.state is not State.THERE or boot == self.view.boot:
+        if self.view.state is not State.THERE or boot == self.view.boot or self._lost is not None:
             self._adopt(boot, said, now_s)
             return False
         if boot == self.view.rival or (self._challenger is not None and self._challenger.boot == boot):
@@ -80,7 +90,7 @@ class Presence:
     def heartbeat(self, boot: str, said: Heartbeat, now_s: float) -> bool:
         """Note a heartbeat; False if its sender has to introduce itself first."""
         if boot == self.view.boot and self.view.state is State.THERE:
-            self.heard_s = now_s
+            self.heard_s, self._lost = now_s, None
             self._offsets_ms.append(said.clock_ms - now_s * 1000)
             self.view = replace(self.view, epoch=said.epoch, facts=said.facts or self.view.facts)
             return True
@@ -98,8 +108,13 @@ class Presence:
         if boot == self.view.rival:
             self.view = replace(self.view, rival="")
         if boot == self.view.boot:
-            self.view = replace(self.view, state=State.LEFT, reason=said.reason)
-            self._promote(now_s)
+            self._lost = _Lost(said.reason, now_s + RETURN_S)
+            if not said.lost or self._challenger is not None:
+                self._leave(now_s)
+
+    def disconnected(self) -> None:
+        """Believe no longer that an agent is lost: a broker that is shut down says so of everybody."""
+        self._lost = None
 
     def tick(self, now_s: float) -> str:
         """Let time pass; return the boot of a rival that is to be refused now, or an empty text."""
@@ -114,7 +129,9 @@ class Presence:
                 self.view = replace(self.view, rival=refused)
             else:
                 self._promote(now_s)
-        if now_s - self.heard_s >= self._silence_s:
+        if self._lost is not None and now_s >= self._lost.leaves_s:
+            self._leave(now_s)
+        elif now_s - self.heard_s >= self._silence_s:
             self.view = replace(self.view, state=State.SILENT)
             self._promote(now_s)
         return refused
@@ -123,8 +140,10 @@ class Presence:
         """Return when `tick` has something to do; infinite if never."""
         if self.view.state is not State.THERE:
             return float("inf")
-        silent_s = self.heard_s + self._silence_s
-        return silent_s if self._challenger is None else min(silent_s, self._challenger.since_s + PROVE_S)
+        due_s = self.heard_s + self._silence_s
+        if self._challenger is not None:
+            due_s = min(due_s, self._challenger.since_s + PROVE_S)
+        return due_s if self._lost is None else min(due_s, self._lost.leaves_s)
 
     def clock_ms(self, now_s: float) -> int:
         """Return the agent's clock, or a little less.
@@ -133,7 +152,14 @@ class Presence:
         """
         return int(now_s * 1000 + max(self._offsets_ms, default=0.0))
 
+    def _leave(self, now_s: float) -> None:
+        if self._lost is not None and self.view.state is not State.LEFT:
+            self.view = replace(self.view, state=State.LEFT, reason=self._lost.reason)
+        self._lost = None
+        self._promote(now_s)
+
     def _adopt(self, boot: str, said: Hello, now_s: float) -> None:
+        self._lost = None
         if boot != self.view.boot:
             self._offsets_ms.clear()
         self.heard_s = now_s

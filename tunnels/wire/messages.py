@@ -65,9 +65,15 @@ class Heartbeat(Message, frozen=True):
 
 
 class Goodbye(Message, frozen=True):
-    """An agent leaves, or its carrier says so for it (MQTT's last will)."""
+    """An agent leaves.
+
+    Attributes:
+        reason: For people.
+        lost: Whether its carrier says so in its place (MQTT's last will): it may be back in a moment.
+    """
 
     reason: Text = ""
+    lost: bool = False
 
 
 class Probe(Message, frozen=True):

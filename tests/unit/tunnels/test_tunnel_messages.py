@@ -17,6 +17,7 @@ FROM_AGENT: dict[str, messages.AgentMessage] = {
     "hello": messages.Hello(clock_ms=12345, silence_ms=30000, epoch=7, events=3, version="1.2.0", facts=b'{"labs": 2}'),
     "heartbeat": messages.Heartbeat(clock_ms=22345, epoch=7, events=4, facts=b'{"labs": 3}'),
     "goodbye": messages.Goodbye(reason="shutting down"),
+    "last-will": messages.Goodbye(reason="its connection was lost", lost=True),
     "response": messages.Response("c1-1", 200, {"content-type": "application/json"}, 4, b"true"),
     "piece": messages.Piece("c1-1", 1, b"more"),
     "want": messages.Want("c1-1", (1, 2, 5)),

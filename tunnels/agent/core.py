@@ -1,0 +1,260 @@
+"""Relays callers' requests to one server, and says by itself that it is alive and what has changed."""
+
+import asyncio
+import logging
+import random
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tunnels.agent.epochs import EpochFile
+from tunnels.allowlist import AllowList
+from tunnels.base import Response, Transport
+from tunnels.errors import ConnectionLost, TransportError
+from tunnels.link.carrier import ALL, WORD, Carrier
+from tunnels.protocol import refusals
+from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
+from tunnels.wire import codec, limits, messages
+
+CALLERS_MAX: Final = 1000
+
+_HEADERS: Final = frozenset({"accept", "authorization", "content-type", "user-agent"})
+"""The headers that are passed on; anything else is between caller and agent."""
+_TICK_S: Final = 0.25
+_LOG: Final = logging.getLogger("tunnels")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How an agent behaves.
+
+    Attributes:
+        heartbeat_s: Between two heartbeats, but for a tenth of jitter.
+        silence_s: A caller that hears nothing for this long counts the agent as silent.
+        hello_s: A broadcast probe is answered within this, at random, so that 1,000 agents do not answer at once.
+        name_taken_s: An agent whose name another one bears introduces itself again after this.
+    """
+
+    heartbeat_s: float = 10.0
+    silence_s: float = 30.0
+    hello_s: float = 1.0
+    name_taken_s: float = 30.0
+
+
+def new_boot() -> str:
+    """Return a word for a process of an agent, unlike that of any other."""
+    return secrets.token_hex(6)
+
+
+class Agent:
+    """The agent of one server.
+
+    Args:
+        name: Its name, for messages and logs.
+        carrier: Carries the frames; its address bears the boot.
+        transport: Reaches the server. Whatever holds credentials wraps it.
+        allow: The requests that it relays; checked here, whatever a caller believes.
+        facts: Returns what hellos and heartbeats say of the server: short, at once.
+        epochs: Keeps the newest epoch; None: it is forgotten with the process.
+        version: Of the software.
+        habits: How it behaves.
+
+    Raises:
+        ValueError: The epoch file is spoiled.
+        OSError: It cannot be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        carrier: Carrier,
+        transport: Transport,
+        *,
+        allow: AllowList,
+        facts: Callable[[], bytes],
+        epochs: EpochFile | None,
+        version: str = "",
+        habits: Habits | None = None,
+    ) -> None:
+        self.counts: Final[Counter[str]] = Counter()
+        self.name: Final = name
+        self._carrier: Final = carrier
+        self._transport: Final = transport
+        self._facts: Final = facts
+        self._epochs: Final = epochs
+        self._version: Final = version
+        self._habits: Final = habits or Habits()
+        self._answering = Answering(allow, epoch=epochs.read() if epochs is not None else 0)
+        self._stored_epoch = self._answering.epoch
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._events = 0
+        self._hello_s = float("inf")
+        self._complained: set[str] = set()
+
+    @property
+    def refused(self) -> Counter[str]:
+        """How many requests were refused, by code."""
+        return self._answering.refused
+
+    async def run(self) -> None:
+        """Run the carrier, the heartbeats and the requests, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carrier.run(self), name="carrier")
+                group.create_task(self._beat(), name="heartbeats")
+                group.create_task(self._tick(), name="ticks of the agent")
+        finally:
+            running = list(self._running.values())
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def push(self, kind: str, data: bytes) -> None:
+        """Tell the owner that something changed; with no owner, the next one learns by the count that it has to look.
+
+        Args:
+            kind: At most 64 characters.
+            data: At most 64 KiB.
+        """
+        self._events += 1
+        if self._answering.owner:
+            self._say(self._answering.owner, messages.Event(self._events, kind, data))
+
+    def received(self, peer: str, frame: bytes) -> None:
+        """Handle a frame of a caller; see `Inbox`."""
+        if peer != ALL and WORD.fullmatch(peer) is None:
+            self._complain(peer, "not a caller's address")
+            return
+        try:
+            message = codec.from_caller(frame)
+        except codec.MalformedFrame as error:
+            self._complain(peer, str(error))
+            return
+        match message:
+            case messages.Probe():
+                if peer == ALL:
+                    self._hello_s = min(self._hello_s, self._now_s() + random.uniform(0, self._habits.hello_s))
+                else:
+                    self._say(peer, self._hello())
+            case messages.Refusal():
+                self._turned_away(message)
+            case messages.Request() | messages.Cancel() | messages.Piece() | messages.Want():
+                if peer != ALL:
+                    self._handle(self._answering.received(peer, message, self._now_ms()))
+            case _:
+                self.counts["unsupported"] += 1
+
+    def connected(self, peer: str) -> None:
+        """Introduce itself; see `Inbox`."""
+        self._say(peer, self._hello())
+
+    def disconnected(self, peer: str) -> None:
+        """Go on: what callers miss, they ask for again. See `Inbox`."""
+        self.counts["disconnected"] += 1
+        _LOG.info("agent %s: no connection to %s", self.name, peer or "the carrier")
+
+    async def _beat(self) -> None:
+        while True:
+            heartbeat_s = self._habits.heartbeat_s
+            await asyncio.sleep(heartbeat_s * random.uniform(0.9, 1.0))
+            self._say(
+                ALL, messages.Heartbeat(self._now_ms(), self._answering.epoch, self._events, self._bounded_facts())
+            )
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            if self._now_s() >= self._hello_s:
+                self._hello_s = float("inf")
+                self._say(ALL, self._hello())
+            self._handle(self._answering.tick(self._now_ms()))
+
+    def _handle(self, outputs: Iterable[AgentOutput]) -> None:
+        for output in outputs:
+            match output:
+                case Say():
+                    self._say(output.caller, output.message)
+                case Run():
+                    self._start(output)
+                case Stop():
+                    if (task := self._running.get(output.op)) is not None:
+                        task.cancel()
+
+    def _start(self, run: Run) -> None:
+        """Carry out an operation; a raised epoch is on disk before."""
+        if self._epochs is not None and self._answering.epoch != self._stored_epoch:
+            try:
+                self._epochs.write(self._answering.epoch)
+            except OSError as error:
+                _LOG.error("agent %s: the epoch cannot be stored: %s", self.name, error)
+                self._handle(
+                    self._answering.answered(run.op, ConnectionLost(f"the agent cannot store the epoch: {error}"))
+                )
+                return
+            self._stored_epoch = self._answering.epoch
+        task = asyncio.get_running_loop().create_task(self._relay(run), name=f"relay {run.op}")
+        self._running[run.op] = task
+        task.add_done_callback(lambda _: self._running.pop(run.op, None))
+
+    async def _relay(self, run: Run) -> None:
+        request = run.request
+        outcome: Response | TransportError
+        try:
+            outcome = await self._transport.request(
+                request.method,
+                request.path,
+                params=request.params or None,
+                body=run.body or None,
+                headers={name: value for name, value in request.headers.items() if name.lower() in _HEADERS},
+                deadline_s=run.left_s,
+            )
+        except TransportError as error:
+            outcome = error
+        except Exception:  # noqa: BLE001 (a header that HTTP does not know, or a fault of the embedder's transport)
+            _LOG.exception("agent %s: %s %s failed", self.name, request.method, request.path)
+            outcome = ConnectionLost(f"the agent failed at {request.method} {request.path}: see its log")
+        self.counts["relayed"] += 1
+        self._handle(self._answering.answered(run.op, outcome))
+
+    def _say(self, peer: str, message: messages.Message) -> None:
+        if not self._carrier.send(peer, codec.encode(message)):
+            self.counts["dropped"] += 1
+
+    def _hello(self) -> messages.Hello:
+        return messages.Hello(
+            clock_ms=self._now_ms(),
+            silence_ms=int(self._habits.silence_s * 1000),
+            epoch=self._answering.epoch,
+            events=self._events,
+            version=self._version,
+            facts=self._bounded_facts(),
+        )
+
+    def _bounded_facts(self) -> bytes:
+        facts = self._facts()
+        if len(facts) > limits.FACTS_BYTES_MAX:
+            self._complain("its own facts", f"{len(facts)} bytes, more than {limits.FACTS_BYTES_MAX}")
+            return b""
+        return facts
+
+    def _turned_away(self, said: messages.Refusal) -> None:
+        """Note that a caller knows another agent of this name, and ask again later."""
+        if said.code == refusals.NAME_TAKEN:
+            self.counts["name_taken"] += 1
+            _LOG.error("agent %s: %s", self.name, said.text)
+            self._hello_s = min(self._hello_s, self._now_s() + self._habits.name_taken_s)
+
+    def _complain(self, peer: str, why: str) -> None:
+        """Count a frame that cannot be used, and log the first one of each peer."""
+        self.counts["malformed"] += 1
+        if peer not in self._complained and len(self._complained) < CALLERS_MAX:
+            self._complained.add(peer)
+            _LOG.warning("agent %s: a frame of %.100r is refused: %s", self.name, peer, why)
+
+    def _now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _now_ms(self) -> int:
+        return int(self._now_s() * 1000)
