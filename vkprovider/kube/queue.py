@@ -20,9 +20,9 @@ from typing import Final, Generic, Literal, TypeVar, get_args
 
 import structlog
 
-from vkprovider.api.errors import Fenced, Throttled, VkproviderError
+from vkprovider.api.errors import Fenced
 from vkprovider.api.histogram import BRIEF_S, COARSE_S, Histogram
-from vkprovider.domain.backoff import delay_s
+from vkprovider.kube.pauses import Pauses
 
 K = TypeVar("K", bound=Hashable)
 
@@ -32,11 +32,6 @@ _log: Final = structlog.get_logger(__name__)
 
 _NEVER_S: Final = float("inf")
 _STALE_MAX: Final = 256
-_RUSH_S: Final = 0.1
-"""A run that asks for the next one sooner than this is a rush."""
-_RUSH_MAX_S: Final = 30.0
-_RUSHES_QUIET_MAX: Final = 4
-"""So many in a row may be real work in small steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,6 @@ class KeyedQueue(Generic[K]):
     Attributes:
         failures_total: Runs that raised.
         runs_total: Completed runs, whatever their outcome.
-        rushes_total: Runs that asked for the next one at once and were made to wait; see `_paced`.
         ended_unix: When the last run ended (Unix seconds); 0 before the first.
         waited_s: Seconds from due to run; `ran_s`: seconds of the runs, by outcome.
         ran_s_of: The same by key, until the key is forgotten; None if it is not measured.
@@ -101,23 +95,18 @@ class KeyedQueue(Generic[K]):
         """
         self.failures_total = 0
         self.runs_total = 0
-        self.rushes_total = 0
         self.ended_unix = 0.0
         self.waited_s = Histogram(BRIEF_S)
         self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
         self.ran_s_of: dict[K, Histogram] | None = None
         self._reconcile: Reconcile[K] | None = None  # while `run` runs
         self._workers_max = workers
-        self._backoff_s = backoff_s
         self._now = now
-        self._rand = rand
         self._ready: OrderedDict[K, float] = OrderedDict()  # since when each is due
         self._later: dict[K, float] = {}  # when each is due
         self._heap: list[tuple[float, int, K]] = []  # of `_later`, and outdated entries
         self._pushes = 0  # breaks ties in the heap, so that keys need no order
         self._running: dict[K, _Run] = {}
-        self._failures: dict[K, int] = {}
-        self._rushes: dict[K, int] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = _NEVER_S
@@ -125,6 +114,7 @@ class KeyedQueue(Generic[K]):
         self._quiet.set()
         self._name = name
         self._log = _log.bind(queue=name)
+        self._pauses = Pauses[K](backoff_s, rand, self._log)
 
     @property
     def depth(self) -> int:
@@ -135,6 +125,11 @@ class KeyedQueue(Generic[K]):
     def oldest_age_s(self) -> float:
         """Seconds for which the first of them has been due."""
         return max(0.0, self._now() - next(iter(self._ready.values()))) if self._ready else 0.0
+
+    @property
+    def rushes_total(self) -> int:
+        """Runs that asked for the next one at once and were made to wait."""
+        return self._pauses.rushes_total
 
     def add(self, key: K, *, after_s: float = 0.0) -> None:
         """Run `key` once, in `after_s` seconds at the latest; if it is running, once more afterwards."""
@@ -149,8 +144,7 @@ class KeyedQueue(Generic[K]):
         """Drop `key` with its delays and failures; ignore its result if it is running."""
         self._ready.pop(key, None)
         self._later.pop(key, None)
-        self._failures.pop(key, None)
-        self._rushes.pop(key, None)
+        self._pauses.forget(key)
         if self.ran_s_of is not None:
             self.ran_s_of.pop(key, None)
         run = self._running.get(key)
@@ -262,11 +256,11 @@ class KeyedQueue(Generic[K]):
         outcome: Outcome = "ok"
         wait_s: float | None = None
         try:
-            wait_s = self._paced(key, run, (await reconcile(key)).after_s)
-            self._failures.pop(key, None)
+            after_s = (await reconcile(key)).after_s
+            wait_s = None if run.forgotten else self._pauses.after_run(key, after_s)
         except Fenced as error:
             outcome = "fenced"
-            self._failures.pop(key, None)
+            self._pauses.end_failures(key)
             self._log.debug("fenced", key=key, error=str(error))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -294,48 +288,9 @@ class KeyedQueue(Generic[K]):
             histogram = self.ran_s_of[key] = self.ran_s_of.get(key) or Histogram(COARSE_S)
             histogram.observe(ran_s)
 
-    def _paced(self, key: K, run: _Run, after_s: float | None) -> float | None:
-        """Return how long `key` waits, which is longer each time in a row that it asks for its next run at once.
-
-        A key whose turns change nothing but always ask for another one would keep a worker, and with it the loop, busy
-        for good. `add` is not held back: it says that something changed.
-        """
-        if after_s is None or after_s >= _RUSH_S:
-            self._rushes.pop(key, None)
-            return after_s
-        if run.forgotten:
-            return after_s
-        self.rushes_total += 1
-        count = self._rushes[key] = self._rushes.get(key, 0) + 1
-        wait_s = delay_s(count, first_s=_RUSH_S, cap_s=_RUSH_MAX_S)  # without jitter: no other system is asked
-        if count >= _RUSHES_QUIET_MAX and count & (count - 1) == 0:
-            self._log.warning("a key keeps asking for its next turn at once", key=key, times=count, wait_s=wait_s)
-        return wait_s
-
-    def _failed(self, key: K, run: _Run, error: BaseException) -> float:
-        """Count and log a failure; return the seconds to wait.
-
-        A key that was added meanwhile waits as long: its own writes may have added it, and it would never pause.
-        """
+    def _failed(self, key: K, run: _Run, error: BaseException) -> float | None:
         self.failures_total += 1
-        if run.forgotten:
-            return 0.0
-        count = self._failures[key] = self._failures.get(key, 0) + 1
-        first_s, cap_s = self._backoff_s
-        wait_s = delay_s(count, first_s=first_s, cap_s=cap_s, dice=self._rand(), floor=0)
-        if isinstance(error, Throttled):
-            wait_s += error.after_s
-        if count & (count - 1) == 0:  # the first time and each doubling
-            expected = isinstance(error, VkproviderError)
-            self._log.warning(
-                "reconcile failed; tries again",
-                key=key,
-                failures=count,
-                wait_s=round(wait_s, 3),
-                error=str(error) if expected else repr(error),
-                exc_info=None if expected else error,
-            )
-        return wait_s
+        return None if run.forgotten else self._pauses.after_failure(key, error)
 
     def _settle(self) -> None:
         """Wake `drain` when no key is due or running."""
