@@ -34,15 +34,15 @@ def parse(text: str | float) -> Decimal:
     """Parse a quantity (`100m`, `1.5Gi`, `4`) as a number.
 
     Raises:
-        ValueError: It is no quantity.
+        ValueError: It is not a quantity.
     """
     match = _QUANTITY.match(str(text).strip())
     if match is None:
-        raise ValueError(f"{str(text)[:40]!r} is no quantity; examples: 500m, 4, 8Gi")
+        raise ValueError(f"{str(text)[:40]!r} is not a quantity; examples: 500m, 4, 8Gi")
     try:
         value = Decimal(match[1]) * _FACTORS[match[2] or ""]
     except ArithmeticError:
-        raise ValueError(f"{str(text)[:40]!r} is no quantity; examples: 500m, 4, 8Gi") from None
+        raise ValueError(f"{str(text)[:40]!r} is not a quantity; examples: 500m, 4, 8Gi") from None
     if abs(value) >= _LIMIT:
         raise ValueError(f"{str(text)[:40]!r} is more than a quantity can be")
     return value
@@ -52,7 +52,7 @@ def parse_millicores(text: str | float) -> int:
     """Parse CPU as millicores, rounded up.
 
     Raises:
-        ValueError: It is no quantity.
+        ValueError: It is not a quantity.
     """
     return -int((-parse(text) * 1000).to_integral_value(rounding="ROUND_FLOOR"))
 
@@ -61,7 +61,7 @@ def parse_bytes(text: str | float) -> int:
     """Parse memory as bytes, rounded up.
 
     Raises:
-        ValueError: It is no quantity.
+        ValueError: It is not a quantity.
     """
     return -int((-parse(text)).to_integral_value(rounding="ROUND_FLOOR"))
 

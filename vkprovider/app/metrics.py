@@ -31,7 +31,7 @@ class ReplicaCollector(Collector):
         return (_family(measure, self._replica) for measure in MEASURES if measure.read is not None)
 
     def describe(self) -> Iterator[Metric]:
-        """Name the metrics without reading them: registering must not need a running replica."""
+        """Yield the metrics without their values: registering must not need a running replica."""
         return (_FAMILIES[m.kind](m.name, m.help, labels=m.labels) for m in MEASURES if m.read is not None)
 
 

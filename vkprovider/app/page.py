@@ -127,7 +127,7 @@ class Page:
         return handle
 
     async def _health(self, _: web.Request) -> web.Response:
-        """Answer 200 as long as the process does: a fault outside of it is no reason to restart it."""
+        """Answer 200 as long as the process does: a fault outside of it does not call for a restart."""
         body = _health(self._replica) if self._replica is not None else _starting(self._settings)
         return web.json_response(body)
 

@@ -208,12 +208,12 @@ class Replica:
         return *self.objects.all(), *own
 
     def not_ready(self) -> list[str]:
-        """Name what is not known completely yet."""
+        """List what is not known completely yet."""
         missing = [informer.name for informer in self.informers if not informer.synced.is_set()]
         return missing or ([] if self._known.is_set() else ["definitions"])
 
     def unready(self) -> list[str]:
-        """Name why this replica is not ready: what is not known yet, and a Lease that could not be renewed."""
+        """List why this replica is not ready: what is not known yet, and a Lease that could not be renewed."""
         return self.not_ready() + (["lease"] if self.ownership.is_fenced else [])
 
     async def _start(self) -> None:

@@ -85,7 +85,7 @@ def _about(left: Leftovers) -> str:
 
 
 def files_of(left: Leftovers) -> dict[str, str]:
-    """Name a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
+    """Return a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for label, text in sorted(left.configs.items()):

@@ -10,7 +10,7 @@ from vkprovider.settings.group import Group
 
 
 def default_replica() -> str:
-    """Name this process: host and process id, and four letters that no earlier process had."""
+    """Return a name of this process: host, process id, and four letters that no earlier process had."""
     return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
 
 

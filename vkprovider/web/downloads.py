@@ -96,7 +96,7 @@ class Downloads:
 
 
 def _document(left: Leftovers) -> bytes:
-    """Write what was kept as YAML, in words of its own: it is no topology that CML could import."""
+    """Write what was kept as YAML, in words of its own: it is not a topology that CML could import."""
     document = {
         "kept": {
             "at": datetime.fromtimestamp(left.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

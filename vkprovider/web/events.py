@@ -51,7 +51,7 @@ class Receiver:
         counts: Counter[str] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Take in whom to tell.
+        """Create the receiver.
 
         Args:
             accept: Stores one event; must not raise for what the sender cannot change.

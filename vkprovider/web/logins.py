@@ -32,7 +32,7 @@ class Logins:
     """Serves login URLs."""
 
     def __init__(self, access: Access, finder: Finder, login_url: LoginUrl | None) -> None:
-        """Take whom to ask; without `login_url` there is no Lab Delivery System, and so no session."""
+        """Create the handler; without `login_url` there is no Lab Delivery System, and so no session."""
         self._access = access
         self._finder = finder
         self._login_url = login_url

@@ -12,7 +12,7 @@ DEFINITION = {"version": "1", "source": {"inline": "lab: {}"}}
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"capacity": {"cpu": "many"}}, "spec.capacity.cpu: 'many' is no quantity; examples: 500m, 4, 8Gi"),
+        ({"capacity": {"cpu": "many"}}, "spec.capacity.cpu: 'many' is not a quantity; examples: 500m, 4, 8Gi"),
         ({"capacity": {"memory": "-8Gi"}}, "spec.capacity.memory: '-8Gi' is negative"),
         ({"portRange": {"start": 3000, "end": 2000}}, "spec.portRange: end 2000 is below start 3000"),
         ({"address": "not an address"}, "spec.address: 'not an address' is neither an IP address nor a DNS name"),

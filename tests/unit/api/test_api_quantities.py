@@ -100,7 +100,7 @@ def test_numbers_are_quantities_too(number: float, millicores: int) -> None:
     ],
 )
 def test_what_is_no_quantity_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no quantity"):
+    with pytest.raises(ValueError, match="not a quantity"):
         quantities.parse(text)
 
 

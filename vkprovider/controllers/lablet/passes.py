@@ -50,7 +50,7 @@ class Passes:
                 self.index.wake(uids[part::_PARTS])
 
     def claims_changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
-        """Have the claims of a worker written again, if their ConfigMap was deleted."""
+        """Request that the claims of a worker are written again, if their ConfigMap was deleted."""
         if old is None or new is not None:
             return
         worker = self.workers.get(names.worker_of_claims(old.metadata.name))

@@ -1,9 +1,10 @@
 """Which Nodes this replica owns.
 
 The *node* Lease says which replica acts for the node; its `leaseTransitions` is the epoch. Every replica computes the
-same plan from who lives and who has what (`domain.shard`). A replica takes a node that is planned for it as soon as
-nobody who lives has it, and hands over one that is planned for another. Every side effect passes `guard` in the same
-step of the event loop: it asks whether this replica may act at all, and whether the epoch is still the one it began in.
+same plan from the living replicas and the present owners (`domain.replica.plan`). A replica takes over a Node that is
+planned for it as soon as no living replica owns it, and hands over one that is planned for another. Every side effect
+passes `guard` in the same step of the event loop: it checks whether this replica may act at all, and whether the epoch
+is still the one in which the work began.
 """
 
 import asyncio
@@ -143,7 +144,7 @@ class Ownership:
     # --------------------------------------------------------------------------------------------- taking
 
     async def acquire(self, worker: str, uid: str) -> bool:
-        """Take a worker's Node if it is free or its holder is gone; return whether this replica owns it.
+        """Acquire a worker's Node if it is free or its holder is gone; return whether this replica owns it.
 
         Args:
             worker: The CMLWorker's name.

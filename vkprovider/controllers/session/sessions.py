@@ -254,7 +254,7 @@ class Sessions:
         return answered
 
     async def grade(self, claim: Claim, left: Leftovers | None) -> Verdict:
-        """Have what was collected graded.
+        """Ask the grader for a verdict on what was collected.
 
         Raises:
             OutsideError: The grader refuses, fails or does not answer.

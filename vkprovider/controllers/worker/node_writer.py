@@ -245,7 +245,7 @@ class NodeWriter:
             await workers.patch(worker.name, body, resource_version=version, guard=worker.guard)
 
     async def _leave(self, resource: CustomResource, worker: Worker) -> bool:
-        """Take a deleted CMLWorker out of use: cordon, wait for its lablets, then remove its Node."""
+        """Retire a deleted CMLWorker: cordon, wait for its lablets, then remove its Node."""
         if resource.metadata.deletion_timestamp is None:
             return False
         claims = worker.claims.claims

@@ -106,7 +106,7 @@ class Workers:
         self._left: dict[str, str] = {}
 
     def observe_soon(self, name: str, uid: str = "") -> None:
-        """Have a worker observed at the pace of transitions, and a Pod looked at then, if one is named."""
+        """Observe a worker at the pace of transitions; if a Pod is named, queue its lablet after the observation."""
         worker = self.items.get(name)
         if worker is None:
             return
@@ -117,11 +117,11 @@ class Workers:
             self._queue.add(name, after_s=max(0.0, left))
 
     def epoch(self, name: str) -> int:
-        """Tell the epoch in which this replica acts for a worker."""
+        """Return the epoch in which this replica acts for a worker."""
         return self._ownership.epochs.get(name, 0)
 
     def resume(self) -> None:
-        """Go on with everything: this replica could not act for a while."""
+        """Queue every worker and its claims: this replica could not act for a while."""
         for name in self.items.keys() | self._ownership.epochs.keys():  # one that is ours may not be open yet
             self._queue.add(name)
             self._flushes.add(name)
@@ -198,7 +198,7 @@ class Workers:
         return Result(self._settings.probe_s)
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
-        """Note what tells the worker's controller from others, and whether an earlier CMLWorker has the same one."""
+        """Record the identity of the worker's controller, and whether an earlier CMLWorker has the same one."""
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
         worker.identity = evidence_of(worker.spec.url, seen.host, lab_ids, resource.status.get("identity", ()))
@@ -229,7 +229,7 @@ class Workers:
     async def _refuse(self, resource: CustomResource, fault: InputError) -> Result:
         name = resource.metadata.name
         if isinstance(fault, NodeConflict):
-            await self._forget(name)  # our Lease would say that somebody else's node is alive
+            await self._forget(name)  # our Lease would make another owner's Node look alive
         if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource):
             self._left[name] = resource.metadata.uid
             await self._forget(name)
@@ -238,7 +238,7 @@ class Workers:
         return Result(self._settings.reconcile_s)
 
     def _stop_using(self, name: str, fault: InputError) -> None:
-        """Tell the lablets of a worker whose CMLWorker was made unusable."""
+        """Record that a CMLWorker was made unusable, and queue the lablets of its worker."""
         worker = self.items.get(name)
         if worker is not None and self._observer.refuse(worker, fault):
             self._lablets.wake(list(worker.claims.claims))
@@ -298,7 +298,7 @@ class Workers:
             await worker.connection.close()
 
     async def _write_rest(self, worker: Worker) -> None:
-        """Write what is left of the claims, before somebody else goes on with them."""
+        """Write what is left of the claims, before another replica continues with them."""
         try:
             for _ in range(_LAST_WRITES_MAX):
                 if await worker.claims.flush(hurry=True) is None:

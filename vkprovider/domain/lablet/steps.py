@@ -169,7 +169,7 @@ class Collect(Extract, frozen=True, gc=False):
 
 
 class Grade(Step, frozen=True, gc=False):
-    """Have the grader judge what was collected."""
+    """Ask the grader for a verdict on what was collected."""
 
     kind: ClassVar[Kind] = Kind.GRADE
     claim: Claim
