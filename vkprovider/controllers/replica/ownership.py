@@ -67,7 +67,7 @@ class Ownership:
             workers: Returns the names of all CMLWorkers.
             wake: Called with a worker whose Node is to be taken or handed over, or was lost.
             led: Called when this replica begins to lead.
-            holders: Told in this order, before anything else runs, of every worker whose Node is not owned any more.
+            holders: Called in this order, before anything else runs, for every worker whose Node is not owned any more.
         """
         self._ctx = ctx
         self._wake = wake
