@@ -49,7 +49,7 @@ class Tokens(Protocol):
 
 
 class GivenToken:
-    """A token that someone else manages.
+    """A token that is managed elsewhere.
 
     Args:
         name: The service, for messages.

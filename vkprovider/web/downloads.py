@@ -24,7 +24,7 @@ _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Source(Protocol):
-    """Where labs come from; see `controllers.exports`."""
+    """Where labs come from; see `controllers.lablet.exports`."""
 
     async def find(self, key: str) -> Found | None:
         """Find a lab by its own id or by its Pod's UID."""

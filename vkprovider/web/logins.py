@@ -22,7 +22,7 @@ LoginUrl = Callable[[str, str], Awaitable[str]]
 
 
 class Finder(Protocol):
-    """Where labs come from; see `controllers.exports`."""
+    """Where labs come from; see `controllers.lablet.exports`."""
 
     async def find(self, key: str) -> Found | None:
         """Find a lab by its own id or by its Pod's UID."""
