@@ -3,11 +3,15 @@
 The packages, top to bottom; each imports only what stands below it:
 
 * `cli`: commands.
-* `app`: settings and wiring; `sim`: the CML simulator; `sandbox`: a real control plane on one machine.
-* `controllers`: reconcilers, one per noun.
-* `kube`, `cml` and the library `tunnels`: one shell per outside system.
+* `app`: the settings from the environment, and the wiring of one replica; `doctor`: the checks of `vkprovider doctor`.
+* `web`: the HTTP page of a replica.
+* `controllers`: reconcilers, one package per noun.
+* `kube`, `cml`, `lds`, `content`: one shell per outside system; `rest`: the client below those of HTTP services.
 * `domain`: decisions, pure functions of (state, facts, now).
+* `settings`: every setting, declared once.
 * `api`: vocabulary, pure data.
+
+`shipped` finds the files that are installed with the package. The transports are the library `tunnels`.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,9 @@
-"""Vocabulary: names, errors, quantities, slim wire structs and the models of the custom resources.
+"""Vocabulary: pure data, which every other package may import. Nothing here decides, does I/O, or knows the clock.
 
-Pure data. Nothing here decides, does I/O, or knows the clock; every other package may import it.
+* `names`: labels, annotations, and how names are derived; `errors`: every error, by what its caller should do.
+* `reasons`: every reason with its remedy; `messages`: a reason with its message; `stock_reasons`: those of Kubernetes.
+* `models`: the custom resources, field by field; `fields`: their types; `crd`: their definitions, generated.
+* `objects`: slim structs of Kubernetes objects; `slimming`: what is kept of a Pod; `packing`: text in a ConfigMap.
+* `labs`: observations of labs, in CML's words.
+* `quantities`, `times`, `histogram`: Kubernetes quantities and times, and a histogram in plain numbers.
 """

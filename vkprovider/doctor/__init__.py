@@ -1,13 +1,13 @@
 """`vkprovider doctor`: what is wrong with a cluster and its workers, one finding per fault.
 
-    gather     decides what is read and who is asked, and passes it to the checks
-    reading    reads the cluster; asking probes a worker: with gather, all I/O
-    findings   what a check reports, and the report made of it
-    conditions what the provider reports on a custom resource
-    rights     what the provider's ServiceAccount needs, read from the shipped manifest
-    setup      checks of the installation: custom resource definitions, namespace, rights, replicas
-    workers    checks of CMLWorkers, their Secrets and Nodes
-    lablets    checks of LabletDefinitions and Pods
+* `gather`: decides what is read and who is asked, and passes it to the checks.
+* `reading`: reads the cluster; `asking`: probes a worker. With `gather`, all I/O.
+* `findings`: what a check reports, and the report made of it.
+* `conditions`: what the provider reports on a custom resource.
+* `rights`: what the provider's ServiceAccount needs, read from the shipped manifest.
+* `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
+* `workers`: checks of CMLWorkers, their Secrets and Nodes.
+* `lablets`: checks of LabletDefinitions and Pods.
 
 Checks are functions of what was read, without I/O.
 """
