@@ -10,8 +10,10 @@ IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
 MIRROR = http://deb.debian.org/debian
-# Processes of `make test`, each with a sandbox of its own (1.5 GB): much of a cluster test is waiting.
-JOBS ?= 2
+# Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so three of them
+# keep two cores busy. Files run in the order of tests/conftest.py.
+JOBS ?= 3
+SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
@@ -36,7 +38,7 @@ test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what 
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(MAKE) --no-print-directory check
-	@$(PYTEST) tests/unit tests/component tests/cluster -n $(JOBS) --dist loadfile --durations=20 --session-timeout=4500
+	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
@@ -68,7 +70,7 @@ faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go
 	@rm -rf build/rights; mkdir -p build/rights
-	@RIGHTS_LOGS=build/rights $(PYTEST) tests/cluster -n $(JOBS) --dist loadfile -q $(ONLY_K)
+	@RIGHTS_LOGS=build/rights $(PYTEST) tests/cluster $(SPREAD) -q $(ONLY_K)
 	@$(BIN)/python -m tools.rights build/rights/*.log
 
 bench: $(STAMP) ## The benchmarks; ONLY=name runs one
