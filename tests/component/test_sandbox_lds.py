@@ -17,7 +17,14 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     directory = tmp_path_factory.mktemp("sandbox")
     made = Sandbox.up(
-        "lds", directory=directory, workers=0, provider=False, lds=True, lds_args=["--grade=fail"], tied=True
+        "lds",
+        directory=directory,
+        workers=0,
+        provider=False,
+        controllers=False,
+        lds=True,
+        lds_args=["--grade=fail"],
+        tied=True,
     )
     with made:
         yield made

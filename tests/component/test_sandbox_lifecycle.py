@@ -133,7 +133,7 @@ def test_all_listen_on_loopback_only(sandbox: Sandbox) -> None:
 
 
 def test_nothing_survives_the_death_of_the_supervisor(tmp_path: Path) -> None:
-    made = Sandbox.up("dead", directory=tmp_path / "dead", workers=0, provider=False)
+    made = Sandbox.up("dead", directory=tmp_path / "dead", workers=0, provider=False, controllers=False)
     try:
         pids = [status.pid for status in made.processes()]
         [supervisor] = set(marked(made.directory)) - set(pids)
@@ -169,7 +169,8 @@ def test_tied_sandbox_ends_with_its_owner(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib, signal
 from vkpsandbox import Sandbox
-Sandbox.up("tied", directory=pathlib.Path({str(directory)!r}), workers=0, provider=False, tied=True)
+directory = pathlib.Path({str(directory)!r})
+Sandbox.up("tied", directory=directory, workers=0, provider=False, controllers=False, tied=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     command = subprocess.run([sys.executable, "-c", script], check=False)  # noqa: S603 (the lines above)

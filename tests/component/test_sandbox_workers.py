@@ -23,6 +23,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         "workers",
         directory=directory,
         provider=False,
+        controllers=False,
         worker_args=[["--version=2.9.1+build.7"], ["--version=2.8.0+build.6"]],
         worker_spec={"stats": "On"},
         tied=True,

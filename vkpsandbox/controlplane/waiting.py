@@ -25,6 +25,9 @@ CRASHES: Final = 3
 """A process that ends this often during a wait will not come up."""
 
 POLL_S: Final = 0.05
+KUBECTL_POLL_S: Final = 0.4
+"""Between two questions by kubectl: each costs a tenth of a second of the processor that the awaited work needs."""
+
 _READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
 
 
@@ -73,11 +76,16 @@ def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], provider
         return listed.returncode == 0 and wanted <= set(listed.stdout.split())
 
     if wanted:
-        await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S)
+        await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S, poll_s=KUBECTL_POLL_S)
 
 
 def await_processes(
-    layout: Layout, names: Sequence[str], ready: Callable[[], bool], what: str, timeout_s: float
+    layout: Layout,
+    names: Sequence[str],
+    ready: Callable[[], bool],
+    what: str,
+    timeout_s: float,
+    poll_s: float = POLL_S,
 ) -> None:
     """Wait until a condition holds that some processes bring about.
 
@@ -97,7 +105,7 @@ def await_processes(
         if late:
             logs = "\n".join(log_tail(layout.log(name)) for name in names)
             raise SandboxError(f"{what}: not ready after {timeout_s:.0f} s, though {', '.join(names)} run\n{logs}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
 
 
 def _listens(host: str, port: int) -> bool:
