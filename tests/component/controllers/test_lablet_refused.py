@@ -1,11 +1,16 @@
 """Pods that ask for what is not there: they stay Pending with a reason, and CML hears nothing of them."""
 
+from typing import Any
+
 import pytest
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import imports
+from tests.component.controllers.looking import eventually, imports
+from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import MORTAL
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
+from vkpsandbox.http.faults import Fault
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 
@@ -15,42 +20,131 @@ async def simulator(world: World) -> CmlSimulator:
     return await world.simulator()
 
 
+async def warnings(lablet: Lablet) -> list[dict[str, Any]]:
+    """List the warnings about a Pod."""
+    selector = f"type=Warning,involvedObject.name={lablet.name}"
+    return await lablet.admin.items(f"/api/v1/events?fieldSelector={selector}")
+
+
+async def refused(lablet: Lablet, reason: str) -> str:
+    """Wait until a Pod is refused with a reason, stays Pending and said so once; return the message."""
+    message: str = (await lablet.waits(reason))["message"]
+    assert (await lablet.until(bool))["status"]["phase"] == "Pending"
+    found = await eventually(lambda: warnings(lablet), f"a warning about {lablet.name}")
+    assert [(event["reason"], event["message"], event["count"]) for event in found] == [(reason, message, 1)]
+    return message
+
+
 async def test_pod_without_a_definition_is_not_a_lablet(world: World, simulator: CmlSimulator) -> None:
     await world.replica()
     worker, definition = await world.worker(simulator.url), await world.define()
-    other = await world.pod(definition, worker, version="7.7.7")
-    assert "7.7.7" in (await other.waits("UnknownVersion"))["message"]
-    device = await world.pod(definition, worker, devices=["r9"])
-    await device.waits("UnknownDevice")
-    mismatch = await world.pod(definition, worker, containers=[{"name": "lab", "image": "other"}])
-    await mismatch.waits("DefinitionMismatch")
     strange = await world.pod(definition, worker, runtimeClassName=None)
     ended = await strange.until(lambda pod: pod["status"]["phase"] == "Failed")
     assert ended["status"]["reason"] == "NotALablet"
     assert imports(simulator) == []
-    await other.delete()
-    await other.gone()
+
+
+async def test_what_the_definition_does_not_have_is_named_with_what_it_has(
+    world: World, simulator: CmlSimulator
+) -> None:
+    await world.replica()
+    worker = await world.worker(simulator.url)
+    name = await world.define(topology({"h0": "alpine", "h1": "alpine"}))
+    await world.change_definition(name, version="1.1.0")
+    await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)
+    pinned = await world.pod(name, worker, version="2.0.0")
+    message = await refused(pinned, "UnknownVersion")
+    assert message == f"definition {name} has no version '2.0.0'; it keeps 1.1.0, 1.0.0"
+    device = await world.pod(name, worker, devices=["h0", "r9"])
+    message = await refused(device, "UnknownDevice")
+    known = "call it 'lab' for the whole lab, or one of h0, h1"
+    assert message == f"container 'r9' names no device of {name} 1.1.0; {known}"
+    initial = await world.pod(name, worker, initContainers=[{"name": "i", "image": "busybox"}])
+    assert "remove them, or the injector that adds them" in await refused(initial, "NotALablet")
+    assert imports(simulator) == []
+    await device.delete()
+    await device.gone()
+
+
+async def test_mixed_images_are_refused(world: World, simulator: CmlSimulator) -> None:
+    await world.replica()
+    worker, name = await world.worker(simulator.url), await world.define()
+    for images, message in (
+        (("other:1.0.0", name), f"container 'lab' has image 'other:1.0.0', but runtimeClassName is '{name}'"),
+        ((name, "other"), f"container 'h0' has image 'other', but runtimeClassName is '{name}'"),
+        ((f"{name}:1.0.0", f"{name}:2"), "the containers name versions 1.0.0, 2; a lablet has one"),
+    ):
+        containers = [{"name": which, "image": image} for which, image in zip(("lab", "h0"), images, strict=True)]
+        lablet = await world.pod(name, worker, containers=containers)
+        assert message in await refused(lablet, "DefinitionMismatch")
+    assert imports(simulator) == []
+
+
+async def test_provider_that_starts_again_repeats_no_warning(world: World, simulator: CmlSimulator) -> None:
+    first = await world.replica(MORTAL)
+    worker, name = await world.worker(simulator.url), await world.define()
+    wrong = await world.define("lab: [", ready=False)
+    told = await world.pod(name, worker, version="9")
+    await refused(told, "UnknownVersion")
+    await world.until_event("TopologyInvalid", wrong)
+    await first.stop()
+    await world.replica(MORTAL)
+    later = await world.pod(name, worker, version="9")  # it is told after everything that was there before
+    await refused(later, "UnknownVersion")
+    assert len(await warnings(told)) == 1
+    [event] = await world.events("TopologyInvalid", wrong)
+    assert event["count"] == 1
 
 
 async def test_lablet_of_another_environment_is_refused(world: World, simulator: CmlSimulator) -> None:
     await world.replica()
     worker, definition = await world.worker(simulator.url), await world.define(environment="exam")
     lablet = await world.pod(definition, worker)
-    await lablet.waits("EnvironmentMismatch")
+    message = await refused(lablet, "EnvironmentMismatch")
+    assert message.startswith(f"definition {definition} runs in environment exam, this worker is in default; ")
     assert imports(simulator) == []
 
 
-async def test_full_worker_takes_the_next_lablet_when_one_leaves(world: World, simulator: CmlSimulator) -> None:
+@pytest.mark.parametrize(
+    ("capacity", "reason", "message"),
+    [
+        ({"labs": 1}, "OutOfpods", "the worker holds 1 lablets, at most 1"),
+        ({"cpu": "16"}, "OutOfcpu", "the worker cannot hold one more lablet: cpu 20 > 16"),
+    ],
+)
+async def test_full_worker_takes_the_next_lablet_when_one_leaves(
+    world: World, simulator: CmlSimulator, capacity: dict[str, Any], reason: str, message: str
+) -> None:
     await world.replica()
-    capacity = {"cpu": "64", "memory": "256Gi", "labs": 1, "labNodes": 400}
-    worker, definition = await world.worker(simulator.url, capacity=capacity), await world.define()
+    whole = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
+    worker = await world.worker(simulator.url, capacity={**whole, **capacity})
+    definition = await world.define(resources={"cpu": "10"})
     first = await world.pod(definition, worker)
     await first.ready()
     second = await world.pod(definition, worker)
-    await second.waits("OutOfpods")
+    assert await refused(second, reason) == message
+    assert len(imports(simulator)) == 1
     await first.delete()
     await second.ready()
     await first.gone()
+
+
+async def test_successor_on_a_full_worker_waits_for_the_release_without_a_warning(
+    world: World, simulator: CmlSimulator
+) -> None:
+    await world.replica()
+    capacity = {"cpu": "16", "memory": "256Gi", "labs": 200, "labNodes": 400}
+    worker, definition = (
+        await world.worker(simulator.url, capacity=capacity),
+        await world.define(resources={"cpu": "10"}),
+    )
+    simulator.faults.add(Fault(kind="delay", route="^DELETE .*/labs/", delay_s=1.5, count=1), simulator.now())
+    first = await world.pod(definition, worker)
+    await first.ready()
+    await first.delete()
+    second = await world.pod(definition, worker)
+    await second.ready()
+    assert await warnings(second) == []
 
 
 async def test_exhausted_ports_are_named_and_the_next_free_one_is_used(world: World, simulator: CmlSimulator) -> None:
