@@ -214,6 +214,10 @@ async def test_stray_session_is_archived_when_it_is_old_and_those_of_others_are_
     assert archived == {stray.id}
     assert {mine, foreign.id, young.id}.isdisjoint(archived)
     assert strays.elsewhere["default"] == 2
+    world.ahead_s = 3600.0
+    await strays.sweep()
+    archived = {name for name, session in lds.world.sessions.items() if session.archived}
+    assert archived == {stray.id, young.id}, "however old it is, a session that a claim names is not a stray"
 
 
 async def test_login_url_that_comes_late_is_asked_for_after_the_devices(
