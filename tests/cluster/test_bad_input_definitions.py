@@ -1,14 +1,12 @@
 """LabletDefinitions that are wrong: the reason stands on them, doctor names the remedy, a correction heals them."""
 
-import base64
-import random
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from tests.support.cluster import Cluster, condition, container, is_ready, waiting_reason
-from tests.support.doctor import diagnosed, examine, healthy
+from tests.support.doctor import diagnosed, examine
 from tests.support.extra import SYSTEM
 from tests.support.topologies import definition, deployment, pod, topology
 from tests.support.waiting import until
@@ -169,20 +167,6 @@ def test_labels_that_are_no_container_names_are_allowed(cluster: Cluster, namesp
 # ------------------------------------------------------------------------------------------------ a ConfigMap
 
 
-@pytest.fixture
-def readable(cluster: Cluster, namespace: str) -> str:
-    """A namespace whose ConfigMaps the provider may read."""
-    cluster.kubectl(
-        "create",
-        "rolebinding",
-        "topologies",
-        f"--namespace={namespace}",
-        "--clusterrole=vkprovider-topology-reader",
-        f"--serviceaccount={SYSTEM}:vkprovider",
-    )
-    return namespace
-
-
 def in_config_map(name: str, namespace: str, key: str = "cml.yaml") -> dict[str, Any]:
     item = definition(name)
     item["spec"]["source"] = {"configMap": {"namespace": namespace, "name": "topology", "key": key}}
@@ -193,22 +177,6 @@ def config_map(text: str, key: str = "cml.yaml") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology"}, "data": {key: text}}
 
 
-def test_missing_config_map_is_named_and_found_later(cluster: Cluster, readable: str) -> None:
-    cluster.delete_later("labletdefinition", "no-source")
-    cluster.apply(in_config_map("no-source", readable))
-    finding = diagnosed(cluster, "LabletDefinition/no-source", "SourceNotFound")
-    assert finding.message == f"ConfigMap {readable}/topology does not exist"
-    cluster.apply(config_map(topology({"h0": "alpine"}), "other.yaml"), namespace=readable)
-    until(lambda: "has no key 'cml.yaml'; it has other.yaml" in said(cluster, "no-source"), 30)
-    cluster.apply(config_map(topology({"h0": "alpine"})), namespace=readable)
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/no-source")), 30)
-    healthy(cluster, "LabletDefinition/no-source")
-
-
-def said(cluster: Cluster, name: str) -> str:
-    return str(condition(cluster.get(f"{DEFINITIONS}/{name}"), "Ready").get("message", ""))
-
-
 def test_forbidden_config_map_is_read_once_the_command_in_the_message_was_run(cluster: Cluster, namespace: str) -> None:
     cluster.apply(config_map(topology({"h0": "alpine"})), namespace=namespace)
     cluster.delete_later("labletdefinition", "forbidden")
@@ -217,16 +185,6 @@ def test_forbidden_config_map_is_read_once_the_command_in_the_message_was_run(cl
     command = finding.message.partition("bind it: kubectl ")[2].split()
     cluster.kubectl(*command)
     until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/forbidden")), 30)
-
-
-def test_topology_that_does_not_fit_is_refused_with_its_size(cluster: Cluster, readable: str) -> None:
-    noise = base64.b64encode(random.Random(1).randbytes(765_000)).decode()
-    text = config_map(changed(nodes=[node(configuration=noise)]))
-    cluster.request("POST", f"/api/v1/namespaces/{readable}/configmaps", text)
-    cluster.delete_later("labletdefinition", "too-large")
-    cluster.apply(in_config_map("too-large", readable))
-    finding = diagnosed(cluster, "LabletDefinition/too-large", "ContentTooLarge")
-    assert "at most 1000 KiB fit into one object" in finding.message
 
 
 def test_very_many_devices_are_taken_in(cluster: Cluster) -> None:
@@ -245,26 +203,6 @@ def test_very_many_devices_are_taken_in(cluster: Cluster) -> None:
 # ------------------------------------------------------------------------------------------------ conflicts
 
 
-def test_runtime_class_of_somebody_else_is_never_touched(cluster: Cluster) -> None:
-    theirs = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "taken"}, "handler": "runc"}
-    cluster.delete_later("runtimeclass", "taken")
-    cluster.apply(theirs)
-    before = cluster.get(f"{RUNTIME_CLASSES}/taken")
-    assert before
-    cluster.delete_later("labletdefinition", "taken")
-    cluster.apply(definition("taken"))
-    finding = diagnosed(cluster, "LabletDefinition/taken", "RuntimeClassConflict")
-    assert "rename the LabletDefinition, or delete it" in finding.message
-    after = cluster.get(f"{RUNTIME_CLASSES}/taken")
-    assert after
-    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    cluster.kubectl("delete", "runtimeclass", "taken")
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/taken")), 30)
-    found = cluster.get(f"{RUNTIME_CLASSES}/taken")
-    assert found
-    assert found["handler"] == "vkprovider"
-
-
 def test_two_definitions_of_one_topology_are_charged_each_its_own(cluster: Cluster, namespace: str) -> None:
     cluster.define(definition("cheap"), definition("dear", resources={"cpu": "1000"}))
     cluster.apply(deployment("cheap", "cheap", 2), namespace=namespace)
@@ -277,51 +215,6 @@ def test_two_definitions_of_one_topology_are_charged_each_its_own(cluster: Clust
 
 
 # ------------------------------------------------------------------------------------------------ while in use
-
-
-def test_definition_edited_while_lablets_start_changes_only_new_ones(cluster: Cluster, namespace: str) -> None:
-    cluster.define(definition("edited", topology({"old": "iosv"}), keepVersions=1))  # boots for 8 s
-    cluster.apply(deployment("edited", "edited", 5), namespace=namespace)
-    until(lambda: sum(waiting_reason(p) == "StartingNodes" for p in cluster.pods(namespace)) > 0, 30)
-    cluster.apply(definition("edited", topology({"new": "alpine"}), keepVersions=1))
-    until(lambda: "new" in str(cluster.get(f"{DEFINITIONS}/edited")["status"]["devices"]), 15)  # type: ignore[index]
-    first = cluster.wait_ready(namespace, 5)
-    assert devices(cluster, first) == ["old"] * 5
-    cluster.kubectl("scale", "deployment", "edited", "--replicas=7", f"--namespace={namespace}")
-    everybody = cluster.wait_ready(namespace, 7)
-    uids = {p["metadata"]["uid"] for p in first}
-    assert devices(cluster, [p for p in everybody if p["metadata"]["uid"] not in uids]) == ["new"] * 2
-    assert devices(cluster, [p for p in everybody if p["metadata"]["uid"] in uids]) == ["old"] * 5
-
-
-def devices(cluster: Cluster, pods: list[dict[str, Any]]) -> list[str]:
-    """Give the labels of the devices of these Pods' labs."""
-    found = []
-    for item in pods:
-        lab = cluster.lab_of(item)
-        assert lab
-        found += [device["label"] for device in cluster.simulator_of(item).devices(lab["id"])]
-    return sorted(found)
-
-
-def test_override_taken_away_is_missed(cluster: Cluster, namespace: str) -> None:
-    unknown = changed(nodes=[node(node_definition="mine")])
-    cluster.define(definition("override", unknown, resources={"cpu": "1", "memory": "1Gi"}))
-    cluster.patch(f"{DEFINITIONS}/override", {"spec": {"resources": None}})
-    diagnosed(cluster, "LabletDefinition/override", "ResourcesUnknown")
-    cluster.apply(pod("late", "override"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 30)
-    cluster.patch(f"{DEFINITIONS}/override", {"spec": {"resources": {"cpu": "1", "memory": "1Gi"}}})
-    until(lambda: is_ready(cluster.get(f"{DEFINITIONS}/override")), 30)
-    healthy(cluster, "LabletDefinition/override")
-
-
-def test_bad_edit_leaves_what_was_good(cluster: Cluster, namespace: str) -> None:
-    cluster.define(definition("spoiled"))
-    cluster.apply(definition("spoiled", "lab: ["))
-    diagnosed(cluster, "LabletDefinition/spoiled", "TopologyInvalid")
-    cluster.apply(pod("a", "spoiled"), namespace=namespace)
-    cluster.wait_ready(namespace, 1)
 
 
 def test_definition_deleted_while_in_use_waits_for_its_lablets(cluster: Cluster, namespace: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.cluster import Cluster, Refused, condition, is_ready, waiting_reason
-from tests.support.doctor import diagnosed, examine, healthy
+from tests.support.cluster import Cluster, Refused, condition, is_ready
+from tests.support.doctor import examine
 from tests.support.extra import (
     ACCOUNT,
     CMLWORKERS,
@@ -18,10 +18,8 @@ from tests.support.extra import (
     Program,
     cmlworker,
     expired_certificate,
-    extra_worker,
     secret,
 )
-from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkprovider.doctor.findings import Finding
 from vkpsandbox import Sandbox, SandboxError
@@ -352,95 +350,3 @@ def test_deleted_workers_left_nothing(story: Story, cluster: Cluster) -> None:
 def test_spec_is_refused_by_the_api_server(cluster: Cluster, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SandboxError, match=message):
         cluster.apply(cmlworker("refused", "https://cml.invalid", **spec))
-
-
-# ------------------------------------------------------------------------------------------------ with lablets on it
-
-
-def test_worker_made_wrong_keeps_its_lablets(cluster: Cluster, namespace: str) -> None:
-    with extra_worker(cluster, "spoiled", "--boot-seconds=0.2") as extra:
-        extra.wait_ready()
-        cluster.define(definition("on-spoiled", environment="spoiled"))
-        cluster.apply(pod("a", "on-spoiled"), namespace=namespace)
-        [running] = cluster.wait_ready(namespace, 1)
-        url = extra.simulator.worker.url
-        cluster.patch(extra.path, {"spec": {"url": "nonsense"}})
-        until(lambda: condition(cluster.pod(namespace, "a"), "Ready")["status"] == "False", 30)
-        said = condition(cluster.pod(namespace, "a"), "Ready")
-        assert said["reason"] == "WorkerUnreachable"
-        assert "WorkerUrlInvalid: 'nonsense': the scheme is not https or http" in said["message"]
-        diagnosed(cluster, "CMLWorker/spoiled", "WorkerUrlInvalid")
-        diagnosed(cluster, f"Pod/{namespace}/a", "WorkerUnreachable")
-        cluster.patch(extra.path, {"spec": {"url": url}})
-        [again] = cluster.wait_ready(namespace, 1)
-        assert again["metadata"]["uid"] == running["metadata"]["uid"]
-        assert container_id(again) == container_id(running)
-        assert len(extra.simulator.labs()) == 1
-        healthy(cluster, "CMLWorker/spoiled")
-        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--timeout=30s")
-        until(lambda: not extra.left_behind([running["metadata"]["uid"]]), 30)
-
-
-def container_id(pod: dict[str, Any]) -> str:
-    return str(pod["status"]["containerStatuses"][0]["containerID"])
-
-
-def test_unusable_worker_can_be_abandoned(cluster: Cluster, namespace: str) -> None:
-    with extra_worker(cluster, "lost", "--boot-seconds=0.2") as extra:
-        extra.wait_ready()
-        cluster.define(definition("on-lost", environment="lost"))
-        cluster.apply(pod("a", "on-lost"), namespace=namespace)
-        cluster.wait_ready(namespace, 1)
-        cluster.patch(extra.path, {"spec": {"url": "nonsense"}})
-        until(lambda: condition(cluster.get(extra.path), "Ready")["reason"] == "WorkerUrlInvalid", 30)
-        cluster.kubectl("delete", "cmlworker", "lost", "--wait=false")
-        until(lambda: (cluster.get(extra.path) or {})["metadata"].get("deletionTimestamp"), 15)
-        cluster.kubectl("annotate", "cmlworker", "lost", "vkprovider.io/abandon=true")
-        until(lambda: cluster.get(extra.path) is None, 30, "it is still held")
-        until(lambda: extra.node is None, 30)
-        until(lambda: "Abandoned" in {e["reason"] for e in cluster.events("default", "lost")}, 15)
-        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--force", "--grace-period=0")
-
-
-def test_worker_in_use_says_so_while_it_is_deleted(cluster: Cluster, namespace: str) -> None:
-    with extra_worker(cluster, "leaving", "--boot-seconds=0.2") as extra:
-        extra.wait_ready()
-        cluster.define(definition("on-leaving", environment="leaving"))
-        cluster.apply(pod("a", "on-leaving"), namespace=namespace)
-        cluster.wait_ready(namespace, 1)
-        cluster.kubectl("delete", "cmlworker", "leaving", "--wait=false")
-        finding = diagnosed(cluster, "CMLWorker/leaving", "InUse")
-        assert finding.message == "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true"
-        until(lambda: (extra.node or {})["spec"].get("unschedulable"), 15, "the Node is not cordoned")
-        assert is_ready(cluster.pod(namespace, "a"))
-        cluster.kubectl("delete", "pod", "a", f"--namespace={namespace}", "--timeout=30s")
-        until(lambda: cluster.get(extra.path) is None, 30)
-        assert extra.simulator.labs() == []
-
-
-# ------------------------------------------------------------------------------------------------ its claims
-
-
-def test_tampered_claims_lose_nothing(cluster: Cluster, namespace: str) -> None:
-    with extra_worker(cluster, "tampered", "--boot-seconds=0.2") as extra:
-        extra.wait_ready()
-        path = f"/api/v1/namespaces/{SYSTEM}/configmaps/tampered-port-allocations"
-        cluster.define(definition("on-tampered", environment="tampered"))
-        cluster.apply(pod("first", "on-tampered"), namespace=namespace)
-        [first] = cluster.wait_ready(namespace, 1)
-        good = (cluster.get(path) or {})["data"]
-        cluster.patch(path, {"data": {"allocations.json": "garbage"}})
-        bound: dict[str, Any] = {"nodeName": "vnode.tampered", "tolerations": [{"operator": "Exists"}]}
-        cluster.apply(pod("second", "on-tampered", **bound), namespace=namespace)
-        until(lambda: waiting_reason(cluster.pod(namespace, "second")) == "ClaimStoreInvalid", 30)
-        finding = diagnosed(cluster, "CMLWorker/tampered", "ClaimStoreInvalid")
-        assert finding.message.startswith("ConfigMap tampered-port-allocations ")
-        diagnosed(cluster, f"Pod/{namespace}/second", "ClaimStoreInvalid")
-        assert is_ready(cluster.pod(namespace, "first")), "it has its lab, whatever the claims say"
-        assert len(extra.simulator.labs()) == 1
-        cluster.patch(path, {"data": good})
-        [again, _] = sorted(cluster.wait_ready(namespace, 2), key=lambda item: str(item["metadata"]["name"]))
-        assert container_id(again) == container_id(first)
-        until(lambda: all(item["metadata"]["uid"] in extra.claims() for item in cluster.pods(namespace)), 15)
-        healthy(cluster, "CMLWorker/tampered")
-        cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--timeout=30s")

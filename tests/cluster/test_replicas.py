@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster import Cluster, is_ready
-from tests.support.replicas import MEMBERS, Replicas, since_ready
+from tests.support.replicas import Replicas
 from tests.support.topologies import definition, pod_template
-from tests.support.waiting import throughout, until
+from tests.support.waiting import until
 from vkpsandbox import Sandbox
 
 REPLICAS, WORKERS, LABLETS = 3, 6, 12
@@ -102,65 +102,3 @@ def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
     replicas.all_nodes_ready()
     cluster.wait_ready(namespace, LABLETS)
     replicas.once_each(namespace)
-
-
-def test_rolling_restart_takes_no_lablet_out_of_ready(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
-    deploy(cluster, namespace, "rolled")
-    before = since_ready(cluster.wait_ready(namespace, LABLETS))
-    for process in replicas.processes:
-        leaver = replicas.identity(process)
-        cluster.sandbox.stop(process, grace_s=20)
-        assert leaver not in replicas.members(), "it left without a word"
-        until(lambda: "" not in replicas.owners().values() and leaver not in replicas.owners().values(), 30)  # noqa: B023 (it ends before the next round)
-        cluster.sandbox.start(process)
-        until(replicas.is_balanced, 90)
-    after = since_ready(cluster.wait_ready(namespace, LABLETS))
-    assert after == before, "a lablet was not Ready for a while"
-    replicas.once_each(namespace)
-
-
-def test_membership_of_one_who_died_without_a_node_is_ended(cluster: Cluster, replicas: Replicas) -> None:
-    living = replicas.members()
-    labels = {"vkprovider.io/replica": "true"}
-    metadata = {"name": "vkprovider-replica-ghost", "namespace": "vkprovider-system", "labels": labels}
-    spec = {"holderIdentity": "ghost", "renewTime": "2026-01-01T00:00:00.000000Z"}
-    path = MEMBERS.partition("?")[0]
-    cluster.request("POST", path, {"apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": spec})
-    assert "ghost" in replicas.members()
-    until(lambda: replicas.members() == living, 90, "it is thought alive for ever")
-
-
-def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(
-    cluster: Cluster, replicas: Replicas
-) -> None:
-    """Four replicas and six nodes: shares are odd, so a plan made without its old nodes would give them to others."""
-    env = {"LABLET_CONTROLLER_INSTANCE_ID": "steady", "WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"}
-    process = replicas.add(REPLICAS + 1, env)
-    until(replicas.is_balanced, 90)
-    before, first = replicas.epochs(), cluster.sandbox.process(process).pid
-    assert replicas.nodes_of("steady")
-    cluster.sandbox.kill(process)
-    assert cluster.sandbox.start(process).pid != first
-    after = {node: (who, epoch + 1 if who == "steady" else epoch) for node, (who, epoch) in before.items()}
-    until(lambda: replicas.epochs() == after, 90, "not all of its nodes, or not only these, were taken anew")
-    replicas.all_nodes_ready()
-
-
-def test_second_process_of_a_name_waits_until_the_first_has_ended(cluster: Cluster, replicas: Replicas) -> None:
-    """The same LABLET_CONTROLLER_INSTANCE_ID for all of a Deployment, or in two terminals."""
-    env = {"LABLET_CONTROLLER_INSTANCE_ID": "twin", "WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"}
-    first = replicas.add(REPLICAS + 2, env)
-    until(replicas.is_balanced, 90)
-    before = replicas.epochs()
-    assert replicas.nodes_of("twin")
-
-    second = replicas.add(REPLICAS + 3, env)
-    log = cluster.sandbox.layout.log(second)
-    until(lambda: "another process has the name of this replica" in log.read_text(), 60, "it says nothing")
-    throughout(lambda: replicas.epochs() == before, 15, every_s=1)
-    assert "lease" in replicas.missing(second)
-
-    cluster.sandbox.kill(first)
-    until(lambda: replicas.missing(second) == [], 60, "it does not take the name over")
-    until(replicas.is_balanced, 90)
-    replicas.all_nodes_ready()

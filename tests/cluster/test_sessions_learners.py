@@ -149,3 +149,31 @@ def test_random_edits_show_no_learner_what_is_anothers(
     until(lambda: observer.is_settled(namespace), 60)
     observer.check_now()
     observer.check_history()
+
+
+# ------------------------------------------------------------------------------------------ the login
+
+
+def test_whole_login_url_is_for_who_may_log_in(cluster: Cluster, namespace: str, kind: str) -> None:
+    """`kubectl lablet login`: the Pod shows the URL without its query, and nobody else is shown more."""
+    cluster.apply(learner("mine", kind), namespace=namespace)
+    found = wait_state(cluster, namespace, "mine", "READY")
+    shown = notes_of(found)["lds-login-url"]
+    tokens = {}
+    for name, role in (("reader", "edit"), ("portal", "vkprovider-login")):
+        account = f"--serviceaccount={namespace}:{name}"
+        cluster.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
+        cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", account, f"--namespace={namespace}")
+        token = cluster.kubectl("create", "token", name, "--audience=vkprovider.io", f"--namespace={namespace}")
+        tokens[name] = token.stdout.strip()
+
+    def login(what: str, who: str) -> tuple[str, ...]:
+        return ("login", what, f"--url={cluster.provider_url}", f"--token={tokens[who]}", "-n", namespace)
+
+    for name in ("mine", found["metadata"]["uid"]):
+        whole = succeeded(cluster, *login(name, "portal")).strip()
+        assert whole.startswith(f"{shown}?"), "what the Pod shows has no query"
+        assert len(whole) > len(shown) + 10
+    refused = lablet(cluster, *login("mine", "reader"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "may not get lablets.vkprovider.io/login of the Pod" in refused.stderr

@@ -59,12 +59,13 @@ class World:
 
     # -------------------------------------------------------------------------------------- replicas
 
-    async def replica(self, intervals: Groups = SHORT, *, name: str = "", **env: str) -> Running:
+    async def replica(self, intervals: Groups = SHORT, *, name: str = "", process: str = "", **env: str) -> Running:
         """Start a replica behind a proxy of its own, with the provider's ServiceAccount.
 
         Args:
             intervals: Settings that are shorter than they are shipped; `env` does not change them.
             name: Its identity; unique by default.
+            process: Host, process id and a random word; by default it runs on a host of its own.
             env: Settings, as environment variables.
         """
         api = await self.stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
@@ -76,7 +77,7 @@ class World:
         ctx = dataclasses.replace(
             await connect(settings),
             wall=lambda: time.time() + self.ahead_s,
-            process=f"host-{self.run}-{len(self._replicas)}-1-abcd",
+            process=process or f"host-{self.run}-{len(self._replicas)}-1-abcd",
         )
         deployments = Deployments(settings.lds, user_agent=name) if takes_part(settings.lds) else None
         grader = HttpGrader(settings.grader, user_agent=name) if settings.grader.url else None

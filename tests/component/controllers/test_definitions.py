@@ -1,11 +1,16 @@
 """A LabletDefinition: stored, changed, refused, refreshed, deleted while in use."""
 
+import base64
 import io
+import random
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.component.controllers.harness import World
+from tests.component.controllers.labhistory import existing_lab
 from tests.component.controllers.looking import condition, is_ready
 from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES
 from tests.support.topologies import topology
@@ -17,6 +22,10 @@ CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
 
 def reason(found: dict[str, Any]) -> str:
     return str(condition(found, "Ready")["reason"])
+
+
+def says(found: dict[str, Any], text: str) -> bool:
+    return text in str(condition(found, "Ready")["message"])
 
 
 async def test_changed_topology_becomes_a_further_version_and_the_runtime_class_charges_for_both(world: World) -> None:
@@ -51,6 +60,45 @@ async def test_running_lablet_keeps_its_version_and_new_ones_take_the_changed_on
     assert (await old.claim())["version"] == "1.0.0"
 
 
+async def test_definition_edited_while_lablets_start_changes_only_new_ones(world: World) -> None:
+    """Also where one version is kept: a lablet that boots goes on with the one that it was charged for."""
+    await world.replica()
+    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (3.0, 3.0)})
+    worker, name = await world.worker(simulator.url), await world.define(topology({"old": "iosv"}), keepVersions=1)
+    old = [await world.pod(name, worker) for _ in range(3)]
+    await old[0].waits("StartingNodes")
+    await world.change_definition(name, source={"inline": topology({"new": "alpine"})})
+    await world.definition(name, lambda found: "new" in str(found["status"]["devices"]))
+    new = [await world.pod(name, worker) for _ in range(2)]
+    for lablet in (*old, *new):
+        await lablet.ready()
+    devices = [node.label for one in old for node in existing_lab(simulator, one.uid).nodes.values()]
+    assert devices == ["old"] * 3
+    devices = [node.label for one in new for node in existing_lab(simulator, one.uid).nodes.values()]
+    assert devices == ["new"] * 2
+
+
+async def test_bad_edit_leaves_what_was_good(world: World) -> None:
+    await world.replica()
+    worker, name = await world.worker(), await world.define()
+    await world.change_definition(name, source={"inline": "lab: ["})
+    await world.definition(name, lambda found: reason(found) == "TopologyInvalid")
+    await (await world.pod(name, worker)).ready()
+
+
+async def test_override_that_is_removed_is_missed(world: World) -> None:
+    await world.replica()
+    worker, override = await world.worker(), {"cpu": "1", "memory": "1Gi"}
+    name = await world.define(topology({"h0": "mine"}), resources=override)
+    await world.change_definition(name, resources=None)
+    await world.definition(name, lambda found: reason(found) == "ResourcesUnknown")
+    late = await world.pod(name, worker)
+    await late.waits("DefinitionNotReady")
+    await world.change_definition(name, resources=override)
+    await world.definition(name, is_ready)
+    await late.ready()
+
+
 async def test_wrong_topology_is_refused_and_a_corrected_one_heals(world: World) -> None:
     await world.replica()
     name = await world.define("nodes: [what", ready=False)
@@ -72,9 +120,10 @@ async def test_definition_in_use_waits_and_refuses_new_lablets(world: World) -> 
     await first.claim()
     path = f"{GROUP}/labletdefinitions/{name}"
     await world.admin.delete(path)
-    await world.definition(name, lambda found: reason(found) == "InUse")
+    found = await world.definition(name, lambda found: reason(found) == "InUse")
+    assert says(found, "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true")
     second = await world.pod(name, worker)
-    await second.waits("DefinitionNotReady")
+    assert "InUse" in (await second.waits("DefinitionNotReady"))["message"]
     await first.delete()
     await first.gone()
     await world.admin.until_gone(path)
@@ -98,13 +147,16 @@ async def test_runtime_class_of_others_is_never_touched(world: World) -> None:
     await world.replica()
     name = world.name("lab")
     foreign = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "runc"}
-    await world.admin.create(RUNTIME_CLASSES, foreign)
+    made = await world.admin.create(RUNTIME_CLASSES, foreign)
     await world.define(name=name, ready=False)
-    await world.definition(name, lambda found: reason(found) == "RuntimeClassConflict")
+    conflict = await world.definition(name, lambda found: reason(found) == "RuntimeClassConflict")
+    assert "rename the LabletDefinition, or delete it" in condition(conflict, "Ready")["message"]
     found = await world.admin.get(f"{RUNTIME_CLASSES}/{name}")
     assert found is not None
-    assert found["handler"] == "runc"
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     await world.admin.delete(f"{RUNTIME_CLASSES}/{name}")
+    await world.definition(name, is_ready)
+    await world.admin.until(f"{RUNTIME_CLASSES}/{name}", lambda found: found["handler"] == "vkprovider")
 
 
 async def test_runtime_class_that_others_change_is_repaired(world: World) -> None:
@@ -132,8 +184,16 @@ async def test_config_map_is_read_when_a_refresh_asks_for_it(world: World) -> No
     account = {"kind": "ServiceAccount", "namespace": "vkprovider-system", "name": "vkprovider"}
     bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.namespace}/rolebindings"
     await world.admin.create(bindings, {"metadata": {"name": "r"}, "roleRef": role, "subjects": [account]})
-    await world.definition(name, lambda found: reason(found) == "SourceNotFound")
-    await world.admin.create(maps, {"metadata": {"name": "topology"}, "data": {"lab.yaml": TWO}})
+    missing = await world.definition(name, lambda found: reason(found) == "SourceNotFound")
+    assert condition(missing, "Ready")["message"] == f"ConfigMap {world.namespace}/topology does not exist"
+    await world.admin.create(maps, {"metadata": {"name": "topology"}, "data": {"other.yaml": TWO}})
+    await world.definition(name, lambda found: says(found, "has no key 'lab.yaml'; it has other.yaml"))
+    noise = base64.b64encode(random.Random(1).randbytes(765_000)).decode()
+    large = yaml.safe_dump({**yaml.safe_load(TWO), "annotations": [{"text_content": noise}]})
+    await world.admin.patch(f"{maps}/topology", {"data": {"lab.yaml": large}})
+    large_one = await world.definition(name, lambda found: reason(found) == "ContentTooLarge")
+    assert says(large_one, "at most 1000 KiB fit into one object")
+    await world.admin.patch(f"{maps}/topology", {"data": {"lab.yaml": TWO}})
     await world.definition(name, is_ready)
     three = topology({"h0": "alpine", "h1": "alpine", "h2": "alpine"})
     await world.admin.patch(f"{maps}/topology", {"data": {"lab.yaml": three}})

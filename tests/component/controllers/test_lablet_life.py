@@ -1,7 +1,9 @@
 """A lablet from bound to gone: what the API server shows, and what CML is asked for."""
 
+import pytest
+
 from tests.component.controllers.harness import World
-from tests.component.controllers.labhistory import MADE, history
+from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, crash, history
 from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, requests, waiting, when
 from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS
@@ -114,14 +116,69 @@ async def test_replica_that_stops_in_the_middle_is_continued_without_a_second_st
     assert len(requests(simulator, "PUT", "/start")) == 1
 
 
-async def test_lost_answer_to_an_import_is_searched_for(world: World) -> None:
+async def test_lost_answer_to_an_import_makes_no_second_lab(world: World) -> None:
+    """C31: the lab is there, its id is not: it is found by mark and title."""
     await world.replica()
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define()
     simulator.faults.add(Fault(kind="lost_answer", route="^POST .*/import", count=1), simulator.now())
     lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    assert len(labs(simulator)) == 1
+    pod = await lablet.ready()
+    assert await world.until_event("Adopted", lablet.name)
+    assert len(labs(simulator)) == len(imports(simulator)) == len(requests(simulator, "PUT", "/start")) == 1
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["it runs", "it is deleted"])
+async def test_lost_answer_to_an_import_fails_no_job_and_leaves_no_lab(world: World, *, deleted: bool) -> None:
+    """The last observation is older than the lab, and says nothing about it."""
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="lost_answer", route="^POST .*/import", count=1), simulator.now())
+    lablet = await world.pod(definition, worker, restartPolicy="Never")
+    if deleted:
+        await when(lambda: labs(simulator), "the lab is imported, without an answer")
+    else:
+        assert (await lablet.ready())["status"]["phase"] == "Running"
+    await lablet.delete()
+    await lablet.gone()
+    await when(lambda: labs(simulator) == {}, "the lab is deleted")
+
+
+async def test_every_step_survives_the_graceful_end_of_the_replica(world: World) -> None:
+    """R000-022, R000-067, R004-033: whatever is under way is finished once, by this replica or by the next."""
+    first = await world.replica()
+    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (4.0, 4.0)})
+    worker, fast = await world.worker(simulator.url), await world.define()
+    whole, crashed, stopping, forced = [await world.pod(fast, worker) for _ in range(4)]
+    for lablet in (whole, crashed, stopping, forced):
+        before = await lablet.ready()
+    before = await whole.ready()
+    starting = await world.pod(await world.define(topology({"r1": "iosv"})), worker)
+    await starting.waits("StartingNodes")
+    for route in ("/import$", "/stop$"):
+        simulator.faults.add(Fault(kind="delay", route=route, delay_s=1.5, count=100), simulator.now())
+    await stopping.delete()
+    importing = await world.pod(fast, worker)
+    await importing.waits("ImportingLab")
+    await stopping.waits("CleaningUp")
+    await first.stop()
+    late = await world.pod(fast, worker)
+    await forced.delete(grace_s=0)
+    crash(simulator, crashed.uid, "h0")
+    simulator.faults.clear()
+    await world.replica()
+    await crashed.until(lambda pod: is_ready(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1)
+    for lablet in (whole, starting, importing, late):
+        await lablet.ready()
+        assert history(simulator, lablet.uid) == MADE
+    assert history(simulator, crashed.uid) == [*MADE, "start"]
+    for lablet in (stopping, forced):
+        await lablet.gone()
+        await when(lambda uid=lablet.uid: history(simulator, uid) == [*MADE, *TAKEN_DOWN], "a lab stays")  # type: ignore[misc]
+    assert len(labs(simulator)) == 5
+    assert (await whole.ready())["status"]["containerStatuses"] == before["status"]["containerStatuses"]
 
 
 async def test_worker_that_refuses_a_step_is_asked_again_and_the_pod_says_why(world: World) -> None:

@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+import structlog
+
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import imports, is_ready, requests, when
+from tests.component.controllers.looking import condition, imports, is_ready, requests, when
 from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
 from vkpsandbox.http.faults import Fault
@@ -129,14 +131,69 @@ async def test_membership_that_others_end_is_joined_again_and_an_unclaimed_node_
 
 
 async def test_namesake_waits_until_the_first_has_ended(world: World) -> None:
+    """The same LABLET_CONTROLLER_INSTANCE_ID for all of a Deployment, or in two terminals."""
     first = await world.replica(MORTAL)
     worker = await world.worker()
-    second = await world.replica(MORTAL, name=first.name)
-    taken = second.api.fault(r"^POST .*/vkprovider-system/leases", count=None)
-    await when(lambda: taken.met >= 2, "the second one has tried to join")
+    before = await world.lease(worker)
+    with structlog.testing.capture_logs() as logged:
+        second = await world.replica(MORTAL, name=first.name)
+        taken = second.api.fault(r"^POST .*/vkprovider-system/leases", count=None)
+        await when(lambda: taken.met >= 4, "the second one has tried to join again and again")
+    assert "another process has the name of this replica" in str(logged)
     assert nodes_of(second) == set()
-    await first.stop()
+    assert second.api.matching(r"^(POST|PUT|PATCH) .*/kube-node-lease/") == []
+    assert (await world.lease(worker))["leaseTransitions"] == before["leaseTransitions"]
+    await first.crash()
     await when(lambda: nodes_of(second) == {worker}, "the second one has joined")
+    await world.node(worker, is_ready)
+
+
+async def test_container_that_restarts_under_its_name_goes_on_at_once_in_a_new_epoch(world: World) -> None:
+    """Two replicas and five nodes: a plan made without its old nodes would give them to the other one."""
+    other = await world.replica()
+    workers = [await world.worker() for _ in range(5)]
+    host = f"pod-{world.run}-7"
+    first = await world.replica(process=f"{host}-aaaa")
+    await when(lambda: (len(nodes_of(first)), len(nodes_of(other))) == (2, 3), "each has its share")
+    mine, before = nodes_of(first), {worker: await world.lease(worker) for worker in workers}
+    await first.crash()
+    again = await world.replica(name=first.name, process=f"{host}-bbbb")
+    await when(lambda: nodes_of(again) == mine, "it has its nodes again")
+    for worker in workers:
+        epoch = before[worker]["leaseTransitions"] + (worker in mine)
+        await world.lease(worker, lambda spec, epoch=epoch: spec["leaseTransitions"] == epoch)  # type: ignore[misc]
+        assert (await world.lease(worker))["holderIdentity"] == before[worker]["holderIdentity"]
+        await world.node(worker, is_ready)
+
+
+async def test_membership_of_one_that_died_without_a_node_is_ended(world: World) -> None:
+    running = await world.replica(MORTAL)
+    labels = {"vkprovider.io/replica": "true"}
+    ghost = {"metadata": {"name": "vkprovider-replica-ghost", "labels": labels}}
+    await world.admin.create(MEMBERS, {**ghost, "spec": {"holderIdentity": "ghost"}})
+    await world.admin.until_gone(f"{MEMBERS}/vkprovider-replica-ghost")
+    assert await world.admin.get(f"{MEMBERS}/vkprovider-replica-{running.name}")
+
+
+async def test_rolling_restart_takes_no_lablet_out_of_ready(world: World) -> None:
+    running = [await world.replica() for _ in range(3)]
+    simulators = [await world.simulator() for _ in range(3)]
+    workers, definition = [await world.worker(simulator.url) for simulator in simulators], await world.define()
+    lablets = [await world.pod(definition, worker) for worker in workers for _ in range(2)]
+    since = {lablet.name: condition(await lablet.ready(), "Ready")["lastTransitionTime"] for lablet in lablets}
+    for _ in range(3):
+        leaver = running.pop(0)
+        await leaver.stop()
+        assert await world.admin.get(f"{MEMBERS}/vkprovider-replica-{leaver.name}") is None, "it left without a word"
+        living = {one.name for one in running}
+        for worker in workers:
+            await world.lease(worker, lambda spec, living=living: spec.get("holderIdentity") in living)  # type: ignore[misc]
+        running.append(await world.replica())
+        await when(lambda: [len(nodes_of(one)) for one in running] == [1, 1, 1], "each has its share")
+    after = {lablet.name: condition(await lablet.ready(), "Ready")["lastTransitionTime"] for lablet in lablets}
+    assert after == since, "a lablet was not Ready for a while"
+    assert [len(imports(simulator)) for simulator in simulators] == [2, 2, 2]
+    assert [len(requests(simulator, "PUT", "/start")) for simulator in simulators] == [2, 2, 2]
 
 
 async def test_handover_waits_for_a_slow_step(world: World) -> None:

@@ -1,5 +1,7 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
+from typing import Any
+
 import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
@@ -120,8 +122,11 @@ async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(wor
     path = f"{GROUP}/cmlworkers/{worker}"
     await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers") == ["vkprovider.io/claims"])
     await world.admin.delete(path)
-    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
+    held = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
+    message = "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true"
+    assert condition(held, "Ready")["message"] == message
     await world.node(worker, lambda node: node["spec"].get("unschedulable"))
+    assert is_ready(await lablet.ready())
     await lablet.delete()
     await world.admin.until_gone(path)
     await world.admin.until_gone(f"{NODES}/vnode.{worker}")
@@ -159,6 +164,31 @@ async def test_worker_that_cannot_be_opened_can_be_abandoned(world: World) -> No
     await world.admin.until_gone(path)
     await world.until_event("Abandoned", worker)
     assert not running.task.done()
+
+
+def container_id(pod: dict[str, Any]) -> str:
+    return str(pod["status"]["containerStatuses"][0]["containerID"])
+
+
+async def test_worker_made_wrong_keeps_its_lablets(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    before = await lablet.ready()
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.admin.patch(path, {"spec": {"url": "nonsense"}})
+    pod = await lablet.until(lambda pod: not is_ready(pod))
+    said = condition(pod, "Ready")
+    assert said["reason"] == "WorkerUnreachable"
+    assert "WorkerUrlInvalid: 'nonsense': the scheme is not https or http" in said["message"]
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "WorkerUrlInvalid")
+    await world.admin.patch(path, {"spec": {"url": simulator.url}})
+    assert container_id(await lablet.ready()) == container_id(before)
+    assert len(labs(simulator)) == 1
+    await lablet.delete()
+    await lablet.gone()
+    assert labs(simulator) == {}
 
 
 async def test_changed_url_moves_the_connection_and_keeps_the_claims(world: World) -> None:
@@ -305,6 +335,11 @@ async def test_damaged_claims_stop_a_worker_and_mended_ones_start_it(world: Worl
     await world.admin.patch(path, {"data": {"allocations.json": "{not json"}})
     second = await world.pod(definition, worker)
     await second.waits("ClaimStoreInvalid")
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "ClaimStoreInvalid")
+    assert condition(found, "Ready")["message"].startswith(f"ConfigMap {worker}-port-allocations ")
+    before = await lablet.ready()
     await world.admin.patch(path, {"data": whole})
     await second.ready()
+    await world.cmlworker(worker, is_ready)
+    assert container_id(await lablet.ready()) == container_id(before)
     assert (await lablet.claim())["labId"] == good["labId"]
