@@ -112,15 +112,17 @@ class Admin:
         await self._http.close()
 
     async def request(
-        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+        self, method: str, path: str, body: object = None, content_type: str = "application/json", *, user: str = ""
     ) -> dict[str, Any]:
-        """Send one request and return the decoded answer.
+        """Send one request, as an administrator of another name if `user` says so, and return the decoded answer.
 
         Raises:
             Refused: By the API server.
         """
         payload = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type} if payload is not None else {}
+        if user:
+            headers |= {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
         async with self._http.request(method, self._url + path, data=payload, headers=headers) as response:
             text = await response.text()
         answer: dict[str, Any] = json.loads(text) if text.startswith("{") else {"message": text}

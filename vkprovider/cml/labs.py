@@ -66,6 +66,10 @@ class CmlLabsClient:
         request = operations.IMPORT_LAB.to(params=params, body=topology_yaml.encode())
         return (await self._session.fetch(request, CmlImport)).id
 
+    async def note_lab(self, lab_id: str, notes: str) -> None:
+        """Replace the notes of a lab, at most 32768 characters; allowed in every state."""
+        await self._session.send(operations.NOTE_LAB.to(lab=lab_id, json={"notes": notes}))
+
     async def start_lab(self, lab_id: str) -> None:
         """Start all nodes of a lab; those that run stay as they are.
 

@@ -26,6 +26,7 @@ class _NullLab(msgspec.Struct, gc=False):
     title: str
     topology_yaml: str
     state: str = "DEFINED_ON_CORE"
+    notes: str | None = None
 
 
 class NullWorker:
@@ -106,7 +107,7 @@ class NullLabs:
         return CmlLabDetail(
             id=lab_id,
             lab_title=lab.title,
-            lab_notes=_notes(lab.topology_yaml),
+            lab_notes=lab.notes if lab.notes is not None else _notes(lab.topology_yaml),
             state=lab.state,
             node_count=len(self._worker.devices[lab.state]),
         )
@@ -143,6 +144,15 @@ class NullLabs:
         """Add a lab."""
         self._check()
         return self._worker.add(title, topology_yaml)
+
+    async def note_lab(self, lab_id: str, notes: str) -> None:
+        """Replace the notes of a lab.
+
+        Raises:
+            NotFound: There is no such lab.
+        """
+        self._check()
+        self._worker.lab(lab_id).notes = notes
 
     async def start_lab(self, lab_id: str) -> None:
         """Boot all devices.

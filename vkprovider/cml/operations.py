@@ -32,6 +32,7 @@ LIST_LABS: Final = Operation("list_labs", "GET", "/labs", _PROBE_S)
 LIST_ALL_NODES: Final = Operation("list_all_nodes", "GET", "/nodes", _OBSERVE_S)
 GET_LAB: Final = Operation("get_lab", "GET", _LAB, _READ_S)
 DOWNLOAD_LAB: Final = Operation("download_lab", "GET", f"{_LAB}/download", _READ_S)
+NOTE_LAB: Final = Operation("note_lab", "PATCH", _LAB, _ACTION_S)
 DELETE_LAB: Final = Operation("delete_lab", "DELETE", _LAB, _ACTION_S, slow=True)
 START_LAB: Final = Operation("start_lab", "PUT", f"{_LAB}/start", _ACTION_S, slow=True)
 STOP_LAB: Final = Operation("stop_lab", "PUT", f"{_LAB}/stop", _ACTION_S, slow=True)
@@ -54,6 +55,7 @@ LABS: Final = (
     LIST_ALL_NODES,
     GET_LAB,
     DOWNLOAD_LAB,
+    NOTE_LAB,
     DELETE_LAB,
     START_LAB,
     STOP_LAB,

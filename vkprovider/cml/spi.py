@@ -72,6 +72,10 @@ class Labs(Protocol):
         """Import a topology under a title and return the lab id; without an answer the lab may exist."""
         ...
 
+    async def note_lab(self, lab_id: str, notes: str) -> None:
+        """Replace the notes of a lab."""
+        ...
+
     async def start_lab(self, lab_id: str) -> None:
         """Ask for all devices to be started; those that run stay as they are."""
         ...

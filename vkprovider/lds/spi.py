@@ -79,6 +79,11 @@ class LabSessionInfo(msgspec.Struct, frozen=True):
     created_at: datetime | None = None
 
     @property
+    def begun(self) -> bool:
+        """Whether its user has logged in."""
+        return self.state in {SessionState.RUNNING, SessionState.PAUSED, SessionState.USER_FINISHED}
+
+    @property
     def finished(self) -> bool:
         """Whether its user can do nothing more in it."""
         return self.state in {SessionState.USER_FINISHED, SessionState.ARCHIVED}

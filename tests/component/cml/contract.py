@@ -91,6 +91,7 @@ class Contract:
             return
         await self._step("a lab that does not exist is NotFound by CML's own words", self._missing)
         await self._step("notes, state and size of the lab", self._look)
+        await self._step("the notes are replaced", self._note)
         await self._step("the tags of the devices say their serial ports", self._ports)
         if not await self._step("the devices boot", self._boot):
             return
@@ -160,6 +161,12 @@ class Contract:
         seen = (detail.lab_notes, detail.state, detail.node_count)
         if seen != (wanted := ("made by make contract", "DEFINED_ON_CORE", 2)):
             raise Differs(f"{seen}, expected {wanted}")
+
+    async def _note(self) -> None:
+        written = "made by make contract\nand changed by it"
+        await self.labs.note_lab(self.lab, written)
+        if (found := (await self.labs.get_lab(self.lab)).lab_notes) != written:
+            raise Differs(f"the notes are {found!r}, expected {written!r}")
 
     async def _ports(self) -> None:
         ports = await self.labs.get_console_ports(self.lab)

@@ -92,7 +92,7 @@ async def test_the_command_prints_each_step_and_exits_by_the_outcome(sim: CmlSim
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == "ok       the version is told without a login: 2.9.1+build.7"
-    assert len(lines) == 19
+    assert len(lines) == 20
     sim.faults.add(Fault(route="GET .*/download$", kind="status", status=500), sim.now())
     done = await asyncio.to_thread(run_command, env)
     assert done.returncode == 1

@@ -3,14 +3,18 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, imports, is_ready, labs, waiting, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL
-from tests.support.apiserver import CONFIG_MAPS
+from tests.support.apiserver import CONFIG_MAPS, SYSTEM
 from tests.support.topologies import topology
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.http.faults import Fault
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 SIX = topology(
     {"r1": "iosv", "pc": "desktop"},
@@ -62,6 +66,68 @@ async def test_lablets_keep_the_ports_of_their_labs_when_the_claims_were_lost_wi
         assert sorted(pods[lablet.name].values()) == opened(simulator, lablet)
     assert set(pods[kept.name].values()).isdisjoint(pods[late.name].values())
     assert (await kept.ready())["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+NAME, LEARNER = "vkprovider.io/username", "vkprovider.io/learner"
+
+
+async def edit(world: World, lablet: Lablet, **annotations: str) -> None:
+    """Annotate a Pod as one may where the policies are not installed, which spare the provider alone."""
+    values = {f"vkprovider.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    body, provider = {"metadata": {"annotations": values}}, f"system:serviceaccount:{SYSTEM}:vkprovider"
+    await world.admin.request("PATCH", lablet.path, body, "application/merge-patch+json", user=provider)
+
+
+def learner_of(pod: dict[str, Any]) -> tuple[str, str]:
+    """Return the learner whom a Pod names, and whose it is reported to be."""
+    found = pod["metadata"]["annotations"]
+    return found.get(NAME, ""), found.get(LEARNER, "")
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+async def test_lablet_stays_its_learners_when_the_claims_were_lost_and_the_pod_names_another(
+    world: World, *, assigned: bool
+) -> None:
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker, annotations={} if assigned else {NAME: "alice"})
+    await lablet.ready()
+    if assigned:
+        await lablet.annotate(username="alice")
+    await lablet.claim(lambda row: row.get("noted") == "alice")
+    await first.crash()
+    await delete_claims(world, worker)
+    await edit(world, lablet, username="mallory", learner="mallory")
+    await world.replica(MORTAL)
+    await lablet.until(lambda pod: learner_of(pod) == ("alice", "alice"), "it is alice's again")
+    assert (await lablet.claim())["learner"] == "alice"
+    assert await world.until_event("UsernameRestored", lablet.name)
+    assert len(imports(simulator)) == 1
+
+
+async def test_session_goes_on_when_the_claims_were_lost_and_the_pod_names_another(world: World) -> None:
+    lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token="t")))
+    first = await world.replica(MORTAL, LDS_API_URL=lds.url, LDS_API_TOKEN="t")
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker, annotations={NAME: "alice"})
+    url = (await lablet.ready())["metadata"]["annotations"]["vkprovider.io/lds-login-url"]
+    [session] = lds.world.sessions.values()
+    lds.world.log_in(lds.now(), session)
+    await first.crash()
+    await delete_claims(world, worker)
+    await edit(world, lablet, username="mallory", learner="mallory", lds_session_id="x")
+    await world.replica(MORTAL, LDS_API_URL=lds.url, LDS_API_TOKEN="t")
+
+    def goes_on(pod: dict[str, Any]) -> bool:
+        notes = pod["metadata"]["annotations"]
+        shown = [notes.get(f"vkprovider.io/{name}") for name in ("lds-session-id", "lds-login-url", "state")]
+        return learner_of(pod) == ("alice", "alice") and shown == [session.id, url, "RUNNING"]
+
+    await lablet.until(goes_on, "alice goes on")
+    assert [one.username for one in lds.world.sessions.values()] == ["alice"]
+    assert not session.archived
 
 
 async def test_pods_wait_until_every_lab_of_the_worker_was_examined(world: World) -> None:

@@ -21,12 +21,12 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
-from vkprovider.domain.lablet.identity import notes_of
+from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.lablet.recovered import adopted
+from vkprovider.domain.lablet.recovered import MarkedLab, adopted
 from vkprovider.domain.lablet.steps import Collect, Extract, Step
 from vkprovider.domain.topology import mappings
 from vkprovider.settings.cluster import PortSettings
@@ -179,8 +179,10 @@ class Effects:
         match step:
             case steps.Search(claim=claim):
                 return await self._search(claim, worker)
-            case steps.Import(claim=claim):
-                return await self._import(claim, worker)
+            case steps.Import():
+                return await self._import(step, worker)
+            case steps.NoteLearner(claim=claim):
+                return await self._note(claim, worker)
             case steps.Start(claim=claim):
                 await labs.start_lab(claim.lab_id)
                 return Acted(devices=await _assumed(worker, claim.lab_id))
@@ -196,17 +198,29 @@ class Effects:
                 return Done()  # its decision was all of it
 
     async def _search(self, claim: Claim, worker: Worker) -> Outcome:
-        lab_id = await worker.lab_index.find(claim, worker.claims.claims)
+        labs, lab_id = worker.labs, await worker.lab_index.find(claim, worker.claims.claims)
         if not lab_id:
             return Done()
-        tags, devices = await worker.labs.list_tags(lab_id), await _assumed(worker, lab_id)
+        lab, tags, devices = await labs.get_lab(lab_id), await labs.list_tags(lab_id), await _assumed(worker, lab_id)
+        origin = origin_of(lab.lab_title, lab.lab_notes)
+        if origin is None:  # its title was changed since it was found
+            origin = Origin(claim.pod_uid, claim.namespace, claim.pod, claim.definition)
+        found = MarkedLab(lab_id, lab.lab_title, lab.created or "", origin, tags)
         content, holders = self.contents.get(claim.digest), worker.claims.ports.holders
-        return Adopted(adopted(claim, lab_id, tags, content, holders), devices)
+        return Adopted(adopted(claim, found, content, holders), devices)
 
-    async def _import(self, claim: Claim, worker: Worker) -> Outcome:
+    async def _note(self, claim: Claim, worker: Worker) -> Outcome:
+        ctx, found = self.ctx, (await worker.labs.get_lab(claim.lab_id)).lab_notes
+        epoch = self.epoch(worker.name)
+        notes = renewed(found, claim, installation=ctx.installation, replica=ctx.replica, epoch=epoch)
+        await worker.labs.note_lab(claim.lab_id, notes)
+        return Done()
+
+    async def _import(self, step: steps.Import, worker: Worker) -> Outcome:
+        claim = step.claim
         content = self._content_of(claim)
         ctx = self.ctx
-        notes = notes_of(claim, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
+        notes = notes_of(step.noted, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
         text = content.topology.render(title=claim.title, notes=notes, ports=claim.ports or None)
         lab_id = await worker.labs.import_lab(text, claim.title)
         devices = await _assumed(worker, lab_id)

@@ -147,11 +147,14 @@ class Sessions:
         )
         if info.username != session.username:
             raise Invalid(f"LDS {session.deployment}: session {info.id} is another user's, not {session.username}'s")
+        now = self.ctx.now_unix  # of a session that is there, the claim may be lost that named login and end
         made = msgspec.structs.replace(
             session,
             id=info.id,
             base_url=self._base_url(session.deployment),
             login_url=info.public_login_url or "",
+            started_at=session.started_at or (now if info.begun else 0),
+            ended_at=session.ended_at or (now if info.finished else 0),
         )
         self._save(worker, claim, made)
         return made

@@ -75,16 +75,18 @@ class LabIndex:
         return min(matches)[2] if matches else ""
 
     async def marked(self) -> dict[str, KnownLab]:
-        """Read every lab of the worker, and return the marked ones by id.
+        """Read every lab of the worker anew, as its notes may have changed, and return the marked ones by id.
 
         Raises:
             OutsideError: The list, or a lab in it, could not be read.
         """
-        return await self._read_marked(frozenset())
+        return await self._read_marked(frozenset(), anew=True)
 
-    async def _read_marked(self, taken: Collection[str]) -> dict[str, KnownLab]:
+    async def _read_marked(self, taken: Collection[str], *, anew: bool = False) -> dict[str, KnownLab]:
         """Return the marked labs that are not in `taken`, by id."""
         async with self._finding:  # after a takeover many look at once, and what one has learned serves all
+            if anew:
+                self._known.clear()
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
             await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])
         found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}

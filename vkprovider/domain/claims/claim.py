@@ -58,6 +58,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         ports: The outside port of each slot; held on this worker as long as the row exists.
         udp: Names of the slots whose port is a UDP port; those of all others are TCP ports.
         learner: Whose lablet it is, from the import of its lab until the lab is wiped for the next one; "" while warm.
+        noted: What the lab's notes say of learner and session, in the words of `binding`.
         session: The learner's session, from right before its creation until the lablet is warm again.
         sessions: How many there have been.
         closing_reason: Why the learner's work is being collected; "" while the learner's time is not over.
@@ -96,6 +97,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     ports: dict[str, int] = {}
     udp: tuple[str, ...] = ()
     learner: str = ""
+    noted: str = ""
     session: Session | None = None
     sessions: int = 0
     closing_reason: str = msgspec.field(name="closing", default="")
@@ -119,6 +121,13 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def bound_to(self) -> str:
         """The learner whose lablet it is; rows without one are older than the field and name only the session's."""
         return self.learner or (self.session.username if self.session is not None else "")
+
+    @property
+    def binding(self) -> str:
+        """Learner and session as the lab's notes name them; "" while warm."""
+        if self.session is None:
+            return self.learner
+        return f"{self.learner} {self.session.key} {self.session.deployment}"
 
     @property
     def held(self) -> list[Held]:

@@ -41,6 +41,7 @@ from vkprovider.domain.lablet.steps import (
     Import,
     Kind,
     MakeClaim,
+    NoteLearner,
     Provision,
     Release,
     Reschedule,
@@ -197,11 +198,20 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             note = f"found lab {adopted.title} on worker {place.worker}"
             if claim is not None:
                 claim = _replace(
-                    claim, lab_id=adopted.lab_id, ports=adopted.ports, udp=adopted.udp, ports_fault=adopted.ports_fault
+                    claim,
+                    lab_id=adopted.lab_id,
+                    ports=adopted.ports,
+                    udp=adopted.udp,
+                    ports_fault=adopted.ports_fault,
+                    learner=adopted.learner,
+                    noted=adopted.noted,
                 )
             return After(memory, claim, lazy=False, notices=(Notice("Normal", "Adopted", note),))
         case Search(), _:
             return After(_replace(memory, searched=True), claim)
+        case NoteLearner(claim=noted), _:
+            claim = _replace(claim, noted=noted.binding) if claim is not None else None
+            return After(memory, claim, lazy=False)  # the request for the session waits for it
         case _, Acted():
             return _acted(memory, claim, step, outcome, place)
         case _:
@@ -238,8 +248,8 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, plac
             changes = {"absent": True}
         case _:
             pass
-    if outcome.lab_id and claim is not None:
-        claim = _replace(claim, lab_id=outcome.lab_id)
+    if isinstance(step, Import) and claim is not None:
+        claim = _replace(claim, lab_id=outcome.lab_id, learner=step.learner, noted=step.noted.binding)
     return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
 

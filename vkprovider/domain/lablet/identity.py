@@ -1,9 +1,12 @@
 """A lab's notes: whose lab it is, so that it is found again when its title was changed, or its claim was lost.
 
+They name the learner before the learner sees the lab, and the session before it is requested: if the claim is lost, no
+edit of the Pod gives that lab to anyone else.
+
     vkprovider installation=<UID of the namespace kube-system>
     pod: team/alice
     replica: vkprovider-0, epoch 3
-    lablet: {"podUID": "…", "namespace": "team", "pod": "alice", "definition": "netlab", "definitionUID": "…", …}
+    lablet: {"podUID": "…", "namespace": "team", "pod": "alice", "definition": "netlab", …, "learner": "alice", …}
 
 The first line is the mark of the installation; a lab without exactly that line is foreign. The last line is for us, the
 others are for people.
@@ -16,6 +19,8 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.session.delivery import Session, client_key
+from vkprovider.domain.topology.topology import NOTES_CHARS_MAX
 
 _LABLET: Final = "lablet: "
 _POD: Final = "pod: "
@@ -24,11 +29,15 @@ _LINES_MAX: Final = 8
 """Lines of the notes in which ours are looked for; the author's follow."""
 
 
-class Origin(msgspec.Struct, frozen=True, rename="camel"):
-    """What a lab was imported from.
+class Origin(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a lab was imported from, and whose it is.
 
     Attributes:
         digest: Of the content; "" if the notes do not name it.
+        learner: Whose lablet it is; "" while warm.
+        deployment: The LDS deployment of the learner's session; "" without one.
+        sessions: How many sessions the lablet has had, with the learner's.
+        slot_start, slot_end: Of the learner's session.
     """
 
     pod_uid: str = msgspec.field(name="podUID")
@@ -38,6 +47,19 @@ class Origin(msgspec.Struct, frozen=True, rename="camel"):
     definition_uid: str = msgspec.field(name="definitionUID", default="")
     version: str = ""
     digest: str = ""
+    learner: str = ""
+    deployment: str = ""
+    sessions: int = 0
+    slot_start: int = 0
+    slot_end: int = 0
+
+    @property
+    def session(self) -> Session | None:
+        """The learner's session, as it was when it was requested; None without one."""
+        if not self.deployment:
+            return None
+        key = client_key(self.pod_uid, self.sessions)
+        return Session(self.deployment, key, self.learner, self.slot_start, self.slot_end)
 
 
 _decoder: Final = msgspec.json.Decoder(Origin)
@@ -45,6 +67,26 @@ _decoder: Final = msgspec.json.Decoder(Origin)
 
 def notes_of(claim: Claim, *, installation: str, replica: str, epoch: int) -> str:
     """Return the notes of a claim's lab."""
+    return (
+        f"{names.mark(installation)}\n{_POD}{claim.namespace}/{claim.pod}\nreplica: {replica}, epoch {epoch}\n"
+        f"{_line_of(claim)}"
+    )
+
+
+def renewed(notes: str, claim: Claim, *, installation: str, replica: str, epoch: int) -> str:
+    """Return the notes of a lab whose learner or session has changed; what others wrote in them stays."""
+    lines = notes.split("\n")
+    at = next((at for at, line in enumerate(lines[:_LINES_MAX]) if line.startswith(_LABLET)), 0)
+    if lines[0].strip() == names.mark(installation) and at:
+        renewed = "\n".join([*lines[:at], _line_of(claim), *lines[at + 1 :]])
+    else:  # someone has removed ours
+        renewed = f"{notes_of(claim, installation=installation, replica=replica, epoch=epoch)}\n\n{notes}"
+    return renewed[:NOTES_CHARS_MAX]
+
+
+def _line_of(claim: Claim) -> str:
+    """Return the line that names the lablet."""
+    session = claim.session
     origin = Origin(
         pod_uid=claim.pod_uid,
         namespace=claim.namespace,
@@ -53,11 +95,13 @@ def notes_of(claim: Claim, *, installation: str, replica: str, epoch: int) -> st
         definition_uid=claim.definition_uid,
         version=claim.version,
         digest=claim.digest,
+        learner=claim.learner,
+        deployment=session.deployment if session is not None else "",
+        sessions=claim.sessions,
+        slot_start=session.slot_start if session is not None else 0,
+        slot_end=session.slot_end if session is not None else 0,
     )
-    return (
-        f"{names.mark(installation)}\n{_POD}{claim.namespace}/{claim.pod}\nreplica: {replica}, epoch {epoch}\n"
-        f"{_LABLET}{msgspec.json.encode(origin).decode()}"
-    )
+    return f"{_LABLET}{msgspec.json.encode(origin).decode()}"
 
 
 def origin_of(title: str, notes: str) -> Origin | None:

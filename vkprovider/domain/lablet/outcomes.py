@@ -44,7 +44,7 @@ class Adopted(msgspec.Struct, frozen=True, gc=False):
     """A search has found the claim's lab.
 
     Attributes:
-        claim: With the lab and the ports that it really has.
+        claim: With the lab, the ports that it really has, and the learner whom its notes name.
         devices: None until they are observed.
     """
 

@@ -1,8 +1,9 @@
 """The claims of a worker whose ConfigMap was lost, rebuilt from its marked labs.
 
-A row is rebuilt for each Pod that a marked lab names, with the ports that the lab's tags have: learners may be using
-them. A lab whose tags cannot be read, or have a port that an older lab has too, gets a row that says so and holds what
-it can, so that no other lablet is given its ports.
+A row is rebuilt for each Pod that a marked lab names, with the learner and the session that its notes name, whatever
+the Pod says by now, and with the ports that the lab's tags have: learners may be using them. A lab whose tags cannot
+be read, or have a port that an older lab has too, gets a row that says so and holds what it can, so that no other
+lablet is given its ports.
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,8 +66,12 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             version=origin.version,
             digest=origin.digest,
             lab_id=lab.lab_id,
+            learner=origin.learner,
+            session=origin.session,
+            sessions=origin.sessions,
             reset=inputs_of(pod.metadata).reset if pod is not None else "",
         )
+        row = msgspec.structs.replace(row, noted=row.binding)
         rows.append(_with_ports(row, lab, contents.get(origin.digest), usage))
     return rows
 
@@ -103,24 +108,17 @@ def _with_ports(row: Claim, lab: MarkedLab, content: Content | None, usage: Port
     return claimed
 
 
-def adopted(
-    claim: Claim,
-    lab_id: str,
-    tags: Mapping[str, tuple[str, ...]],
-    content: Content | None,
-    holders: Mapping[tuple[str, int], Holder],
-) -> Claim:
-    """Return a claim with the lab that was found for it, and with the ports that the lab really has.
+def adopted(claim: Claim, lab: MarkedLab, content: Content | None, holders: Mapping[tuple[str, int], Holder]) -> Claim:
+    """Return a claim with the lab that was found for it, and with the learner and the ports that the lab really has.
 
     Args:
         claim: Its own ports are replaced by those of the tags, if these differ.
-        lab_id: The lab.
-        tags: Of its devices, by label.
+        lab: The lab.
         content: The claim's; None if it is gone.
         holders: Of the worker's ports.
     """
-    claim = msgspec.structs.replace(claim, lab_id=lab_id)
-    ports = mappings.ports_in(content.topology.template, tags) if content is not None else None
+    claim = _with_learner(msgspec.structs.replace(claim, lab_id=lab.lab_id), lab.origin)
+    ports = mappings.ports_in(content.topology.template, lab.tags) if content is not None else None
     if ports is None:
         what = f"the port tags of lab {claim.title} are not those of {claim.definition} {claim.version}; {_REMEDY}"
         return msgspec.structs.replace(claim, ports_fault=Fault(Trouble.PORTS_UNKNOWN, what))
@@ -131,6 +129,13 @@ def adopted(
             what = f"{slot.protocol} port {slot.port} of lab {claim.title} is held by {holder}; {_REMEDY}"
             return msgspec.structs.replace(claim, ports_fault=Fault(Trouble.PORT_CONFLICT, what))
     return real
+
+
+def _with_learner(claim: Claim, origin: Origin) -> Claim:
+    """Return the claim with the learner whom the lab's notes name, if it names none and is not on its way to a pool."""
+    noted = msgspec.structs.replace(claim, learner=origin.learner, session=origin.session).binding
+    fresh = not claim.learner and claim.session is None and not claim.closing_reason and not claim.lent_back
+    return msgspec.structs.replace(claim, learner=origin.learner if fresh else claim.learner, noted=noted)
 
 
 def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim:

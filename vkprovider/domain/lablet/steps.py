@@ -22,6 +22,7 @@ class Kind(Enum):
     SAVE = auto()
     SEARCH = auto()
     IMPORT = auto()
+    NOTE = auto()
     START = auto()
     STOP = auto()
     WIPE = auto()
@@ -45,6 +46,7 @@ WORKER_KINDS: Final = frozenset(
     {
         Kind.SEARCH,
         Kind.IMPORT,
+        Kind.NOTE,
         Kind.START,
         Kind.EXTRACT,
         Kind.COLLECT,
@@ -109,9 +111,26 @@ class Search(Step, frozen=True, gc=False):
 
 
 class Import(Step, frozen=True, gc=False):
-    """Import the lab from the content that the claim names."""
+    """Import the lab from the content that the claim names.
+
+    Attributes:
+        learner: Whom the lab's notes name; "" for a warm lablet.
+    """
 
     kind: ClassVar[Kind] = Kind.IMPORT
+    claim: Claim
+    learner: str = ""
+
+    @property
+    def noted(self) -> Claim:
+        """The claim as the lab's notes show it."""
+        return msgspec.structs.replace(self.claim, learner=self.learner)
+
+
+class NoteLearner(Step, frozen=True, gc=False):
+    """Write the claim's learner and session into the lab's notes."""
+
+    kind: ClassVar[Kind] = Kind.NOTE
     claim: Claim
 
 

@@ -40,6 +40,11 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     archived_at: int = msgspec.field(name="archived", default=0)
 
 
+def client_key(pod_uid: str, number: int) -> str:
+    """Return the client key of a lablet's session; `number` counts the lablet's sessions from 1."""
+    return pod_uid if number == 1 else f"{pod_uid}.{number}"
+
+
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The grader's verdict on a learner's work."""
 

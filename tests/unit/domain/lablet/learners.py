@@ -56,6 +56,7 @@ class ModelLds:
     sessions: dict[str, ModelSession] = field(default_factory=dict)
     events: list[tuple[str, str]] = field(default_factory=list)
     inbox: dict[str, tuple[int, int]] = field(default_factory=dict)
+    count: int = 0
     down: bool = False
     full: bool = False
     grader: bool = False
@@ -65,8 +66,12 @@ class ModelLds:
         return [session for session in self.sessions.values() if not session.archived]
 
     def create(self, key: str, username: str) -> ModelSession:
-        """Make a session, or give the one of this key."""
-        return self.sessions.setdefault(key, ModelSession(f"s-{len(self.sessions) + 1}", username))
+        """Make a session, or give the one of this key; an archived one has none."""
+        made = self.sessions.get(key)
+        if made is None or made.archived:
+            self.count += 1
+            made = self.sessions[key] = ModelSession(f"s-{self.count}", username)
+        return made
 
     def log_in(self) -> None:
         """Have the learner of every live session log in."""
@@ -94,14 +99,17 @@ class LearnerWorld(World):
         granted: Somebody asked for the lab to be wiped, or the learner's time is over.
         wiped: That was done.
         seen_by: The learners who may have worked in a lab since it was imported or wiped, by its id.
+        named: The learners whom the row of a lab has named since then; what was lost before anyone saw it counts not.
+        lost_once: Claims were lost, and with them that a learner's time was over: the learner may have it again.
     """
 
     def __init__(self, pod: Pod, *, lds: ModelLds | None) -> None:
         super().__init__(pod)
         self.lds = lds
-        self.granted = self.wiped = False
+        self.granted = self.wiped = self.lost_once = False
         self.resets = 0
         self.seen_by: dict[str, set[str]] = {}
+        self.named: dict[str, set[str]] = {}
 
     # What people do.
 
@@ -197,6 +205,20 @@ class LearnerWorld(World):
         self.work(3, persist=False)
         self.crash()
 
+    def lose_claims(self) -> None:
+        self.lost_once = True
+        self.named.clear()
+        super().lose_claims()
+
+    def examine(self) -> None:
+        """Rebuild lost claims; a session that they do not name is archived by the sweep of strays."""
+        before = self.examined
+        super().examine()
+        if self.examined and not before:
+            session = self.claim.session if self.claim is not None else None
+            for key, one in (self.lds.sessions if self.lds is not None else {}).items():
+                one.archived = one.archived or session is None or key != session.key
+
     def crash_loop(self) -> None:
         """Let the devices stop whenever they have come up."""
         for _ in range(5):
@@ -249,6 +271,9 @@ class LearnerWorld(World):
         super()._report(report)
         if report is None or before is None:
             return
+        claim = self.claim
+        if self.lds is None and report.ready and claim is not None and claim.learner and not claim.closing_reason:
+            _only(self.seen_by, claim.lab_id, claim.learner)
         assert self.pod is not None
         if self.pod.terminal and not before.terminal:
             assert not self._live(), f"a terminal phase while {self._live()} is live"
@@ -271,7 +296,7 @@ class LearnerWorld(World):
     def check(self) -> None:
         super().check()
         assert len(self._live()) <= 1, f"two live sessions of one lablet: {self._live()}"
-        if self.pod is None and self.uid not in self.store:
+        if self.pod is None and self.uid not in self.store and not self.lost:
             assert not self._live(), f"{self._live()} has neither Pod nor row"
         self._check_who_sees_what()
 
@@ -286,11 +311,15 @@ class LearnerWorld(World):
             assert session.username == row.learner, f"{session} is delivered with the lab of {row.learner!r}"
         lab = self.cml.labs.get(row.lab_id)
         if lab is None or set(lab.states) == {labs.DEFINED}:  # perhaps never started, so that nothing is to be wiped
-            self.seen_by.pop(row.lab_id, None)
+            self._is_fresh(row.lab_id)
         elif row.learner and not row.closing_reason:
-            learners = self.seen_by.setdefault(row.lab_id, set())
-            learners.add(row.learner)
-            assert len(learners) == 1, f"lab {row.lab_id} was seen by {learners}"
+            _only(self.named, row.lab_id, row.learner)
+            if self._live():
+                _only(self.seen_by, row.lab_id, row.learner)
+
+    def _is_fresh(self, lab_id: str) -> None:
+        for learners in (self.seen_by, self.named):
+            learners.pop(lab_id, None)
 
     # Steps.
 
@@ -323,7 +352,7 @@ class LearnerWorld(World):
                 for lab in self.ours:
                     if set(lab.states) == {labs.DEFINED}:
                         lab.shown_ready = False
-                        self.seen_by.pop(lab.id, None)
+                        self._is_fresh(lab.id)
                 return outcome
             case _:
                 return super()._execute(step, facts, answer)
@@ -348,8 +377,10 @@ class LearnerWorld(World):
         if answer == "failed":
             raise Unavailable("503", status=503)
         if isinstance(step, steps.Provision):
+            known = lds.sessions.get(session.key)
+            assert self.lost_once or known is None or not known.archived, "a session is made again that was archived"
             made = lds.create(session.key, session.username)
-            assert not made.archived, "a session is made again that was archived"
+            assert made.username == session.username, f"the session of {made.username} is shown to {session.username}"
             if answer == "lost":
                 raise DeadlineExceeded("no answer")
             made.devices, made.slot_end = True, session.slot_end
@@ -409,3 +440,10 @@ class LearnerWorld(World):
             assert names.ANNOTATION_LENT_BY not in self.notes, "a warm lablet was not given back to its pool"
         super().settle_and_end()
         assert not self._live(), "a session is left"
+
+
+def _only(learners: dict[str, set[str]], lab_id: str, learner: str) -> None:
+    """Record a learner of a lab, who must be the only one."""
+    of_lab = learners.setdefault(lab_id, set())
+    of_lab.add(learner)
+    assert len(of_lab) == 1, f"lab {lab_id} was seen by {of_lab}"

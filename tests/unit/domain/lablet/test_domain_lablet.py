@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
-from tests.unit.domain.lablet.world import World
+from tests.unit.domain.lablet.world import WRITER, World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
@@ -14,6 +14,7 @@ from vkprovider.api.objects import OwnerReference
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
+from vkprovider.domain.lablet.identity import notes_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, unclear_since
 from vkprovider.domain.lablet.pod.inputs import Inputs, inputs_of
@@ -674,7 +675,7 @@ def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
     world = World(pod())
     world.act()
     world.persist()
-    world.cml.import_(world.title, late=True)
+    world.cml.import_(world.title, notes_of(claim(), **WRITER), late=True)
     world.settle()
     assert len(world.ours) == 2
     assert sum(lab.ever_started for lab in world.ours) == 1

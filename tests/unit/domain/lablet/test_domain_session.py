@@ -64,6 +64,11 @@ def ask(
     delivery: Delivery | None = None,
     **known: Any,
 ) -> Decision:
+    """Decide; the lab's notes name the learner."""
+    if row is not None:
+        wanted = "" if row.lent_back else (notes or {}).get(names.ANNOTATION_USERNAME, "")
+        noted = msgspec.structs.replace(row, learner=row.learner or wanted)
+        row = msgspec.structs.replace(row, noted=noted.binding)
     running = row is not None and row.ready_at > 0
     labels = known.pop("labels", {})
     item = pod(phase="Running" if running else "Pending", annotations=notes or {})

@@ -83,7 +83,7 @@ def test_another_name_is_put_back(row: Claim, found: str | None) -> None:
 
 def test_who_writes_the_name_all_the_time_stops_no_other_step() -> None:
     """At most every second turn puts the name back; meanwhile the lablet goes on, and asks again in time."""
-    busy = ask(OF_ALICE, "eve", restored_at=NOW - 0.5)
+    busy = ask(msgspec.structs.replace(OF_ALICE, noted="alice"), "eve", restored_at=NOW - 0.5)
     assert (busy.kind, busy.after_s) == (Kind.NONE, 1.5)
     assert ask(OF_ALICE, "eve", restored_at=NOW - 2).kind is Kind.RESTORE_USERNAME
 

@@ -1,7 +1,7 @@
 """Claims that were lost, rebuilt from the marked labs of a worker; and the notes that name a lab's lablet."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from tests.unit.domain import builders
 from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
 from tests.unit.domain.topology.test_topology_ports import node, written
+from vkprovider.api import names
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, Holder
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of
+from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
+from vkprovider.domain.session.delivery import Session
 from vkprovider.domain.topology import mappings
 from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.topology.topology import parse
+from vkprovider.domain.topology.topology import NOTES_CHARS_MAX, parse
 
 TOPOLOGY = parse(
     written(
@@ -92,6 +94,35 @@ def test_without_that_line_the_title_says_whose_lab_it_is(line: str) -> None:
 @given(st.text(), st.text())
 def test_any_text_is_read(title: str, notes: str) -> None:
     origin_of(title, notes)
+
+
+OF_ALICE = builders.claim(
+    learner="alice", sessions=2, session=Session("eu-1", f"{POD_UID}.2", "alice", 1_800_000_000, 1_800_003_600)
+)
+WRITER: Final[dict[str, Any]] = {"installation": "inst", "replica": "r-1", "epoch": 7}
+
+
+def test_the_notes_name_the_learner_and_the_session_before_it_is_requested() -> None:
+    found = origin_of("renamed", notes_of(OF_ALICE, **WRITER))
+    assert found is not None
+    assert (found.learner, found.sessions, found.session) == ("alice", 2, OF_ALICE.session)
+    bare = origin_of("renamed", notes_of(msgspec.structs.replace(OF_ALICE, session=None), **WRITER))
+    assert bare is not None
+    assert (bare.learner, bare.session) == ("alice", None)
+
+
+@pytest.mark.parametrize("written", ["", "\n\nThe author's notes\nlablet: x"])
+def test_notes_that_are_renewed_keep_what_others_wrote(written: str) -> None:
+    before = notes_of(builders.claim(), **WRITER) + written
+    after = renewed(before, OF_ALICE, installation="inst", replica="r-2", epoch=8)
+    assert after == notes_of(OF_ALICE, **WRITER) + written
+
+
+@pytest.mark.parametrize("left", ["", "someone's own", "vkprovider installation=inst", "vkprovider installation=other"])
+def test_notes_of_which_ours_were_removed_have_them_again(left: str) -> None:
+    after = renewed(left, OF_ALICE, **WRITER)
+    assert after == f"{notes_of(OF_ALICE, **WRITER)}\n\n{left}"
+    assert len(renewed("x" * 40_000, OF_ALICE, **WRITER)) == NOTES_CHARS_MAX
 
 
 # ------------------------------------------------------------------------------------------ ports in tags
@@ -199,18 +230,42 @@ def test_no_port_is_in_two_rows_and_no_lab_either(numbers: list[int], step: int,
     assert {port for _, port in held} == opened
 
 
+def test_a_row_has_the_learner_and_the_session_that_the_notes_name_whatever_the_pod_says() -> None:
+    said = origin_of("", notes_of(msgspec.structs.replace(OF_ALICE, pod_uid=uid(1)), **WRITER))
+    assert said is not None
+    [row] = recovered([lab(origin=said)], {uid(1): pod(uid=uid(1), annotations={names.ANNOTATION_USERNAME: "eve"})}, {})
+    session = Session("eu-1", f"{uid(1)}.2", "alice", 1_800_000_000, 1_800_003_600)
+    assert (row.learner, row.sessions, row.session) == ("alice", 2, session)
+    assert row.noted == row.binding
+
+
 # ------------------------------------------------------------------------------------------ a lab that was found
+
+
+@pytest.mark.parametrize(
+    ("row", "learner"),
+    [
+        (builders.claim(), "alice"),
+        (builders.claim(learner="bob"), "bob"),
+        (builders.claim(closing_reason="Collecting"), ""),
+        (builders.claim(lent_back="evening"), ""),
+    ],
+)
+def test_a_lab_that_was_found_brings_its_learner_unless_the_claim_knows_better(row: Claim, learner: str) -> None:
+    said = msgspec.structs.replace(origin(), learner="alice")
+    found = adopted(row, lab(origin=said), CONTENT, {})
+    assert (found.learner, found.noted) == (learner, "alice")
 
 
 def test_a_lab_that_was_found_brings_the_ports_that_it_has() -> None:
     row = builders.claim(ports=dict.fromkeys(PORTS, 1), udp=("r1_patudp53",))
-    found = adopted(row, "lab-1", TAGS, CONTENT, {(TCP, 10000): Holder(POD_UID, "r1_serial")})
+    found = adopted(row, lab(), CONTENT, {(TCP, 10000): Holder(POD_UID, "r1_serial")})
     assert (found.lab_id, found.ports, found.udp, found.ports_fault) == ("lab-1", PORTS, ("r1_patudp53",), None)
 
 
 def test_a_lab_whose_ports_are_anothers_says_so() -> None:
     row = builders.claim(ports=dict.fromkeys(PORTS, 1))
-    found = adopted(row, "lab-1", TAGS, CONTENT, {(TCP, 10004): Holder("b", "vnc")})
+    found = adopted(row, lab(), CONTENT, {(TCP, 10004): Holder("b", "vnc")})
     assert (found.lab_id, found.ports, fault_of(found)) == ("lab-1", row.ports, "PortConflict")
-    assert fault_of(adopted(row, "lab-1", {}, CONTENT, {})) == "PortsUnknown"
-    assert fault_of(adopted(row, "lab-1", TAGS, None, {})) == "PortsUnknown"
+    assert fault_of(adopted(row, lab(tags={}), CONTENT, {})) == "PortsUnknown"
+    assert fault_of(adopted(row, lab(), None, {})) == "PortsUnknown"

@@ -6,7 +6,7 @@ asserted where it would be broken.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -24,22 +24,32 @@ from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
-from vkprovider.domain.lablet.identity import notes_of, origin_of
+from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
-from vkprovider.domain.lablet.recovered import MarkedLab, recovered
+from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
 from vkprovider.domain.lablet.steps import Kind, Step
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.cluster import LabletSettings
 
+
+class Writer(TypedDict):
+    """Who writes the notes of labs."""
+
+    installation: str
+    replica: str
+    epoch: int
+
+
 LIMITS = LabletSettings()
 LAB = "lab: {version: 0.3.0}\nnodes: [{id: n0, label: h0, node_definition: alpine, x: 0, y: 0}]\nlinks: []\n"
 CONTENT = Content("netlab", "1.2.0", builders.DIGEST, 1, topologies.parse(LAB), Resources(), "content-1")
 WALL = 1_800_000_000
+WRITER: Final[Writer] = {"installation": "inst", "replica": "r", "epoch": 1}
 
 
 @dataclass
@@ -53,6 +63,7 @@ class ModelLab:
     id: str
     title: str
     states: list[str]
+    notes: str = ""
     ever_started: bool = False
     stopping: bool = False
     shown_ready: bool = False
@@ -69,9 +80,9 @@ class ModelCml:
     stuck: bool = False
     count: int = 0
 
-    def import_(self, title: str, *, late: bool = False) -> str:
+    def import_(self, title: str, notes: str, *, late: bool = False) -> str:
         self.count += 1
-        lab = ModelLab(f"lab-{self.count:03}", title, [labs.DEFINED] * self.devices)
+        lab = ModelLab(f"lab-{self.count:03}", title, [labs.DEFINED] * self.devices, notes)
         if late:
             self.late.append(lab)
         else:
@@ -81,27 +92,27 @@ class ModelCml:
     def find(self, title: str) -> list[str]:
         return sorted(lab.id for lab in self.labs.values() if lab.title == title)
 
-    def _lab(self, lab_id: str) -> ModelLab:
+    def lab(self, lab_id: str) -> ModelLab:
         if lab_id not in self.labs:
             raise NotFound("404", status=404)
         return self.labs[lab_id]
 
     def start(self, lab_id: str) -> None:
-        lab = self._lab(lab_id)
+        lab = self.lab(lab_id)
         lab.ever_started, lab.stopping = True, False
         lab.states = [labs.QUEUED if s in {labs.DEFINED, labs.STOPPED} else s for s in lab.states]
 
     def stop(self, lab_id: str) -> None:
-        self._lab(lab_id).stopping = True
+        self.lab(lab_id).stopping = True
 
     def wipe(self, lab_id: str) -> None:
-        lab = self._lab(lab_id)
+        lab = self.lab(lab_id)
         if set(lab.states) - {labs.STOPPED, labs.DEFINED}:
             raise Invalid("stop it first", status=400)
         lab.states = [labs.DEFINED] * self.devices
 
     def delete(self, lab_id: str) -> None:
-        if set(self._lab(lab_id).states) - {labs.DEFINED}:
+        if set(self.lab(lab_id).states) - {labs.DEFINED}:
             raise Invalid("stop and wipe it first", status=400)
         del self.labs[lab_id]
 
@@ -239,10 +250,8 @@ class World:
         """Rebuild lost claims from the worker's labs, as a new owner does before anything else."""
         if self.examined or self.cml.away:
             return
-        origin = origin_of(self.title, notes_of(builders.claim(), installation="inst", replica="r", epoch=1))
-        assert origin is not None
-        found = [MarkedLab(lab.id, lab.title, lab.id, origin, {}) for lab in self.cml.labs.values()]
-        pods = {self.uid: self.shown} if self.shown is not None else {}
+        found = [marked(lab) for lab in self.cml.labs.values()]
+        pods = {self.uid: self.pod} if self.pod is not None else {}  # all are listed before
         for row in recovered(found, pods, {builders.DIGEST: CONTENT}):
             self.claim, self.claim_saved = row, False
         self.examined = True
@@ -426,17 +435,22 @@ class World:
             case steps.Search():
                 assert not claim.lab_id
                 found = cml.find(claim.title)
-                return Adopted(msgspec.structs.replace(claim, lab_id=found[0])) if found else Done()
+                return Adopted(adopted(claim, marked(cml.lab(found[0])), CONTENT, {})) if found else Done()
             case steps.Import():
                 assert not claim.lab_id
                 assert self.store.get(self.uid) == claim, "an import without a saved claim"
-                return Acted(cml.import_(claim.title), devices=builders.devices(*[labs.DEFINED] * cml.devices))
+                lab_id = cml.import_(claim.title, notes_of(step.noted, **WRITER))
+                return Acted(lab_id, devices=builders.devices(*[labs.DEFINED] * cml.devices))
             case _:
                 assert claim.lab_id, f"{step} without a lab"
         self._check_destruction(step.kind, facts, claim)
         match step:
             case steps.Extract():
                 return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
+            case steps.NoteLearner(claim=noted):
+                lab = cml.lab(claim.lab_id)
+                lab.notes = renewed(lab.notes, noted, **WRITER)
+                return Done()
             case steps.Start():
                 cml.start(claim.lab_id)
             case steps.Stop():
@@ -543,7 +557,7 @@ class World:
             return False
         session = claim.session
         awaited = claim.outcome or claim.closing_reason or (session is not None and not session.ready_at)
-        return self.uid not in self.store or bool(awaited)
+        return self.uid not in self.store or bool(awaited) or self.store[self.uid].learner != claim.learner
 
     def _check_wakes(self, decision: Decision) -> None:
         memory = self.memory
@@ -558,6 +572,13 @@ class World:
             or self.attention
         )
         assert wakes, f"nobody would ask again after {decision}, {memory}"
+
+
+def marked(lab: ModelLab) -> MarkedLab:
+    """Return what the notes of a lab say."""
+    origin = origin_of(lab.title, lab.notes)
+    assert origin is not None
+    return MarkedLab(lab.id, lab.title, lab.id, origin, {"h0": ()})
 
 
 def podstatus_applied(pod: Pod, wanted: podstatus.Status, claim: Claim | None, now_unix: int) -> Pod:

@@ -30,7 +30,7 @@ from vkprovider.domain.lablet.steps import (
     Reschedule,
     Start,
 )
-from vkprovider.domain.session.delivery import Session
+from vkprovider.domain.session.delivery import Session, client_key
 from vkprovider.settings.cluster import LabletSettings
 
 _RESCHEDULE_AGAIN_S: Final = 10.0
@@ -70,7 +70,7 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
         number = claim.sessions + 1
         session = Session(
             deployment=delivery.deployment,
-            key=claim.pod_uid if number == 1 else f"{claim.pod_uid}.{number}",
+            key=client_key(claim.pod_uid, number),
             username=username,
             slot_start=(start := facts.inputs.slot_start or facts.now_unix),
             slot_end=facts.inputs.slot_end or start + delivery.slot_s,

@@ -8,7 +8,7 @@ from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
-from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.lifecycle import State, allowed
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import (
     FORGET,
@@ -28,6 +28,7 @@ from vkprovider.domain.session.delivery import Session
 from vkprovider.settings.cluster import LabletSettings
 
 _STOP_AGAIN_S: Final = 30.0
+_SOON_S: Final = 0.5
 _EXTRACT_TRIES: Final = 5
 """How often a failed archiving of what a learner leaves is tried again before the end goes on without it."""
 
@@ -36,6 +37,9 @@ def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
     """Begin to end a lablet whose Pod stays: the claim records the outcome before anything is taken down."""
     if facts.claim is None:
         state = State.TERMINATED if phase == "Succeeded" else State.FAILED
+        if not allowed(facts.memory.state, state):  # claim and lab were both lost
+            stopping = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
+            return Decision(WAIT, stopping, after_s=_SOON_S)
         return Decision(WAIT, Report(state, phase=phase, terminal=Fault(reason, message)))
     changed = msgspec.structs.replace(
         facts.claim, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False

@@ -3,6 +3,9 @@
 The annotation `vkprovider.io/username` is a request. From the import of the lab on the claim names the learner, and
 only the end of the learner's time changes that: another name would give one learner's session and lab to the next. A
 name that is changed or removed meanwhile is put back.
+
+The lab's notes name the learner too, before the lablet is shown Ready and before the session is requested: a claim that
+is lost is rebuilt from them.
 """
 
 from typing import Final
@@ -30,6 +33,21 @@ def bound(facts: Facts, claim: Claim) -> Claim:
     if not learner and claim.lab_id and not claim.closing_reason and not claim.lent_back:
         learner = facts.inputs.username
     return claim if learner == claim.learner else msgspec.structs.replace(claim, learner=learner)
+
+
+def to_import_for(facts: Facts, claim: Claim) -> str:
+    """Return whom the notes of a new lab name; "" for a warm lablet."""
+    return claim.bound_to if claim.lent_back else learner_of(facts, claim)
+
+
+def unnoted(facts: Facts, claim: Claim) -> bool:
+    """Return whether the lab's notes are behind the claim.
+
+    Where a session follows, they name it and the learner at once: until it is requested the learner has seen nothing.
+    """
+    if claim.binding == claim.noted:
+        return False
+    return claim.session is not None or not claim.learner or not facts.delivery.wanted
 
 
 def restore_in_s(facts: Facts, claim: Claim, now: float) -> float | None:

@@ -22,7 +22,7 @@ from vkprovider.domain.lablet.decisions.delivering import (
     worked,
     wrap_up,
 )
-from vkprovider.domain.lablet.decisions.learner import bound, learner_of, restore, restore_in_s
+from vkprovider.domain.lablet.decisions.learner import bound, learner_of, restore, restore_in_s, to_import_for, unnoted
 from vkprovider.domain.lablet.decisions.recovering import (
     again,
     back_off,
@@ -37,7 +37,17 @@ from vkprovider.domain.lablet.decisions.unclear import outlast, unclear
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Import, MakeClaim, Release, ReturnToPool, Search, Start
+from vkprovider.domain.lablet.steps import (
+    SAVE,
+    WAIT,
+    Import,
+    MakeClaim,
+    NoteLearner,
+    Release,
+    ReturnToPool,
+    Search,
+    Start,
+)
 from vkprovider.settings.cluster import LabletSettings
 
 _SAVED_S: Final = 1.0
@@ -141,7 +151,7 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
         if now < facts.memory.retry_at:
             return back_off(facts, claim, now)
         report = _waiting("ImportingLab", f"lab {claim.title} is being imported")
-        return Decision(Import(claim) if facts.memory.searched else Search(claim), report)
+        return Decision(Import(claim, to_import_for(facts, claim)) if facts.memory.searched else Search(claim), report)
     if facts.presence is Presence.ABSENT:
         lost = msgspec.structs.replace(claim, lab_id="", started_at=0, resetting=False)
         if claim.resetting:  # a wipe could not give it its devices back
@@ -151,6 +161,11 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
         return reset_on_request(facts, claim, limits)
     if claim.resetting:
         return reset(facts, claim, now)
+    if unnoted(facts, claim):
+        stored = facts.claim_saved and facts.claim is not None and facts.claim.learner == claim.learner
+        if stored or claim.session is not None or not claim.learner:
+            return Decision(NoteLearner(claim))
+        return Decision(WAIT, after_s=_SAVED_S)  # the claim names the learner first
     if (paused := pause(facts, claim, now, limits)) is not None:
         return paused
     return _present(facts, pod, claim, now, limits)
