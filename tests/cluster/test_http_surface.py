@@ -445,16 +445,13 @@ async def eventually(predicate: Callable[[], object]) -> None:
 async def test_owner_hears_takes_and_drops(surface: Surface, third: Inbox, heard: list[str]) -> None:
     await asyncio.to_thread(surface.say, 0, "started", "s-taken", "e-1")
     await eventually(lambda: "s-taken" in heard)
-    before = third.of("s-taken")
-    assert before is not None
+    before = third.rows["s-taken"]
     assert before.started
     await asyncio.to_thread(surface.say, 1, "ended", "s-taken", "e-2")
     await third.drop(before)  # what was taken is not all that was said: nothing is lost, whoever is faster
-    await eventually(lambda: (row := third.of("s-taken")) is not None and row.ended)
-    row = third.of("s-taken")
-    assert row is not None
-    await third.drop(row)
-    await eventually(lambda: third.of("s-taken") is None)
+    await eventually(lambda: third.rows["s-taken"].ended)
+    await third.drop(third.rows["s-taken"])
+    await eventually(lambda: "s-taken" not in third.rows)
     assert "s-taken" not in surface.rows()
     answer = await asyncio.to_thread(surface.say, 1, "ended", "s-taken", "e-2")
     assert answer.json["outcome"] == "duplicate", "it was noted once, and has been taken"
@@ -465,7 +462,7 @@ async def test_sessions_that_nobody_knows_are_listed_and_dropped_after_a_day(
     surface: Surface, third: Inbox, claimed: set[str]
 ) -> None:
     await asyncio.to_thread(surface.say, 0, "started", "s-stray", "e-1")
-    await eventually(lambda: third.of("s-stray"))
+    await eventually(lambda: "s-stray" in third.rows)
     assert "s-stray" in {row.session for row in third.strays()}
     assert "s-stray" not in {row.session for row in third.strays(older_s=3600)}
     claimed.add("s-stray")

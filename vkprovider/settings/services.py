@@ -1,5 +1,6 @@
 """Settings of content packages, the LDS, the grader, the HTTP page and the log."""
 
+import re
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -8,6 +9,8 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from vkprovider.settings.group import Group
 
 _MIB: Final = 2**20
+_DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""Ids of LDS deployments."""
 SECRET_CHARS_MIN: Final = 16
 """Of a secret that authenticates senders from outside."""
 
@@ -27,6 +30,12 @@ Token = Annotated[SecretStr | None, AfterValidator(_one_line)]
 def reveal(secret: SecretStr | None) -> str | None:
     """Return the value of a secret; None if it is unset."""
     return secret.get_secret_value() if secret is not None else None
+
+
+def _bound(word: str) -> tuple[str, str]:
+    """Return deployment and secret of a word of VKPROVIDER_EVENTS_SECRET."""
+    deployment, colon, secret = word.partition(":")
+    return (deployment, secret) if colon and _DEPLOYMENT.fullmatch(deployment) else ("", word)
 
 
 Strategy = Literal["round-robin", "priority"]
@@ -216,7 +225,8 @@ class HttpSettings(Group):
         None,
         validation_alias="VKPROVIDER_EVENTS_SECRET",
         description="Secret of the senders of session events, at least 16 characters without blanks; several, to "
-        "change it, separated by blanks. No event is accepted without.",
+        "change it, separated by blanks. `DEPLOYMENT:SECRET` is that of one LDS deployment (`default` is that of "
+        "`LDS_API_URL`), whose events count for its own sessions alone. No event is accepted without.",
     )
     events_retry_s: float = Field(
         600.0,
@@ -228,8 +238,8 @@ class HttpSettings(Group):
     @field_validator("events_secret")
     @classmethod
     def _check_secrets(cls, given: SecretStr | None) -> SecretStr | None:
-        secrets = (reveal(given) or "").split()
-        if any(len(secret) < SECRET_CHARS_MIN for secret in secrets):
+        secrets = [_bound(word) for word in (reveal(given) or "").split()]
+        if any(len(secret) < SECRET_CHARS_MIN for _, secret in secrets):
             which = "the secret" if len(secrets) == 1 else f"one of the {len(secrets)} secrets, separated by blanks,"
             raise ValueError(
                 f"{which} has less than {SECRET_CHARS_MIN} characters; use `openssl rand -hex 32`, and no blank in it"
@@ -253,9 +263,9 @@ class HttpSettings(Group):
         return tuple(self.audiences.split())
 
     @property
-    def events_secrets(self) -> list[str]:
-        """Secrets of which a sender of session events must know one."""
-        return (reveal(self.events_secret) or "").split()
+    def events_secrets(self) -> list[tuple[str, str]]:
+        """Secrets of which a sender of session events must know one, each after its deployment, empty for any."""
+        return [_bound(word) for word in (reveal(self.events_secret) or "").split()]
 
 
 class LogSettings(Group):

@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 from aiohttp import web
+from msgspec.structs import replace
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
@@ -46,7 +47,7 @@ class Receiver:
     def __init__(
         self,
         accept: Accept,
-        secrets: Collection[str],
+        secrets: Collection[tuple[str, str]],
         *,
         counts: Counter[str] | None = None,
         wall: Callable[[], float] = time.time,
@@ -55,12 +56,13 @@ class Receiver:
 
         Args:
             accept: Stores one event; must not raise for what the sender cannot change.
-            secrets: Each authenticates a sender; without one, all events are refused.
+            secrets: Each authenticates a sender; without one, all events are refused. Before each stands the LDS
+                deployment whose sessions its sender may speak of, empty for any.
             counts: The counters to increase.
             wall: The wall clock.
         """
         self._accept = accept
-        self._secrets = [secret.encode() for secret in secrets]
+        self._secrets = [(deployment, secret.encode()) for deployment, secret in secrets]
         self._wall = wall
         self._unsure = asyncio.Semaphore(_UNSURE_MAX)
         self.counts: Counter[str] = counts if counts is not None else Counter()
@@ -90,15 +92,15 @@ class Receiver:
                 raise Refused(503, "TryAgain", text, {"Retry-After": str(RETRY_AFTER_S)})
             async with self._unsure:
                 body = await self._body(request)
-                self._admit(request, body, mode)
+                deployment = self._admit(request, body, mode)
         else:
-            self._admit(request, b"", mode)  # before anything is read
+            deployment = self._admit(request, b"", mode)  # before anything is read
             body = await self._body(request)
         try:
             found = cloudevents.read(mode, request.headers, body)
         except InputError as error:
             raise Refused(400, error.reason, error.message) from None
-        outcomes = [await self._pass_on(event) for event in found]
+        outcomes = [await self._pass_on(event, deployment) for event in found]
         return _answer(mode, outcomes)
 
     # --------------------------------------------------------------------------------------------- who sends
@@ -107,8 +109,8 @@ class Receiver:
         """Return whether the body must be read to know the sender."""
         return bool(self._secrets) and mode != "binary" and not bearer(request) and SIGNATURE in request.headers
 
-    def _admit(self, request: web.Request, body: bytes, mode: Mode) -> None:
-        """Check the sender, in constant time.
+    def _admit(self, request: web.Request, body: bytes, mode: Mode) -> str:
+        """Check the sender, in constant time; return the deployment of its secret.
 
         Raises:
             Refused: It knows no secret.
@@ -118,8 +120,9 @@ class Receiver:
         challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider events"'}
         given = bearer(request).encode()
         if given:
-            if any([hmac.compare_digest(given, secret) for secret in self._secrets]):  # noqa: C419 (no short cut)
-                return
+            meant = [of for of, secret in self._secrets if hmac.compare_digest(given, secret)]
+            if meant:
+                return meant[0]
             raise Refused(401, "SecretWrong", "the bearer token is not the events' secret", challenge)
         if SIGNATURE not in request.headers:
             text = f"send the events' secret as `Authorization: Bearer …`, or sign the body ({SIGNATURE})"
@@ -128,11 +131,15 @@ class Receiver:
             text = "a signature of the body does not cover the headers of a binary event; send it structured"
             raise Refused(401, "SignatureInsufficient", text, challenge)
         signature = request.headers[SIGNATURE].strip().lower().encode(errors="surrogateescape")
-        expected = [b"sha256=" + hmac.new(s, body, hashlib.sha256).hexdigest().encode() for s in self._secrets]
-        if not any([hmac.compare_digest(signature, value) for value in expected]):  # noqa: C419 (no short cut)
+        expected = [
+            (of, b"sha256=" + hmac.new(s, body, hashlib.sha256).hexdigest().encode()) for of, s in self._secrets
+        ]
+        meant = [of for of, value in expected if hmac.compare_digest(signature, value)]
+        if not meant:
             raise Refused(
                 401, "SignatureWrong", "the signature is not that of the body with the events' secret", challenge
             )
+        return meant[0]
 
     @staticmethod
     async def _body(request: web.Request) -> bytes:
@@ -153,13 +160,13 @@ class Receiver:
 
     # --------------------------------------------------------------------------------------------- what is sent
 
-    async def _pass_on(self, event: CloudEvent | InputError) -> EventOutcome | InputError:
+    async def _pass_on(self, event: CloudEvent | InputError, deployment: str) -> EventOutcome | InputError:
         result: EventOutcome | InputError
         try:
             if isinstance(event, InputError):
                 raise event
             said = cloudevents.session_event(event, int(self._wall()))
-            result = EventOutcome.IGNORED if said is None else await self._accept(said)
+            result = EventOutcome.IGNORED if said is None else await self._accept(replace(said, deployment=deployment))
         except InputError as error:
             result = error
         self.counts[result.reason if isinstance(result, InputError) else result.value] += 1

@@ -39,7 +39,7 @@ async def replicas() -> AsyncIterator[tuple[Replicas, tuple[str, ...]]]:
     replicas, runners, urls = Replicas(), [], []
     for _ in range(2):
         app = web.Application()
-        app.router.add_post("/events", Receiver(replicas.accept, ["the-secret"]).handle)
+        app.router.add_post("/events", Receiver(replicas.accept, [("", "the-secret")]).handle)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -19,7 +19,7 @@ from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.web import events
 from vkprovider.web.events import Receiver
 
-SECRETS = ("old-secret", "new-secret")
+SECRETS = (("", "old-secret"), ("", "new-secret"), ("lds-a", "secret-of-a"))
 BEARER = {"Authorization": "Bearer new-secret"}
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -69,7 +69,18 @@ async def test_events_of_the_specifications_client_are_taken(board: Board, write
     status, answer, _ = await post(board, message.body, message.headers | BEARER)
     assert (status, answer) == (202, {"outcome": "accepted"})
     [said] = board.taken
-    assert (said.session, said.kind, said.key) == ("s-1", "ended", ("https://lds", "e-1"))
+    assert (said.session, said.kind, said.key) == ("s-1", "ended", ("", "https://lds", "e-1"))
+
+
+async def test_secret_of_a_deployment_speaks_for_its_sessions_alone(board: Board) -> None:
+    body = json.dumps(event()).encode()
+    signed = {"X-Hub-Signature-256": "sha256=" + hmac.new(b"secret-of-a", body, hashlib.sha256).hexdigest()}
+    assert (await post(board, body, STRUCTURED | signed))[0] == 202
+    assert (await post(board, event(), STRUCTURED | {"Authorization": "Bearer secret-of-a"}))[0] == 202
+    assert (await post(board, [event(), event()], BATCH | {"Authorization": "Bearer secret-of-a"}))[0] == 202
+    assert (await post(board, event(), STRUCTURED | BEARER))[0] == 202
+    assert [said.deployment for said in board.taken] == ["lds-a"] * 4 + [""]
+    assert (await post(board, event(), STRUCTURED | {"Authorization": "Bearer lds-a:secret-of-a"}))[0] == 401
 
 
 @pytest.mark.parametrize(
@@ -114,7 +125,7 @@ def signed(body: bytes, secret: str) -> dict[str, str]:
     return {events.SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("secret", [secret for _, secret in SECRETS])
 async def test_any_secret_is_good_as_token_and_as_key(board: Board, secret: str) -> None:
     body = json.dumps(event()).encode()
     assert (await post(board, body, STRUCTURED | {"Authorization": f"bearer {secret}"}))[0] == 202
@@ -131,11 +142,11 @@ async def test_who_knows_no_secret_is_refused(board: Board) -> None:
         ({}, "SecretMissing"),
         (STRUCTURED | {"Authorization": "Bearer new-secre"}, "SecretWrong"),
         (STRUCTURED | {"Authorization": "Basic new-secret"}, "SecretMissing"),
-        (STRUCTURED | {"Authorization": "Bearer x"} | signed(body, SECRETS[0]), "SecretWrong"),
+        (STRUCTURED | {"Authorization": "Bearer x"} | signed(body, "old-secret"), "SecretWrong"),
         (STRUCTURED | signed(body, "guess"), "SignatureWrong"),
-        (STRUCTURED | signed(body + b" ", SECRETS[0]), "SignatureWrong"),
+        (STRUCTURED | signed(body + b" ", "old-secret"), "SignatureWrong"),
         (STRUCTURED | {events.SIGNATURE: "sha256="}, "SignatureWrong"),
-        (binary | signed(body, SECRETS[0]), "SignatureInsufficient"),
+        (binary | signed(body, "old-secret"), "SignatureInsufficient"),
     ):
         status, answer, got = await post(board, body, headers)
         assert (status, answer["reason"]) == (401, reason), headers

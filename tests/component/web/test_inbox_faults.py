@@ -72,6 +72,17 @@ async def test_others_who_never_stop_writing_do_not_hold_us(server: ScriptedServ
     assert len(server.seen) <= 10
 
 
+async def test_events_of_another_deployments_sender_do_not_count(inbox: Inbox) -> None:
+    for row in (
+        SessionEvents("s-1", "x", NOW, started=NOW - 9),
+        SessionEvents("s-1", "x", NOW, started=NOW - 7, ended=NOW - 1, deployment="lds-a"),
+        SessionEvents("s-1", "x", NOW, started=NOW - 99, ended=NOW - 98, deployment="lds-b"),
+    ):
+        inbox.rows[row.key] = row
+    assert inbox.of("s-1", "lds-a") == SessionEvents("s-1", started=NOW - 9, ended=NOW - 1)
+    assert inbox.of("s-1", "lds-c") == SessionEvents("s-1", started=NOW - 9)
+
+
 async def test_strays_are_sessions_that_nobody_reports(inbox: Inbox, claimed: set[str]) -> None:
     for number in range(3):
         inbox.rows[f"s-{number}"] = SessionEvents(f"s-{number}", "x", NOW - 100, NOW)

@@ -181,13 +181,21 @@ def test_secrets_of_events_can_be_changed_without_a_gap() -> None:
     assert Settings.from_environment({}).http.events_secrets == []
     old, new = "old-secret-of-a-sender", "new-secret-of-a-sender"
     settings = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": f" {old}\t{new}\n"})
-    assert settings.http.events_secrets == [old, new]
+    assert settings.http.events_secrets == [("", old), ("", new)]
     assert old not in repr(settings)
+
+
+def test_secret_of_events_may_be_of_one_deployment() -> None:
+    given = "lds-us-west:0123456789abcdef 0123456789abcdef= not/an/id:0123456789abcdef"
+    found = Settings.from_environment({"VKPROVIDER_EVENTS_SECRET": given}).http.events_secrets
+    words = given.split()
+    assert found == [("lds-us-west", "0123456789abcdef"), ("", words[1]), ("", words[2])]
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
+        ("lds-us-west:too-short", "the secret has less than 16 characters"),
         ("correct horse b", "one of the 3 secrets, separated by blanks, has less than 16 characters"),
         ("a-secret-that-is-long b", "one of the 2 secrets, separated by blanks, has less than 16 characters"),
         ("fifteen-letters", "the secret has less than 16 characters; use `openssl rand -hex 32`"),

@@ -35,7 +35,7 @@ class Inbox:
     """The events of all sessions.
 
     Attributes:
-        rows: The stored events, by session id; read only.
+        rows: The stored events, by `SessionEvents.key`; read only.
         objects: The informer of their ConfigMaps.
     """
 
@@ -77,9 +77,10 @@ class Inbox:
 
     # --------------------------------------------------------------------------------------------- what is known
 
-    def of(self, session: str) -> SessionEvents | None:
-        """Return the stored events of a session."""
-        return self.rows.get(session)
+    def of(self, session: str, deployment: str) -> SessionEvents:
+        """Return the stored events of a session of a deployment: those of its own senders and of senders of any."""
+        keys = (inbox.row_key(session), inbox.row_key(session, deployment))
+        return inbox.merged(session, [self.rows[key] for key in keys if key in self.rows])
 
     def known(self, session: str) -> bool:
         """Return whether a lablet has the session: as its Pod reports, or as a claim of this replica names it."""
@@ -112,9 +113,9 @@ class Inbox:
         if row is None:
             return
         if new is None:
-            self.rows.pop(row.session, None)
-        elif self.rows.get(row.session) != row:
-            self.rows[row.session] = row
+            self.rows.pop(row.key, None)
+        elif self.rows.get(row.key) != row:
+            self.rows[row.key] = row
             self._changed(row.session)
 
     # --------------------------------------------------------------------------------------------- what is received
@@ -122,7 +123,7 @@ class Inbox:
     async def accept(self, event: SessionEvent) -> EventOutcome:
         """Store an event durably; return how to answer its sender."""
         session, now_unix = event.session, self._ctx.now_unix
-        known, row = self.known(session), self.rows.get(session)
+        known, row = self.known(session), self.rows.get(inbox.row_key(session, event.deployment))
         if event.key in self._seen:
             age_s = now_unix - row.first_seen if row is not None else 0
             return inbox.answer(known=known or row is None, news=False, age_s=age_s, retry_s=self._retry_s)
@@ -149,7 +150,11 @@ class Inbox:
         Raises:
             OutsideError: The API server refused it, or did not answer.
         """
-        ctx, api, name = self._ctx, self._ctx.api.config_maps, inbox.object_name(event.session)
+        ctx, api, name = (
+            self._ctx,
+            self._ctx.api.config_maps,
+            inbox.object_name(inbox.row_key(event.session, event.deployment)),
+        )
         found = self.objects.items.get(f"{ctx.namespace}/{name}")
         for _ in range(_TRIES_MAX):
             old = inbox.read(found, ctx.installation) if found is not None else None
@@ -174,7 +179,7 @@ class Inbox:
         Raises:
             OutsideError: The API server refused, or did not answer.
         """
-        name = inbox.object_name(row.session)
+        name = inbox.object_name(row.key)
         found = self.objects.items.get(f"{self._ctx.namespace}/{name}")
         if found is None or inbox.read(found, self._ctx.installation) != row:
             return

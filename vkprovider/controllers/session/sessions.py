@@ -89,11 +89,11 @@ class Sessions:
                 slot_s=int(self.settings.timeslot_s),
                 grader=grades,
             )
-        said = self.inbox.of(session.id) if session.id else None
+        said = self.inbox.of(session.id, session.deployment)
         return Delivery(
             wanted=True,
-            started_at=said.started if said is not None else 0,
-            ended_at=said.ended if said is not None else 0,
+            started_at=said.started,
+            ended_at=said.ended,
             grader=grades,
             archive_failed=archive_failed,
         )

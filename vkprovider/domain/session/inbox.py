@@ -6,6 +6,7 @@ row. A row decides nothing: the owner of the session's claim reads it, and the c
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Final, Literal
 
@@ -33,6 +34,7 @@ class SessionEvent(msgspec.Struct, frozen=True):
         at: When (Unix seconds), not later than it was received.
         source: Its sender; with `id` it identifies the event.
         id: Unique for its source.
+        deployment: The only LDS deployment whose sessions its sender's secret speaks of; empty for those of any.
     """
 
     session: str
@@ -40,15 +42,16 @@ class SessionEvent(msgspec.Struct, frozen=True):
     at: int
     source: str
     id: str
+    deployment: str = ""
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str, str]:
         """The identity by which a repeated event is recognised."""
-        return self.source, self.id
+        return self.deployment, self.source, self.id
 
 
 class SessionEvents(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All events of a session, folded.
+    """All events of a session, folded: those of senders bound to one deployment apart from those of the others.
 
     Attributes:
         session: Its id.
@@ -56,6 +59,7 @@ class SessionEvents(msgspec.Struct, frozen=True, omit_defaults=True):
         first_seen: When the first event was received (Unix seconds).
         started: When the user first logged in (Unix seconds), 0 if not reported.
         ended: When it ended (Unix seconds), 0 if not reported.
+        deployment: That of its senders' secret; empty if that is of no deployment.
     """
 
     session: str
@@ -63,6 +67,24 @@ class SessionEvents(msgspec.Struct, frozen=True, omit_defaults=True):
     first_seen: int = 0
     started: int = 0
     ended: int = 0
+    deployment: str = ""
+
+    @property
+    def key(self) -> str:
+        """The identity of the row."""
+        return row_key(self.session, self.deployment)
+
+
+def row_key(session: str, deployment: str = "") -> str:
+    """Return the identity of the row of a session; no session id has a line break."""
+    return f"{deployment}\n{session}" if deployment else session
+
+
+def merged(session: str, rows: Iterable[SessionEvents]) -> SessionEvents:
+    """Return one row for several of a session: the earliest time of a kind counts."""
+    found = list(rows)
+    started, ended = ([t for t in times if t] for times in ([r.started for r in found], [r.ended for r in found]))
+    return SessionEvents(session, started=min(started, default=0), ended=min(ended, default=0))
 
 
 class EventOutcome(Enum):
@@ -84,7 +106,7 @@ class EventOutcome(Enum):
 
 def fold(row: SessionEvents | None, event: SessionEvent, now_unix: int) -> SessionEvents:
     """Add an event to a row; the earliest time of a kind stays."""
-    row = row or SessionEvents(event.session, event.source, now_unix)
+    row = row or SessionEvents(event.session, event.source, now_unix, deployment=event.deployment)
     old: int = getattr(row, event.kind)
     return msgspec.structs.replace(row, **{event.kind: min(old, event.at) if old else event.at})
 
@@ -112,16 +134,16 @@ class SeenEvents:
     """The keys of the latest events; the oldest are forgotten."""
 
     def __init__(self, keys_max: int = SEEN_MAX) -> None:
-        self._keys: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, str, str], None] = OrderedDict()
         self._keys_max = keys_max
 
-    def __contains__(self, key: tuple[str, str]) -> bool:
+    def __contains__(self, key: tuple[str, str, str]) -> bool:
         return key in self._keys
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def add(self, key: tuple[str, str]) -> None:
+    def add(self, key: tuple[str, str, str]) -> None:
         """Remember a key."""
         self._keys[key] = None
         self._keys.move_to_end(key)
@@ -134,9 +156,9 @@ class SeenEvents:
 _decoder: Final = msgspec.json.Decoder(SessionEvents)
 
 
-def object_name(session: str) -> str:
-    """Return the ConfigMap name of a session; a session id may have characters that a name must not."""
-    return f"vkprovider-session-{hashlib.sha256(session.encode()).hexdigest()[:32]}"
+def object_name(key: str) -> str:
+    """Return the ConfigMap name of a row; a session id may have characters that a name must not."""
+    return f"vkprovider-session-{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 
 def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
@@ -147,13 +169,13 @@ def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
         row = _decoder.decode(config_map.data.get(DATA_KEY, ""))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return row if object_name(row.session) == config_map.metadata.name else None
+    return row if object_name(row.key) == config_map.metadata.name else None
 
 
 def body(row: SessionEvents, *, namespace: str, installation: str, resource_version: str | None) -> dict[str, Any]:
     """Build the ConfigMap of a row."""
     metadata: dict[str, Any] = {
-        "name": object_name(row.session),
+        "name": object_name(row.key),
         "namespace": namespace,
         "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_SESSION_EVENTS},
         "annotations": {names.ANNOTATION_INSTALLATION: installation},

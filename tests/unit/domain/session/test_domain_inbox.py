@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
@@ -78,14 +79,28 @@ def test_rows_go_when_nobody_knows_the_session_for_a_day() -> None:
     assert not inbox.outdated(row, known=True, now_unix=NOW + 10 * inbox.KEEP_S)
 
 
+def test_senders_of_one_deployment_change_only_its_row() -> None:
+    """An LDS that knows the session id of another one ends nothing there, and hides nothing that is said there."""
+    theirs = SessionEvent("s-1", "ended", NOW, "https://lds", "e-1", deployment="lds-b")
+    ours = SessionEvent("s-1", "ended", NOW, "https://lds", "e-1", deployment="lds-a")
+    anybody = SessionEvent("s-1", "started", NOW, "https://lds", "e-1")
+    events = (theirs, ours, anybody)
+    rows = [inbox.fold(None, event, NOW) for event in events]
+    assert len({inbox.object_name(row.key) for row in rows}) == len({event.key for event in events}) == 3
+    assert all(inbox.read(stored(row), "i") == row for row in rows)
+    both = inbox.merged("s-1", [inbox.fold(None, replace(ours, kind="started", at=NOW - 5), NOW), rows[2]])
+    assert (both.started, both.ended) == (NOW - 5, 0)
+    assert inbox.merged("s-1", []) == SessionEvents("s-1")
+
+
 def test_memory_of_events_is_bounded() -> None:
     seen = SeenEvents(3)
     for number in range(5):
-        seen.add(("s", str(number)))
-    seen.add(("s", "2"))
-    seen.add(("s", "5"))
+        seen.add(("", "s", str(number)))
+    seen.add(("", "s", "2"))
+    seen.add(("", "s", "5"))
     assert len(seen) == 3
-    assert [number for number in range(6) if ("s", str(number)) in seen] == [2, 4, 5]
+    assert [number for number in range(6) if ("", "s", str(number)) in seen] == [2, 4, 5]
 
 
 def stored(row: SessionEvents, installation: str = "i") -> ConfigMap:
