@@ -29,8 +29,6 @@ from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
-_LAST_WRITES_MAX: Final = 4
-"""A conflict with our own last write, whose answer was cut off, takes two."""
 _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
 
@@ -171,7 +169,7 @@ class Workers:
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
-        before, seen = _offer(worker), worker.seen
+        before, seen = worker.offer, worker.seen
         due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * self._settings.probe_s
         if due and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
@@ -189,7 +187,7 @@ class Workers:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
             return await self._refuse(resource, InputError("NodeRefused", error.message))
-        if _offer(worker) != before:
+        if worker.offer != before:
             self._lablets.worker_changed(worker)
         if leaving:
             self._left[name] = resource.metadata.uid
@@ -220,7 +218,7 @@ class Workers:
         if worker is not None:
             worker.parked = True
             await self._lablets.wait_idle(name, _PARK_S)
-            await self._write_rest(worker)
+            await worker.write_rest()
         await self._ownership.release(name)
         await self._forget(name)
         _log.info("node handed over", worker=name, to=self._ownership.plan.planned.get(name))
@@ -294,21 +292,5 @@ class Workers:
     async def close(self) -> None:
         """Write what is left and close every connection."""
         for worker in list(self.items.values()):
-            await self._write_rest(worker)
+            await worker.write_rest()
             await worker.connection.close()
-
-    async def _write_rest(self, worker: Worker) -> None:
-        """Write what is left of the claims, before another replica continues with them."""
-        try:
-            for _ in range(_LAST_WRITES_MAX):
-                if await worker.claims.flush(hurry=True) is None:
-                    return
-            _log.warning("claims not written: others write them too", worker=worker.name)
-        except (InputError, OutsideError, Fenced) as error:
-            _log.warning("claims not written", worker=worker.name, error=str(error))
-
-
-def _offer(worker: Worker) -> tuple[object, ...]:
-    """Return what lablets are placed by: one that was refused may fit when it changes."""
-    offered = worker.capacity
-    return (offered.total, offered.labs, worker.seen.ip, worker.same_as is None) if offered is not None else ()

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from vkprovider.api.errors import InputError
+import structlog
+
+from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
 from vkprovider.api.models import CMLWorkerSpec
@@ -17,6 +19,9 @@ from vkprovider.domain.worker.capacity import Capacity, Stats
 from vkprovider.domain.worker.node import Health, address_of, check_version, healthy, unhealthy
 from vkprovider.kube.client import Guard
 
+_log: Final = structlog.get_logger(__name__)
+_LAST_WRITES_MAX: Final = 4
+"""A conflict with our own last write, whose answer was cut off, takes two."""
 _TURNS_MAX: Final = 12
 """A few more than the requests that a worker is sent at once, so that no turn starts late."""
 NEVER: Final = -1e9
@@ -136,3 +141,19 @@ class Worker:
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
         return unhealthy(unfit.reason, unfit.message) if unfit else healthy(f"CML {self.seen.version} answers")
+
+    @property
+    def offer(self) -> tuple[object, ...]:
+        """What lablets are placed by: one that was refused may fit when it changes."""
+        offered = self.capacity
+        return (offered.total, offered.labs, self.seen.ip, self.same_as is None) if offered is not None else ()
+
+    async def write_rest(self) -> None:
+        """Write what is left of the claims, before another replica continues with them; log what cannot be written."""
+        try:
+            for _ in range(_LAST_WRITES_MAX):
+                if await self.claims.flush(hurry=True) is None:
+                    return
+            _log.warning("claims not written: others write them too", worker=self.name)
+        except (InputError, OutsideError, Fenced) as error:
+            _log.warning("claims not written", worker=self.name, error=str(error))
