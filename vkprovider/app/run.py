@@ -39,6 +39,7 @@ from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.recovery import Recovery
 from vkprovider.controllers.lablet.turn import Turns
+from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
@@ -161,7 +162,16 @@ class Replica:
             ctx,
             settings.lablets,
             Gatherer(ctx, index.items, items, contents, self.sessions),
-            Effects(ctx, settings.ports, self.workers.epoch, items, contents, self.archive, self.sessions),
+            Effects(
+                ctx,
+                settings.ports,
+                self.workers.epoch,
+                items,
+                contents,
+                self.archive,
+                self.sessions,
+                Twins(index.items, objects.workers.items),
+            ),
             Publisher(ctx, settings.lablets, contents),
             self.sessions,
             self.ports,

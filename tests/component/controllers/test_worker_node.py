@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
-from tests.component.controllers.looking import condition, is_ready, labs, when
+from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
@@ -272,6 +272,31 @@ async def test_two_workers_of_one_controller_are_never_both_ready(world: World, 
     await world.node(later[0], is_ready)
     if stats == "On":  # else two urls of a controller without labs have nothing in common
         assert not is_ready(await world.node(later[1]))
+
+
+async def test_two_urls_of_an_empty_controller_never_open_one_port_twice(world: World) -> None:
+    """Nothing tells the two CMLWorkers apart until the first labs are there."""
+    await world.replica()
+    await world.replica()
+    simulator = await world.simulator()
+    definition = await world.define(PORT)
+    urls = (simulator.url, simulator.url.replace("127.0.0.1", "localhost"))
+    twins = [await world.worker(url, stats="Off") for url in urls]
+    lablets = [await world.pod(definition, twin) for twin in twins]
+
+    async def settled() -> bool:
+        """One of the two, or neither, is Ready; the other has a reason."""
+        found = [await world.admin.get(lablet.path) or {} for lablet in lablets]
+        return all(is_ready(pod) or waiting(pod).get("reason") == "PortConflict" for pod in found)
+
+    await eventually(settled, "each lablet is Ready or has a reason")
+    labs = simulator.simulation.world.labs.values()
+    started = [lab for lab in labs if any(node.state.value != "DEFINED_ON_CORE" for node in lab.nodes.values())]
+    assert len(started) <= 1
+    await world.cmlworker(twins[1], lambda found: condition(found, "Ready")["reason"] == "SameController")
+    await lablets[1].delete()
+    await world.admin.delete(f"{GROUP}/cmlworkers/{twins[1]}")
+    await lablets[0].ready()
 
 
 async def test_controllers_of_their_own_are_all_ready(world: World) -> None:

@@ -127,7 +127,8 @@ class Trouble(Reason):
         "PortConflict",
         (
             "A port of the lablet's row is claimed by another one on the same worker; the row was not written. Or "
-            "the claims were lost, and two labs on the worker have the port in their tags."
+            "two labs on the worker have the port in their tags: the claims were lost, or two CMLWorkers are one CML "
+            "controller."
         ),
         (
             "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "

@@ -5,6 +5,7 @@
 * `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome.
 * `publish`: the Pod's status, and Events.
 * `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.
+* `twins`: ports of labs that another CMLWorker of the same controller has.
 * `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
 * `exports`: a lab as a file, for downloads.
 """

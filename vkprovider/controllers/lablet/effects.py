@@ -13,6 +13,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.portcheck import range_of
+from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -49,6 +50,7 @@ class Effects:
         epoch: Return the epoch in which this replica owns a worker's Node.
         definitions: By name.
         contents: By digest.
+        twins: Looks for ports of other CMLWorkers' labs on the same controller.
     """
 
     ctx: Context
@@ -58,6 +60,7 @@ class Effects:
     contents: Mapping[str, Content]
     archive: Archive
     sessions: Sessions
+    twins: Twins
 
     async def execute(self, step: Step, worker: Worker) -> Outcome:
         """Execute one step.
@@ -184,6 +187,7 @@ class Effects:
             case steps.NoteLearner(claim=claim):
                 return await self._note(claim, worker)
             case steps.Start(claim=claim):
+                await self.twins.check(claim, worker)
                 await labs.start_lab(claim.lab_id)
                 return Acted(devices=await _assumed(worker, claim.lab_id))
             case steps.Stop(claim=claim):

@@ -74,6 +74,14 @@ class LabIndex:
         ]
         return min(matches)[2] if matches else ""
 
+    async def unknown_to(self, claims: Mapping[str, Claim]) -> dict[str, KnownLab]:
+        """Return the marked labs that no claim names, from a fresh list.
+
+        Raises:
+            OutsideError: The worker could not be asked; that is not "none".
+        """
+        return await self._read_marked({claim.lab_id for claim in claims.values() if claim.lab_id})
+
     async def marked(self) -> dict[str, KnownLab]:
         """Read every lab of the worker anew, as its notes may have changed, and return the marked ones by id.
 

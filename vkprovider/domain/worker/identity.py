@@ -41,6 +41,17 @@ def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: I
     return [address, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
 
 
+def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResource]) -> bool:
+    """Return whether another CMLWorker is the same controller, or one of the two has shown nothing but a url yet."""
+    mine = set(evidence)
+    identities = [other.status.get("identity", ()) for other in others if other.metadata.name != name]
+    return any(_is_bare(mine) or _is_bare(theirs) or not mine.isdisjoint(theirs) for theirs in identities)
+
+
+def _is_bare(evidence: Iterable[str]) -> bool:
+    return all(entry.startswith(_URL) for entry in evidence)
+
+
 def same_controller(
     mine: CustomResource, evidence: Iterable[str], lab_ids: AbstractSet[str], others: Iterable[CustomResource]
 ) -> InputError | None:

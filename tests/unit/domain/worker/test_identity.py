@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.worker.identity import evidence_of, same_controller
+from vkprovider.domain.worker.identity import evidence_of, may_be_twin, same_controller
 
 LABS = st.sets(st.sampled_from([f"lab-{n}" for n in range(6)]))
 URL = "https://cml-1.example.com"
@@ -73,3 +73,12 @@ def test_different_controllers_are_never_one() -> None:
     a = cmlworker("a", 1, evidence_of("https://a", "h1", {"x"}, []))
     mine = evidence_of("https://b", "h2", {"y"}, [])
     assert same_controller(cmlworker("b", 2, mine), mine, {"y"}, [a, CustomResource(Metadata("new"))]) is None
+
+
+def test_a_worker_may_be_a_twin_until_both_have_shown_more_than_a_url() -> None:
+    bare, one, other = evidence_of("https://a", "", set(), []), ["url:a", "lab:x"], ["url:b", "lab:y"]
+    assert not may_be_twin("a", one, [])
+    assert not may_be_twin("a", one, [cmlworker("a", 1, bare), cmlworker("b", 2, other)])
+    assert may_be_twin("a", bare, [cmlworker("b", 2, other)])
+    assert may_be_twin("a", one, [cmlworker("b", 2, []), cmlworker("c", 3, other)])
+    assert may_be_twin("a", one, [cmlworker("b", 2, ["url:b", "lab:x"])]), "it is known, and what has begun goes on"
