@@ -273,6 +273,18 @@ MEASURES: Final = (
         lambda r: value(r.ctx.events.written_total),
     ),
     counter(
+        "vkprovider_warnings_total",
+        "Warnings about objects, by the reason of their Event; repeated ones count, too.",
+        lambda r: by_name(r.ctx.events.warnings_total),
+        "reason",
+    ),
+    counter(
+        "vkprovider_http_refusals_total",
+        "Requests to the HTTP page that were refused, by reason.",
+        lambda r: by_name(r.http_refusals),
+        "reason",
+    ),
+    counter(
         "vkprovider_events_dropped_total",
         "Kubernetes Events never written.",
         lambda r: value(r.ctx.events.dropped_total),

@@ -119,10 +119,14 @@ class Page:
         """Return the handler that passes a request on to that of the replica."""
 
         async def handle(request: web.Request) -> web.Response:
-            handler = self._handlers.get(path)
-            if handler is None:
+            handler, replica = self._handlers.get(path), self._replica
+            if handler is None or replica is None:
                 raise _too_early()
-            return await handler(request)
+            try:
+                return await handler(request)
+            except Refused as refusal:
+                replica.http_refusals[refusal.why] += 1
+                raise
 
         return handle
 

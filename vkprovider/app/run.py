@@ -187,6 +187,7 @@ class Replica:
         self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items, self.readers)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()
+        self.http_refusals: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
         objects.claims.add_handler(self.passes.claims_changed)
         objects.pods.add_handler(index.pod_changed)

@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import random
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -42,6 +42,7 @@ class EventRecorder:
         written_total: Events created or counted up.
         dropped_total: Events never written: queue full, refused, or the API server unreachable for too long.
         forgotten_total: Normal Events never written because their object has gone.
+        warnings_total: Warnings by reason, repeated ones too.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class EventRecorder:
         self.written_total = 0
         self.dropped_total = 0
         self.forgotten_total = 0
+        self.warnings_total: Counter[str] = Counter()
         self._client = client
         self._component = component
         self._instance = instance
@@ -119,6 +121,8 @@ class EventRecorder:
             action: The action in progress, in CamelCase, if it differs from the reason.
             guard: Called when the Event is sent; while it raises `Fenced` the Event waits, and is dropped in the end.
         """
+        if type_ == "Warning":
+            self.warnings_total[reason] += 1
         now_s, wall_s = self._now(), self._wall()
         key = (regarding.uid, type_, reason, note)
         event = self._known.get(key)
