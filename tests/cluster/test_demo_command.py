@@ -60,7 +60,7 @@ def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
     assert marked(sandbox.directory) == []
 
 
-@pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, "3. Deploy"), (signal.SIGTERM, "1. ")])
+@pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, "3. Deploy"), (signal.SIGTERM, "2. Each")])
 def test_interrupted_demo_leaves_nothing(home: Path, number: signal.Signals, step: str) -> None:
     with subprocess.Popen([*COMMAND, "demo", "--workers=2"], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 (ourselves)
         assert process.stdout
