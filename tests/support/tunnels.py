@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
-from tunnels.agent.core import Agent, Habits, new_boot
+from tunnels.agent.core import Agent, Habits, StreamOpener, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
@@ -86,12 +86,14 @@ def agent_over(
     facts: bytes = b"{}",
     epochs: Path | None = None,
     habits: Habits = HABITS,
+    streams: StreamOpener | None = None,
 ) -> Agent:
     return Agent(
         name,
         MqttCarrier(broker, AgentSide(TOPICS, Address(name, new_boot()))),
         transport,
         allow=allow,
+        streams=streams,
         facts=lambda: facts,
         epochs=EpochFile(epochs) if epochs is not None else None,
         version="1.0",

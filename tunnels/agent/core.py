@@ -5,15 +5,16 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
 from tunnels.base import Response, Transport
-from tunnels.errors import ConnectionLost, TransportError
+from tunnels.errors import ConnectionLost, DeadlineExceeded, RequestRefused, TransportError
 from tunnels.link.carrier import ALL, WORD, Carrier
+from tunnels.link.stream import Channel, StreamPort, join
 from tunnels.protocol import refusals
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.wire import codec, limits, messages
@@ -43,6 +44,18 @@ class Habits:
     name_taken_s: float = 30.0
 
 
+class StreamOpener(Protocol):
+    """Opens what a caller wants a stream to."""
+
+    async def open(self, path: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Channel:
+        """Connect.
+
+        Raises:
+            TransportError: It did not come about.
+        """
+        ...
+
+
 def new_boot() -> str:
     """Return a word for a process of an agent, unlike that of any other."""
     return secrets.token_hex(6)
@@ -56,6 +69,7 @@ class Agent:
         carrier: Carries the frames; its address bears the boot.
         transport: Reaches the server. Whatever holds credentials wraps it.
         allow: The requests that it relays; checked here, whatever a caller believes.
+        streams: Opens streams; None: there are none.
         facts: Returns what hellos and heartbeats say of the server: short, at once.
         epochs: Keeps the newest epoch; None: it is forgotten with the process.
         version: Of the software.
@@ -73,6 +87,7 @@ class Agent:
         transport: Transport,
         *,
         allow: AllowList,
+        streams: StreamOpener | None = None,
         facts: Callable[[], bytes],
         epochs: EpochFile | None,
         version: str = "",
@@ -82,6 +97,7 @@ class Agent:
         self.name: Final = name
         self._carrier: Final = carrier
         self._transport: Final = transport
+        self._opener: Final = streams
         self._facts: Final = facts
         self._epochs: Final = epochs
         self._version: Final = version
@@ -92,6 +108,7 @@ class Agent:
         self._events = 0
         self._hello_s = float("inf")
         self._complained: set[str] = set()
+        self._streams = StreamPort(self._say)
 
     @property
     def refused(self) -> Counter[str]:
@@ -143,12 +160,15 @@ class Agent:
             case messages.Request() | messages.Cancel() | messages.Piece() | messages.Want():
                 if peer != ALL:
                     self._handle(self._answering.received(peer, message, self._now_ms()))
-            case _:
-                self.counts["unsupported"] += 1
+            case messages.StreamOpen():
+                self._open_stream(peer, message)
+            case messages.StreamData() | messages.StreamAck():
+                self._streams.received(peer, message)
 
     def connected(self, peer: str) -> None:
         """Introduce itself; see `Inbox`."""
         self._say(peer, self._hello())
+        self._streams.connected()
 
     def disconnected(self, peer: str) -> None:
         """Go on: what callers miss, they ask for again. See `Inbox`."""
@@ -170,6 +190,7 @@ class Agent:
                 self._hello_s = float("inf")
                 self._say(ALL, self._hello())
             self._handle(self._answering.tick(self._now_ms()))
+            self._streams.tick()
 
     def _handle(self, outputs: Iterable[AgentOutput]) -> None:
         for output in outputs:
@@ -183,20 +204,26 @@ class Agent:
                         task.cancel()
 
     def _start(self, run: Run) -> None:
-        """Carry out an operation; a raised epoch is on disk before."""
+        if (lost := self._store_epoch()) is not None:
+            self._handle(self._answering.answered(run.op, lost))
+            return
+        self._spawn(run.op, self._relay(run))
+
+    def _store_epoch(self) -> ConnectionLost | None:
+        """Put a raised epoch on disk, before anything is done under it."""
         if self._epochs is not None and self._answering.epoch != self._stored_epoch:
             try:
                 self._epochs.write(self._answering.epoch)
             except OSError as error:
                 _LOG.error("agent %s: the epoch cannot be stored: %s", self.name, error)
-                self._handle(
-                    self._answering.answered(run.op, ConnectionLost(f"the agent cannot store the epoch: {error}"))
-                )
-                return
+                return ConnectionLost(f"the agent cannot store the epoch: {error}")
             self._stored_epoch = self._answering.epoch
-        task = asyncio.get_running_loop().create_task(self._relay(run), name=f"relay {run.op}")
-        self._running[run.op] = task
-        task.add_done_callback(lambda _: self._running.pop(run.op, None))
+        return None
+
+    def _spawn(self, key: str, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=f"agent: {key}")
+        self._running[key] = task
+        task.add_done_callback(lambda _: self._running.pop(key, None))
 
     async def _relay(self, run: Run) -> None:
         request = run.request
@@ -207,7 +234,7 @@ class Agent:
                 request.path,
                 params=request.params or None,
                 body=run.body or None,
-                headers={name: value for name, value in request.headers.items() if name.lower() in _HEADERS},
+                headers=_passed_on(request.headers),
                 deadline_s=run.left_s,
             )
         except TransportError as error:
@@ -217,6 +244,37 @@ class Agent:
             outcome = ConnectionLost(f"the agent failed at {request.method} {request.path}: see its log")
         self.counts["relayed"] += 1
         self._handle(self._answering.answered(run.op, outcome))
+
+    def _open_stream(self, peer: str, opening: messages.StreamOpen) -> None:
+        verdict = self._answering.admit(peer, opening, self._now_ms())
+        if verdict is False:
+            self._streams.again(opening.stream)
+        elif verdict is not True:
+            self._say(peer, verdict)
+        elif (lost := self._store_epoch()) is not None:
+            self._say(peer, refusals.of_error(opening.stream, lost))
+        else:
+            self._spawn(opening.stream, self._stream(peer, opening))
+
+    async def _stream(self, peer: str, opening: messages.StreamOpen) -> None:
+        """Connect, accept the stream, and copy bytes until either side ends."""
+        try:
+            if self._opener is None:
+                raise RequestRefused(f"the agent of {self.name} opens no streams")  # noqa: TRY301 (as the opener's)
+            async with asyncio.timeout((opening.expires_ms - self._now_ms()) / 1000):
+                channel = await self._opener.open(opening.path, opening.params, _passed_on(opening.headers))
+        except TransportError as error:
+            self._say(peer, refusals.of_error(opening.stream, error))
+        except TimeoutError:
+            late = DeadlineExceeded(f"{opening.path} was not opened in time")
+            self._say(peer, refusals.of_error(opening.stream, late))
+        except Exception:  # noqa: BLE001 (a fault of the embedder's opener)
+            _LOG.exception("agent %s: no stream to %s", self.name, opening.path)
+            failed = ConnectionLost(f"the agent failed to open {opening.path}: see its log")
+            self._say(peer, refusals.of_error(opening.stream, failed))
+        else:
+            self.counts["streams"] += 1
+            await join(self._streams.accept(peer, opening), channel)
 
     def _say(self, peer: str, message: messages.Message) -> None:
         if not self._carrier.send(peer, codec.encode(message)):
@@ -258,3 +316,7 @@ class Agent:
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
+
+
+def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() in _HEADERS}

@@ -14,8 +14,10 @@ import msgspec
 from tunnels.base import Response
 from tunnels.errors import ConnectFailed, DeadlineExceeded
 from tunnels.link.carrier import ALL, Address, Carrier, parse_address
+from tunnels.link.stream import ByteStream, StreamPort
+from tunnels.protocol import refusals
 from tunnels.protocol.calling import Answered, CallerOutput, Calling, Failed, Happened, Send
-from tunnels.protocol.presence import View
+from tunnels.protocol.presence import State, View
 from tunnels.wire import codec, messages
 
 Guard = Callable[[], None]
@@ -64,6 +66,7 @@ class Hub:
         self._waiting: dict[str, _Waiting] = {}
         self._ids: Iterator[str] = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count(1))
         self._complained: set[str] = set()
+        self._streams = StreamPort(self._tell)
 
     async def run(self) -> None:
         """Run the carrier and the clock of all agents, until cancelled."""
@@ -115,6 +118,30 @@ class Hub:
             del self._waiting[op]
             self._handle(name, calling, calling.end(op))
 
+    async def open_stream(
+        self, name: str, opening: messages.StreamOpen, *, guard: Guard | None, deadline_s: float
+    ) -> ByteStream:
+        """Open a stream of bytes to something beside an agent.
+
+        Args:
+            name: The agent's name.
+            opening: What is wanted; its id and expiry are filled in here.
+            guard: Asked before it is sent.
+            deadline_s: Seconds until it must be open.
+
+        Raises:
+            ConnectFailed: No agent is there.
+            TransportError: The stream was refused, or not opened in time.
+        """
+        view = self.view(name)
+        if view.state is not State.THERE:
+            raise ConnectFailed(f"{name}: no agent is there ({view.state.value})")
+        if guard is not None:
+            guard()
+        expires_ms = max(0, self._calling(name).presence.clock_ms(_now_s()) + int(deadline_s * 1000))
+        whole = msgspec.structs.replace(opening, stream=next(self._ids), expires_ms=expires_ms)
+        return await self._streams.open(str(Address(name, view.boot)), whole, deadline_s)
+
     def received(self, peer: str, frame: bytes) -> None:
         """Handle a frame; see `Inbox`."""
         address = parse_address(peer)
@@ -127,12 +154,20 @@ class Hub:
             self._refuse(peer, str(error))
             return
         calling = self._calling(address.name)
-        self._handle(address.name, calling, calling.received(address.boot, message, _now_s()))
+        if isinstance(message, messages.StreamData | messages.StreamAck):
+            calling.presence.heard(address.boot, _now_s())
+            self._streams.received(peer, message)
+        elif not (
+            isinstance(message, messages.Refusal)
+            and self._streams.refused(message.op, refusals.error_of(message, address.name))
+        ):
+            self._handle(address.name, calling, calling.received(address.boot, message, _now_s()))
 
     def connected(self, peer: str) -> None:
         """Ask who is there, and repeat what is unanswered; see `Inbox`."""
         if peer == ALL:
             self._carrier.send(ALL, codec.encode(messages.Probe()))
+            self._streams.connected()
             for name, calling in list(self._callings.items()):
                 self._handle(name, calling, calling.connected(_now_s()))
         elif (address := parse_address(peer)) is not None and address.name in self._callings:
@@ -154,6 +189,7 @@ class Hub:
             for name, calling in list(self._callings.items()):
                 if calling.due_s() <= now_s:
                     self._handle(name, calling, calling.tick(now_s))
+            self._streams.tick()
 
     def _calling(self, name: str) -> Calling:
         return self._callings.setdefault(name, Calling(name))
@@ -170,8 +206,11 @@ class Hub:
                 case Happened():
                     self._listener.event(name, output.kind, output.data, lost=output.lost)
         view = calling.presence.view
-        if view != self.view(name):
+        before = self.view(name)
+        if view != before:
             self._views[name] = view
+            if before.boot and view.boot != before.boot:
+                self._streams.vanished(str(Address(name, before.boot)))
             self._listener.presence(name, view)
 
     def _send(self, name: str, calling: Calling, output: Send) -> None:
@@ -190,6 +229,9 @@ class Hub:
             calling.left(output.op)
         else:
             self.counts["dropped"] += 1
+
+    def _tell(self, peer: str, message: messages.CallerMessage) -> None:
+        self.counts["sent" if self._carrier.send(peer, codec.encode(message)) else "dropped"] += 1
 
     def _settle(self, op: str, outcome: Response | Exception) -> None:
         waiting = self._waiting.get(op)

@@ -7,7 +7,8 @@ from tunnels.allowlist import AllowList
 from tunnels.base import Response
 from tunnels.errors import ConnectFailed
 from tunnels.link.hub import Guard, Hub
-from tunnels.wire.messages import Request
+from tunnels.link.stream import ByteStream
+from tunnels.wire.messages import Request, StreamOpen
 
 
 class TunnelTransport:
@@ -74,6 +75,18 @@ class TunnelTransport:
             headers={**self._headers, **(headers or {})},
         )
         return await self._hub.request(self._name, head, body or b"", guard=self._guard, deadline_s=deadline_s)
+
+    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> ByteStream:
+        """Open a stream of bytes, such as a console; the allow-list names it with the method `OPEN`.
+
+        Raises:
+            TransportError: It was not opened.
+        """
+        self._allow.check("OPEN", path)
+        if self._closed:
+            raise ConnectFailed(f"{self._name}: the transport is closed")
+        opening = StreamOpen("-", self._epoch(), 0, path, dict(params or {}))
+        return await self._hub.open_stream(self._name, opening, guard=self._guard, deadline_s=deadline_s)
 
     async def close(self) -> None:
         """Refuse later requests; the connection stays, for the others."""

@@ -5,17 +5,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from tunnels.allowlist import AllowList
 from tunnels.base import Response
 from tunnels.errors import TransportError
 from tunnels.protocol import pieces, refusals
-from tunnels.protocol.memory import Memory, Operation
-from tunnels.protocol.pieces import Assembly
+from tunnels.protocol.memory import OPERATIONS_MAX, Memory, Operation
 from tunnels.wire import limits, messages
-from tunnels.wire.messages import Cancel, Piece, Refusal, Request, Want
-
-ASSEMBLING_BYTES_MAX: Final = 64 * 2**20
-"""Announced bodies of all requests that are not complete; further ones are refused as `busy`."""
+from tunnels.wire.messages import Cancel, Piece, Refusal, Request, StreamOpen, Want
 
 _READS: Final = frozenset({"GET", "HEAD"})
 
@@ -69,6 +67,7 @@ class Answering:
         self.refused: Final[Counter[str]] = Counter()
         self._allow = allow
         self._memory = Memory()
+        self._openings: dict[str, int] = {}
 
     def received(self, caller: str, message: Request | Cancel | Piece | Want, now_ms: int) -> Iterator[AgentOutput]:
         """Handle a message of a caller."""
@@ -90,22 +89,38 @@ class Answering:
         if operation is None or operation.answer is not None:
             return
         if isinstance(outcome, TransportError):
-            self._memory.answer(operation, refusals.of_error(op, outcome), b"")
+            self._memory.answer(operation, refusals.of_error(op, outcome))
         elif len(outcome.body) > limits.RESPONSE_BYTES_MAX or not _fits(outcome.headers):
-            self._memory.answer(operation, refusals.refusal(op, refusals.LOST, "the response is too large"), b"")
+            self._memory.answer(operation, refusals.refusal(op, refusals.LOST, "the response is too large"))
         else:
-            head = messages.Response(
-                op, outcome.status, dict(outcome.headers), len(outcome.body), pieces.first(outcome.body)
-            )
+            head = messages.Response(op, outcome.status, dict(outcome.headers), len(outcome.body))
             self._memory.answer(operation, head, outcome.body)
         yield from self._repeat(operation)
 
     def tick(self, now_ms: int) -> Iterator[AgentOutput]:
         """Let time pass: ask again for pieces, forget what is over."""
         self._memory.forget_expired(now_ms)
-        for operation in self._memory.all():
+        self._openings = {stream: until_ms for stream, until_ms in self._openings.items() if until_ms > now_ms}
+        for operation in self._memory.assembling():
             if operation.assembly is not None and now_ms / 1000 >= operation.assembly.due_s():
                 yield from self._ask(operation, now_ms)
+
+    def admit(self, caller: str, opening: StreamOpen, now_ms: int) -> Refusal | bool:
+        """Judge a request for a stream.
+
+        Returns:
+            Why it is refused; True if it is to be opened, False if it came before.
+        """
+        if opening.stream in self._openings:
+            return False
+        why = self._objection(caller, opening.stream, "OPEN", opening.path, opening.epoch, opening.expires_ms, now_ms)
+        if why is None and len(self._openings) >= OPERATIONS_MAX:
+            why = refusals.refusal(opening.stream, refusals.BUSY, f"{len(self._openings)} streams were opened lately")
+        if why is not None:
+            self.refused[why.code] += 1
+            return why
+        self._openings[opening.stream] = opening.expires_ms
+        return True
 
     def raise_epoch(self, caller: str, epoch: int) -> bool:
         """Compare an epoch with the newest one seen; False if it is older."""
@@ -125,37 +140,37 @@ class Answering:
             else:
                 yield from self._repeat(known)
             return
-        operation = Operation(caller, request)
-        why = self._objection(caller, request, now_ms)
+        why = self._objection(
+            caller, request.op, request.method, request.path, request.epoch, request.expires_ms, now_ms
+        ) or self._busy(request)
         if why is not None:
             self.refused[why.code] += 1
             yield Say(caller, why)
             return
-        operation.assembly = Assembly(request.size, request.body, now_ms / 1000)
-        self._memory.add(operation)
-        yield from self._ask(operation, now_ms)
+        yield from self._ask(self._memory.add(caller, request, now_ms / 1000), now_ms)
 
-    def _objection(self, caller: str, request: Request, now_ms: int) -> Refusal | None:
-        """Return why a new request is not carried out; None if it is."""
-        op, left_ms = request.op, request.expires_ms - now_ms
+    def _objection(
+        self, caller: str, op: str, method: str, path: str, epoch: int, expires_ms: int, now_ms: int
+    ) -> Refusal | None:
+        """Return why something new is not carried out; None if it is."""
+        left_ms = expires_ms - now_ms
         if left_ms <= 0:
             return refusals.refusal(op, refusals.EXPIRED, f"the request came {-left_ms} ms after its deadline")
         if left_ms > limits.DEADLINE_S_MAX * 1000:
             return refusals.refusal(op, refusals.NOT_ALLOWED, f"a deadline of {left_ms} ms is too far away")
-        if not self._allow.allows(request.method, request.path):
-            said = f"{request.method} {request.path} is not on the agent's allow-list"
-            return refusals.refusal(op, refusals.NOT_ALLOWED, said)
-        if request.epoch == 0:
-            if request.method not in _READS:
+        if not self._allow.allows(method, path):
+            return refusals.refusal(op, refusals.NOT_ALLOWED, f"{method} {path} is not on the agent's allow-list")
+        if epoch == 0:
+            if method not in _READS:
                 return refusals.refusal(op, refusals.NOT_ALLOWED, "without an epoch, only reads are carried out")
-        elif not self.raise_epoch(caller, request.epoch):
-            return refusals.refusal(
-                op, refusals.STALE, f"epoch {request.epoch} is over: the agent has seen {self.epoch}"
-            )
-        assembling = sum(other.request.size for other in self._memory.all() if other.assembly is not None)
-        if self._memory.full or assembling + request.size > ASSEMBLING_BYTES_MAX:
-            return refusals.refusal(op, refusals.BUSY, f"{len(self._memory)} operations are in hand")
+        elif not self.raise_epoch(caller, epoch):
+            return refusals.refusal(op, refusals.STALE, f"epoch {epoch} is over: the agent has seen {self.epoch}")
         return None
+
+    def _busy(self, request: Request) -> Refusal | None:
+        if self._memory.room_for(request):
+            return None
+        return refusals.refusal(request.op, refusals.BUSY, f"{len(self._memory)} operations are in hand")
 
     def _piece(self, piece: Piece, now_ms: int) -> Iterator[AgentOutput]:
         operation = self._memory.get(piece.op)
@@ -172,16 +187,16 @@ class Answering:
                 yield Say(operation.caller, Want(request.op, parts))
             return
         left_ms = request.expires_ms - now_ms
-        operation.assembly = None
+        body = self._memory.assembled(operation)
         if 0 < request.epoch < self.epoch:
             why = refusals.refusal(request.op, refusals.STALE, f"epoch {request.epoch} is over by now: {self.epoch}")
         elif left_ms <= 0:
             why = refusals.refusal(request.op, refusals.EXPIRED, "its body was complete only after its deadline")
         else:
-            yield Run(request.op, request, assembly.body(), left_ms / 1000)
+            yield Run(request.op, request, body, left_ms / 1000)
             return
         self.refused[why.code] += 1
-        self._memory.answer(operation, why, b"")
+        self._memory.answer(operation, why)
         yield Say(operation.caller, why)
 
     def _repeat(self, operation: Operation) -> Iterator[AgentOutput]:
@@ -192,7 +207,10 @@ class Answering:
         if operation.forgotten:
             yield Say(operation.caller, refusals.refusal(op, refusals.FORGOTTEN, "the answer is not kept any longer"))
             return
-        yield Say(operation.caller, operation.answer)
+        answer = operation.answer
+        if isinstance(answer, messages.Response):
+            answer = msgspec.structs.replace(answer, body=pieces.first(operation.body))
+        yield Say(operation.caller, answer)
         for piece in pieces.pushed(op, operation.body):
             yield Say(operation.caller, piece)
 
@@ -207,8 +225,8 @@ class Answering:
     def _cancel(self, operation: Operation) -> Iterator[AgentOutput]:
         op = operation.request.op
         ran = operation.assembly is None
-        operation.assembly = None
-        self._memory.answer(operation, refusals.refusal(op, refusals.LOST, "the caller cancelled it"), b"")
+        self._memory.assembled(operation)
+        self._memory.answer(operation, refusals.refusal(op, refusals.LOST, "the caller cancelled it"))
         if ran:
             yield Stop(op)
 

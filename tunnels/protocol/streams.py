@@ -197,10 +197,8 @@ class Streams:
         return end is not None and end.writable
 
     def open(self, peer: str, opening: StreamOpen, *, opens: bool, now_s: float) -> Iterator[StreamOutput]:
-        """Open a stream, or accept one; a known one is acknowledged again."""
-        end = self._ends.get(opening.stream)
-        if end is None:
-            end = self._ends[opening.stream] = StreamEnd(peer, opening, opens=opens, now_s=now_s)
+        """Open a stream, or accept one."""
+        end = self._ends[opening.stream] = StreamEnd(peer, opening, opens=opens, now_s=now_s)
         yield from end.connected(now_s)
 
     def write(self, stream: str, data: bytes, now_s: float) -> Iterator[StreamOutput]:
@@ -235,11 +233,16 @@ class Streams:
         for end in list(self._ends.values()):
             yield from end.connected(now_s)
 
-    def only(self, peer: str) -> Iterator[StreamOutput]:
-        """End the streams with all other peers: they do not exist any longer."""
+    def again(self, stream: str, now_s: float) -> Iterator[StreamOutput]:
+        """Acknowledge an opening that came twice."""
+        if (end := self._ends.get(stream)) is not None:
+            yield from end.connected(now_s)
+
+    def vanished(self, peer: str) -> Iterator[StreamOutput]:
+        """End the streams with a peer that does not exist any longer."""
         for stream, end in list(self._ends.items()):
-            if end.peer != peer:
-                yield from self.refused(stream, "the agent was restarted")
+            if end.peer == peer:
+                yield from self.refused(stream, "the other end was restarted")
 
     def tick(self, now_s: float) -> Iterator[StreamOutput]:
         """Let time pass."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tunnels.direct import DirectTransport
 from tunnels.errors import ConnectFailed, RequestRefused, StaleEpoch, TransportError
 from tunnels.link.carrier import ALL, Address
 from tunnels.link.hub import Hub
+from tunnels.link.stream import Channel
 from tunnels.link.transport import TunnelTransport
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
@@ -436,3 +437,88 @@ async def test_a_restarted_agent_in_the_middle_of_a_command(
     assert found[0].body == b"again"
     assert type(found[1]).__name__ == "ConnectionLost"
     assert (count(mini, "GET"), count(mini, "POST")) == (2, 1)
+
+
+class Consoles:
+    """Opens connections to a loopback server that answers each line in capital letters."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    async def open(self, path: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Channel:
+        assert (path, params, headers) == ("/console/r1", {"line": "0"}, {})
+        try:
+            return Socket(*await asyncio.open_connection("127.0.0.1", self.port))
+        except OSError as error:
+            raise ConnectFailed(f"127.0.0.1:{self.port}: {error.strerror}") from error
+
+
+class Socket:
+    """A `Channel` over a TCP connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def read(self) -> bytes:
+        return await self.reader.read(70_000)
+
+    async def write(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(OSError):
+            await self.writer.wait_closed()
+
+
+async def test_a_console_survives_a_restart_of_the_broker(mosquitto: Mosquitto, direct: DirectTransport) -> None:
+    closed = asyncio.Event()
+
+    async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(line.upper())
+        writer.close()
+        closed.set()
+
+    console = await asyncio.start_server(shout, "127.0.0.1", 0, limit=2**20)
+    port = console.sockets[0].getsockname()[1]
+    heard = Heard()
+    hub = hub_over(broker(mosquitto, CALLER), heard)
+    allow = AllowList([("OPEN", "/console/{device}")])
+    agent = agent_over(broker(mosquitto, "w1"), direct, allow=allow, streams=Consoles(port))
+    transport = TunnelTransport(hub, "w1", allow=allow, epoch=lambda: 1)
+    async with console, running(hub.run, agent.run):
+        await heard.until(lambda: heard.views)
+        stream = await transport.open_stream("/console/r1", params={"line": "0"}, deadline_s=30)
+        said = b"".join(b"line %d of the console\n" % number for number in range(20_000))
+        writing = asyncio.ensure_future(stream.write(said))
+        got = b""
+        while len(got) < len(said):
+            got += await asyncio.wait_for(stream.read(), 60)
+            if len(got) > len(said) // 3 and mosquitto.log().count("terminating") == 0:
+                await mosquitto.stop()
+                await mosquitto.start()
+        assert got == said.upper()
+        await writing
+        await stream.close()
+        await asyncio.wait_for(closed.wait(), 60)
+
+
+async def test_a_stream_that_cannot_be_opened_says_why(
+    mosquitto: Mosquitto, direct: DirectTransport, unused_tcp_port: int
+) -> None:
+    heard = Heard()
+    hub = hub_over(broker(mosquitto, CALLER), heard)
+    both = AllowList([("OPEN", "/console/{device}"), ("OPEN", "/screen")])
+    agents = AllowList([("OPEN", "/console/{device}")])
+    agent = agent_over(broker(mosquitto, "w1"), direct, allow=agents, streams=Consoles(unused_tcp_port))
+    transport = TunnelTransport(hub, "w1", allow=both, epoch=lambda: 1)
+    async with running(hub.run, agent.run):
+        await heard.until(lambda: heard.views)
+        with pytest.raises(ConnectFailed, match="Connect call failed"):
+            await transport.open_stream("/console/r1", params={"line": "0"}, deadline_s=30)
+        with pytest.raises(RequestRefused, match="the agent's allow-list"):
+            await transport.open_stream("/screen", deadline_s=30)
+        with pytest.raises(RequestRefused, match="on the allow-list"):
+            await transport.open_stream("/other", deadline_s=30)

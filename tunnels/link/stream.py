@@ -1,0 +1,233 @@
+"""Streams of bytes for their readers and writers, on the caller's and on the agent's side."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from tunnels.errors import ConnectionLost, DeadlineExceeded, TransportError
+from tunnels.protocol.streams import Arrived, Ended, Opened, StreamOutput, Streams, Tell
+from tunnels.wire.limits import PIECE_BYTES
+from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
+
+
+class Channel(Protocol):
+    """A connection that carries bytes both ways."""
+
+    async def read(self) -> bytes:
+        """Return the next bytes; none at the end.
+
+        Raises:
+            ConnectionLost: It broke.
+        """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, and wait while too many are on their way.
+
+        Raises:
+            ConnectionLost: It broke or was closed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class ByteStream:
+    """A `Channel` through a tunnel; made by `StreamPort`."""
+
+    def __init__(self, port: "StreamPort", stream: str) -> None:
+        self._port = port
+        self._stream: Final = stream
+        self._arrived: deque[bytes] = deque()
+        self._changed = asyncio.Event()
+        self._opened = False
+        self._ended: Ended | None = None
+        self._refused: TransportError | None = None
+
+    async def read(self) -> bytes:
+        """See `Channel`."""
+        while not self._arrived:
+            if self._ended is not None:
+                if self._ended.lost:
+                    raise ConnectionLost(self._ended.reason)
+                return b""
+            await self._change()
+        data = self._arrived.popleft()
+        self._port.consumed(self._stream)
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """See `Channel`."""
+        for start in range(0, len(data), PIECE_BYTES):
+            while not self._port.writable(self._stream):
+                if self._ended is not None:
+                    raise ConnectionLost(self._ended.reason or "the stream has ended")
+                await self._change()
+            self._port.write(self._stream, data[start : start + PIECE_BYTES])
+
+    async def close(self) -> None:
+        """See `Channel`."""
+        self._port.close(self._stream)
+
+    async def opened(self) -> None:
+        """Wait until the other end has accepted the stream.
+
+        Raises:
+            TransportError: It has not.
+        """
+        while not self._opened:
+            if self._refused is not None:
+                raise self._refused
+            if self._ended is not None:
+                raise ConnectionLost(self._ended.reason)
+            await self._change()
+
+    def note(self, output: Opened | Arrived | Ended | TransportError | None) -> None:
+        """Note what happened to the stream; None: something else, perhaps it is writable again."""
+        match output:
+            case Opened():
+                self._opened = True
+            case Arrived():
+                self._opened = True
+                self._arrived.append(output.data)
+            case Ended():
+                self._ended = output
+            case TransportError():
+                self._refused = output
+            case None:
+                pass
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class StreamPort:
+    """All streams of one caller or agent.
+
+    Args:
+        send: Sends a message to a peer; what it drops is repeated.
+    """
+
+    def __init__(self, send: Callable[[str, StreamOpen | StreamData | StreamAck], None]) -> None:
+        self._send = send
+        self._streams = Streams()
+        self._ends: dict[str, ByteStream] = {}
+
+    async def open(self, peer: str, opening: StreamOpen, deadline_s: float) -> ByteStream:
+        """Open a stream to a peer.
+
+        Raises:
+            DeadlineExceeded: It was not accepted in time.
+            TransportError: It was refused.
+        """
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
+        self._handle(self._streams.open(peer, opening, opens=True, now_s=_now_s()))
+        try:
+            async with asyncio.timeout(deadline_s):
+                await end.opened()
+        except TimeoutError:
+            self.close(opening.stream)
+            raise DeadlineExceeded(f"{peer}: the stream was not opened within {deadline_s:.3g} s") from None
+        except asyncio.CancelledError:
+            self.close(opening.stream)
+            raise
+        return end
+
+    def accept(self, peer: str, opening: StreamOpen) -> ByteStream:
+        """Accept a stream that a peer opens."""
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
+        self._handle(self._streams.open(peer, opening, opens=False, now_s=_now_s()))
+        return end
+
+    def received(self, peer: str, message: StreamData | StreamAck) -> None:
+        """Handle a message."""
+        self._handle(self._streams.received(peer, message, _now_s()))
+        if (end := self._ends.get(message.stream)) is not None:
+            end.note(None)
+        self._sweep(message.stream)
+
+    def again(self, stream: str) -> None:
+        """Acknowledge an opening that came twice."""
+        self._handle(self._streams.again(stream, _now_s()))
+
+    def refused(self, stream: str, error: TransportError) -> bool:
+        """End a stream that the other end did not accept; False if there is none."""
+        if (end := self._ends.get(stream)) is None:
+            return False
+        end.note(error)
+        self._handle(self._streams.refused(stream, str(error)))
+        self._sweep(stream)
+        return True
+
+    def vanished(self, peer: str) -> None:
+        """End the streams with a peer that does not exist any longer."""
+        self._handle(self._streams.vanished(peer))
+        self._sweep_all()
+
+    def connected(self) -> None:
+        """Repeat what is not acknowledged."""
+        self._handle(self._streams.connected(_now_s()))
+
+    def tick(self) -> None:
+        """Let time pass."""
+        if self._ends:
+            self._handle(self._streams.tick(_now_s()))
+            self._sweep_all()
+
+    def writable(self, stream: str) -> bool:
+        """Return whether a stream accepts a `write` now."""
+        return self._streams.writable(stream)
+
+    def write(self, stream: str, data: bytes) -> None:
+        """Send up to a piece of bytes."""
+        self._handle(self._streams.write(stream, data, _now_s()))
+
+    def consumed(self, stream: str) -> None:
+        """Acknowledge what the reader has read."""
+        self._handle(self._streams.consumed(stream, _now_s()))
+
+    def close(self, stream: str, reason: str = "") -> None:
+        """Say that nothing follows."""
+        self._handle(self._streams.close(stream, reason, _now_s()))
+
+    def _handle(self, outputs: Iterable[StreamOutput]) -> None:
+        for output in outputs:
+            if isinstance(output, Tell):
+                self._send(output.peer, output.message)
+            elif (end := self._ends.get(output.stream)) is not None:
+                end.note(output)
+
+    def _sweep(self, stream: str) -> None:
+        if not self._streams.knows(stream):
+            self._ends.pop(stream, None)
+
+    def _sweep_all(self) -> None:
+        for stream in list(self._ends):
+            self._sweep(stream)
+
+
+async def join(one: Channel, other: Channel) -> None:
+    """Copy bytes both ways until either end is closed, then close both."""
+
+    async def copy(source: Channel, sink: Channel) -> None:
+        while data := await source.read():
+            await sink.write(data)
+
+    tasks = [asyncio.ensure_future(copy(one, other)), asyncio.ensure_future(copy(other, one))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await one.close()
+        await other.close()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
