@@ -9,7 +9,7 @@ CONTAINER = $(if $(shell command -v podman),podman,docker)
 IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
-MIRROR = http://deb.debian.org/debian
+MIRROR =
 # Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so three of them
 # keep two cores busy. Files run in the order of tests/conftest.py.
 JOBS ?= 3
@@ -103,7 +103,7 @@ image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker, 
 	$(CONTAINER) build $(BUILD) $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) --tag $(IMAGE) \
 	  --file Containerfile .
 
-base: ## Make a base image of Debian's packages, without a registry; BASE=name, MIRROR=url, such as of snapshot.debian.org
+base: ## Make a base image of Debian's packages, without a registry; BASE=name, MIRROR=url of another day's packages
 	@mkdir -p build
 	mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,ca-certificates,netbase,tzdata \
 	  --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
