@@ -38,6 +38,7 @@ from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.recovery import Recovery
+from vkprovider.controllers.lablet.renewals import Renewals
 from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.replica.ownership import Ownership
@@ -158,10 +159,11 @@ class Replica:
         self.ports = PortCheck(
             ctx, settings.ports, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck
         )
+        renewals = Renewals(index, self.fleet.items, items)
         turns = Turns(
             ctx,
             settings.lablets,
-            Gatherer(ctx, index.items, items, contents, self.sessions),
+            Gatherer(ctx, index.items, items, contents, self.sessions, renewals.due),
             Effects(
                 ctx,
                 settings.ports,
@@ -180,7 +182,7 @@ class Replica:
             capacity_freed=index.capacity_freed,
         )
         self.passes = Passes(
-            settings.workers.reconcile_s, index, self.fleet.items, objects.workers.items.get, objects.claims
+            settings.workers.reconcile_s, index, self.fleet.items, objects.workers.items.get, objects.claims, renewals
         )
         self.lablets = Lablets(index, self.fleet.items, turns)
         self.readers = Readers(lambda spec: open_worker(ctx, spec))

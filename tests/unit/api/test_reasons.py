@@ -74,7 +74,14 @@ def test_traits_are_those_of_the_decisions() -> None:
 
     assert having("progress") == set(reasons.PROGRESS)
     assert having("deferrable") == set(reasons.PROGRESS) - {"LabStopped", "Recovering"} | {"LabQueued"}
-    assert having("asked_for") == {"CleaningUp", "LabStopped", "Reset", "Resetting", "ReturningToPool"}
+    assert having("asked_for") == {
+        "CleaningUp",
+        "LabStopped",
+        "Reset",
+        "Resetting",
+        "RenewingContent",
+        "ReturningToPool",
+    }
     waits = {"WaitingForRelease", "WaitingForClaims", "WorkerNotReady"}
     assert having("passing") == waits | {"Deleting", "Refreshing", "NoContent"}
     assert having("lasting") == {"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"}

@@ -47,6 +47,12 @@ class Progress(Reason):
         "",
         Trait.DEFERRABLE | Trait.ASKED_FOR,
     )
+    RENEWING_CONTENT = (
+        "RenewingContent",
+        "The definition has new content: one after the other, the labs of its pool's free lablets are replaced by it.",
+        "",
+        Trait.DEFERRABLE | Trait.ASKED_FOR,
+    )
     RETURNING_TO_POOL = (
         "ReturningToPool",
         "The learner's time is over: the lab is wiped and started afresh for its pool.",

@@ -182,8 +182,10 @@ class ClaimStore:
             return
         if old is None or not old.same_ports(claim):
             self._hold(old, claim)
-        if old is None:
+        if old is None or old.digest != claim.digest:
             self.digests[claim.digest] += 1
+            if old is not None:
+                self.digests[old.digest] -= 1
         if not lazy:
             self._awaited.add(claim.pod_uid)
         self.claims[claim.pod_uid] = claim

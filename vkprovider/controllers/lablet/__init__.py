@@ -6,6 +6,7 @@
 * `publish`: the Pod's status, and Events.
 * `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.
 * `twins`: ports of labs that another CMLWorker of the same controller has.
+* `renewals`: which warm lablets take up new content.
 * `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
 * `exports`: a lab as a file, for downloads.
 """

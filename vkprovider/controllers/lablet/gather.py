@@ -31,6 +31,7 @@ class Gatherer:
         lablets: All lablets of this replica, by Pod UID.
         definitions: By name.
         contents: By digest.
+        renewals: The digest of the content that a warm lablet is to take up now, by Pod UID.
     """
 
     ctx: Context
@@ -38,6 +39,7 @@ class Gatherer:
     definitions: Mapping[str, Definition]
     contents: Mapping[str, Content]
     sessions: Sessions
+    renewals: Mapping[str, str]
 
     def gather(self, lablet: Lablet, worker: Worker) -> Facts:
         """Return what is known of one lablet now."""
@@ -68,6 +70,7 @@ class Gatherer:
             observed_at=worker.seen.devices_at,
             silent=worker.seen.silent_because,
             extracted=memory.extracted or worker.labs.immediate,
+            renewal=self.renewals.get(lablet.uid, ""),
             inputs=inputs,
             delivery=delivery,
             now_unix=self.ctx.now_unix,

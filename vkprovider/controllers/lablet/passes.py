@@ -13,6 +13,7 @@ from typing import Final
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.lablet.index import LabletIndex
+from vkprovider.controllers.lablet.renewals import Renewals
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import PartialObject
@@ -31,6 +32,7 @@ class Passes:
         workers: Those that this replica acts for, by name.
         resource: Returns the CMLWorker of a name.
         stored: The metadata of all ConfigMaps of claims.
+        renewals: Chooses the warm lablets that take up new content.
     """
 
     every_s: float
@@ -38,12 +40,14 @@ class Passes:
     workers: Mapping[str, Worker]
     resource: Callable[[str], CustomResource | None]
     stored: Informer[PartialObject]
+    renewals: Renewals
     _missing: set[str] = field(default_factory=set, init=False)
 
     async def run(self) -> None:
         """Pass by all lablets again and again, until cancelled."""
         while True:
             self._check_claims()
+            self.renewals.choose()
             for part in range(_PARTS):
                 await asyncio.sleep(self.every_s / _PARTS)
                 uids = [uid for uid, lablet in self.index.items.items() if lablet.worker in self.workers]

@@ -51,6 +51,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         device_restarts: How often a device was started again by itself, by label; only devices that were.
         recoveries: Starts without a wipe since it was last stable.
         resetting: The lab is being stopped and wiped, to be started again.
+        renews: The digest of the content whose lab is being replaced by one of new content, until that is ready.
         outcome: The terminal phase that is written when the lab is gone: `Succeeded` or `Failed`.
         last_reason, last_message, last_at: Why and when it last stopped being ready.
         last_started_at: Since when it had been running (Unix seconds).
@@ -108,6 +109,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     lent_by: str = ""
     lent_back: str = ""
     ports_fault: Fault | None = None
+    renews: str = ""
 
     def restarts_of(self, label: str | None) -> int:
         """Return how often a device was started again; None is the lab."""

@@ -44,6 +44,7 @@ from vkprovider.domain.lablet.steps import (
     NoteLearner,
     Provision,
     Release,
+    Renew,
     Reschedule,
     RestoreUsername,
     Search,
@@ -148,8 +149,10 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
 
 
 def _is_awaited(before: Claim | None, claim: Claim) -> bool:
-    """Return whether the claim is written at once: at an end, before a session is made, for another learner."""
+    """Return whether the claim is written at once: at an end, before a session is made or a lab replaced."""
     if before is not None and before.learner != claim.learner:
+        return True
+    if claim.renews and (before is None or not before.renews):
         return True
     return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
 
@@ -185,6 +188,8 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
         case MakeClaim(pod=pod), Claimed(claim=made):
             # A Pod that has begun may have lost an earlier claim that named a lab.
             return After(_replace(memory, searched=pod.status.start_time is None), made, lazy=False)
+        case Renew(), Claimed(claim=renewed):
+            return After(_replace(memory, absent=False, assumed=None, searched=True), renewed, lazy=False)
         case Release(), _:
             return After(memory, None)
         case ConfirmGone(), _:

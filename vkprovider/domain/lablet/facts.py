@@ -32,6 +32,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         observed_at: When that observation was requested.
         silent: Why the worker does not answer; "" if it does.
         extracted: The devices' configurations need not be archived before a stop.
+        renewal: The digest of the content that this warm lablet is to take up now; "" if it is not its turn.
         inputs: What the Pod's annotations ask for.
         delivery: What is known of the LDS for this lablet.
         now_unix: The wall clock, for timeslots and for what is written into the claim; all other times are monotonic.
@@ -50,6 +51,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     observed_at: float = math.inf
     silent: str = ""
     extracted: bool = False
+    renewal: str = ""
     inputs: Inputs = NOTHING
     delivery: Delivery = NO_DELIVERY
     now_unix: int = 0

@@ -19,6 +19,7 @@ class Kind(Enum):
 
     NONE = auto()
     CLAIM = auto()
+    RENEW = auto()
     SAVE = auto()
     SEARCH = auto()
     IMPORT = auto()
@@ -94,6 +95,15 @@ class MakeClaim(Step, frozen=True, gc=False):
     kind: ClassVar[Kind] = Kind.CLAIM
     continues: ClassVar[bool] = False
     pod: Pod
+
+
+class Renew(Step, frozen=True, gc=False):
+    """Give the claim of a warm lablet, whose lab is gone, the content and ports that its Pod would get now."""
+
+    kind: ClassVar[Kind] = Kind.RENEW
+    continues: ClassVar[bool] = False
+    pod: Pod
+    claim: Claim
 
 
 class Release(Step, frozen=True, gc=False):

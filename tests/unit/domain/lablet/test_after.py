@@ -44,6 +44,7 @@ EXTRACT: tuple[Any, ...] = (ROW, DEVICES, "alice", True)
 EVERY: list[Step] = [
     SAVE,
     steps.MakeClaim(pod()),
+    steps.Renew(pod(), ROW),
     steps.Release(ROW),
     steps.Search(BARE),
     steps.Import(BARE),

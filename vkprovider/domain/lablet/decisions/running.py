@@ -33,6 +33,7 @@ from vkprovider.domain.lablet.decisions.recovering import (
     reset,
     reset_on_request,
 )
+from vkprovider.domain.lablet.decisions.renewing import begin, renewing_report, replace_lab
 from vkprovider.domain.lablet.decisions.unclear import outlast, unclear
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -115,6 +116,8 @@ def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
 def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Bring the lab of a claim to READY and keep it there, until the learner's time is over."""
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
+        if claim.renews:
+            return Decision(WAIT, renewing_report(facts))
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(WAIT, report, after_s=_SAVED_S)
@@ -152,6 +155,8 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
             return back_off(facts, claim, now)
         report = _waiting("ImportingLab", f"lab {claim.title} is being imported")
         return Decision(Import(claim, to_import_for(facts, claim)) if facts.memory.searched else Search(claim), report)
+    if (renewal := replace_lab(facts, pod, claim, now)) is not None:
+        return renewal
     if facts.presence is Presence.ABSENT:
         lost = msgspec.structs.replace(claim, lab_id="", started_at=0, resetting=False)
         if claim.resetting:  # a wipe could not give it its devices back
@@ -257,7 +262,7 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
         event = Notice("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.devices)} devices booted")
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
         shown = None if (claim.afresh or claim.lent_back) and not claim.ready_at else report
-        return Decision(SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at), events=(event,))
+        return Decision(SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at, renews=""), events=(event,))
     if (
         claim.afresh or claim.lent_back
     ) and not facts.claim_saved:  # wait until the claim is persisted, so that a crash cannot lose `ready_at`
@@ -266,6 +271,8 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
         return _back_in_pool(facts, pod, claim, report)
     if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
         return Decision(ReturnToPool(pod, facts.inputs.lent_by), report)
+    if (renewal := begin(facts, claim)) is not None:
+        return renewal
     if not claim.recoveries or not facts.memory.ready_since:
         return Decision(WAIT, report, after_s=limits.stable_s if claim.recoveries else None)
     left = facts.memory.ready_since + limits.stable_s - now
