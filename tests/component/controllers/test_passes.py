@@ -6,8 +6,11 @@ from typing import Any
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, labs, rows_of, when
+from tests.component.controllers.test_sessions_flow import TOKEN, said
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
 PASSES = 3
@@ -34,27 +37,30 @@ async def test_claims_deleted_under_a_living_owner_are_written_again_by_themselv
 
 
 async def test_passes_over_calm_lablets_call_no_one_and_write_nothing(world: World) -> None:
-    running = await world.replica()
+    """R000-010, R000-022, R000-119: a warm one, one whose learner may log in, one whose learner works."""
+    lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+    running = await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN)
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
-    lablets = [await world.pod(definition, worker) for _ in range(3)]
+    learners = [{}, {"vkprovider.io/username": "alice"}, {"vkprovider.io/username": "bob"}]
+    lablets = [await world.pod(definition, worker, annotations=notes) for notes in learners]
     for lablet in lablets:
         await lablet.ready()
         await lablet.claim(lambda row: row.get("readyAt"))
+    session = (await lablets[-1].claim(lambda row: row["session"].get("ready")))["session"]["id"]
+    await running.replica.inbox.accept(said(lablets[-1], session, "started"))
+    await lablets[-1].until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "RUNNING")
+    await lablets[-1].claim(lambda row: row["session"].get("started"))
     queue = running.replica.queues.lablets
     await when(lambda: not queue.depth, "nothing is under way")
     since_s, turns = asyncio.get_running_loop().time(), queue.runs_total
-    entries = len(simulator.log.entries)
+    entries, calls = len(simulator.log.entries), len(lds.log.entries)
     await when(lambda: queue.runs_total >= turns + PASSES * len(lablets), "every lablet was looked at again")
     assert queue.runs_total - turns <= (PASSES + 1) * len(lablets) * 2
-    writes = [
-        asked
-        for asked in running.api.matching(r"^(POST|PUT|PATCH|DELETE) ")
-        if asked.began_s > since_s and not {"leases", "events"} & set(asked.path.split("/"))
-    ]
-    assert writes == []
-    asked = [e for e in list(simulator.log.entries)[entries:] if e.method != "GET"]
-    assert asked == []
+    asked = [each for each in running.api.matching("^[A-Z]+ ") if each.began_s > since_s and "watch" not in each.params]
+    assert [each for each in asked if not {"leases", "events"} & set(each.path.split("/"))] == []
+    assert [entry.path for entry in list(lds.log.entries)[calls:] if entry.path.startswith("/api/v1/sessions/")] == []
+    assert [entry for entry in list(simulator.log.entries)[entries:] if entry.method != "GET"] == []
 
 
 async def test_ports_of_rows_of_other_owners_are_not_allocatable(world: World) -> None:

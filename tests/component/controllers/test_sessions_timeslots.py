@@ -34,17 +34,17 @@ def at(unix_s: float) -> str:
 
 
 async def test_setting_ends_the_learners_time_without_a_word_of_the_lds(world: World) -> None:
-    """VKPROVIDER_TIMESLOT_SECONDS, C59."""
+    """VKPROVIDER_TIMESLOT_SECONDS, C59; nothing but the periodic pass sees that the clock was set (R000-010)."""
     _, lablet, session = await learner(world, slot_s=3600)
     row = await lablet.claim(lambda row: row["session"].get("slotEnd"))
     [part] = session.parts
     assert part.ends_unix_s == row["session"]["slotEnd"] == row["session"]["slotStart"] + 3600
     world.ahead_s = 3500
-    await lablet.annotate(note="any change makes it look at the clock")
-    await lablet.until(lambda pod: pod["metadata"]["annotations"].get("vkprovider.io/note") and is_ready(pod))
+    await lablet.annotate(reset="a pass that sees 3500 s")
+    await lablet.claim(lambda row: row.get("reset"))
+    await lablet.ready()
     assert await world.events("TimeslotEnded", lablet.name) == []
     world.ahead_s = 3700
-    await lablet.annotate(note="once more")
     await lablet.until(lambda pod: pod["status"]["phase"] == "Succeeded")
     assert await world.events("TimeslotEnded", lablet.name)
     assert session.archived
@@ -63,7 +63,6 @@ async def test_changed_end_reaches_the_session_and_ends_the_lablet(world: World)
     told = [entry for entry in lds.log.since(0) if entry.path.endswith("/timeslot")]
     assert [entry.status for entry in told] == [204, 204]
     world.ahead_s = 3700
-    await lablet.annotate(note="any change makes it look at the clock")
     await lablet.until(lambda pod: pod["status"]["phase"] == "Succeeded")
     assert session.archived
 

@@ -4,10 +4,12 @@ A learner has worked in a lab once the LDS said that the session started; withou
 Ready. Nothing but what somebody asked for, or the end of the learner's time, may destroy that.
 """
 
+import hashlib
 from dataclasses import dataclass, field
 
 import msgspec
 
+from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import ModelLab, World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Unavailable
@@ -98,6 +100,7 @@ class LearnerWorld(World):
         lds: None where no LDS is configured.
         granted: Somebody asked for the lab to be wiped, or the learner's time is over.
         wiped: That was done.
+        newest: The digest of the definition's current content.
         seen_by: The learners who may have worked in a lab since it was imported or wiped, by its id.
         named: The learners whom the row of a lab has named since then; what was lost before anyone saw it counts not.
         lost_once: Claims were lost, and with them that a learner's time was over: the learner may have it again.
@@ -108,6 +111,7 @@ class LearnerWorld(World):
         self.lds = lds
         self.granted = self.wiped = self.lost_once = False
         self.resets = 0
+        self.newest = builders.DIGEST
         self.seen_by: dict[str, set[str]] = {}
         self.named: dict[str, set[str]] = {}
 
@@ -149,6 +153,10 @@ class LearnerWorld(World):
         labels = {key: value for key, value in pod.metadata.labels.items() if key != names.LABEL_POOL}
         assert self.pod is not None
         self._change_metadata(self.pod, labels=labels)
+
+    def renew(self) -> None:
+        """Store new content of the definition."""
+        self.newest = hashlib.sha256(self.newest.encode()).hexdigest()
 
     def change_timeslot(self, slot_s: int) -> None:
         """Prolong or shorten the learner's time."""
@@ -245,7 +253,7 @@ class LearnerWorld(World):
     # What is known, and what must hold.
 
     def facts(self) -> Facts:
-        lds, facts = self.lds, super().facts()
+        lds, facts = self.lds, msgspec.structs.replace(super().facts(), renewal=self.newest)
         if lds is None:
             return facts
         session = facts.claim.session if facts.claim is not None else None
@@ -286,8 +294,10 @@ class LearnerWorld(World):
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:
         if self.lds is None:
             claim = self.claim
-            returning = claim is not None and bool(claim.lent_back)
-            return super().somebody_worked_in(lab) and not returning  # nobody gets it before it is back
+            returning = claim is not None and bool(claim.lent_back)  # nobody gets it before it is back
+            username = inputs_of(self.pod.metadata).username if self.pod is not None else ""
+            free = claim is not None and claim.renews == claim.digest and not username
+            return super().somebody_worked_in(lab) and not returning and not free
         return lab is not None and any(self.lds.inbox.get(session.id, (0, 0))[0] for session in self.lds.live)
 
     def may_destroy(self, step: Kind) -> bool:
@@ -326,6 +336,10 @@ class LearnerWorld(World):
     def _execute(self, step: Step, facts: Facts, answer: str) -> Outcome:
         claim = facts.claim
         match step:
+            case steps.Renew():
+                assert claim is not None
+                assert claim.lab_id not in self.cml.labs, "new content while the old lab is there"
+                return outcomes.Claimed(msgspec.structs.replace(claim, digest=self.newest, lab_id="", resetting=False))
             case steps.Reschedule():
                 return self._reschedule(step, answer)
             case steps.Provision() | steps.ArchiveSession() | steps.Grade():

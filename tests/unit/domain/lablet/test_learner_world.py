@@ -49,6 +49,10 @@ class LearnerMachine(LabletMachine):
     def assign(self, slot_s: int) -> None:
         self.world.assign("alice", slot_s)
 
+    @rule()
+    def content_is_renewed(self) -> None:
+        self.world.renew()
+
     @rule(slot_s=st.sampled_from(SLOTS_S))
     def timeslot_is_changed(self, slot_s: int) -> None:
         self.world.change_timeslot(slot_s)
@@ -116,6 +120,7 @@ def moves_with_learners(world: LearnerWorld, dice: Random) -> Moves:
     moves = {
         **moves_of(world, dice),
         "assign": (6, lambda: world.assign(dice.choice(["alice", "bob"]), dice.choice(SLOTS_S))),
+        "renew": (2, world.renew),
         "slot": (2, lambda: world.change_timeslot(dice.choice(SLOTS_S))),
         "edit": (3, lambda: world.edit_username(dice.choice(NAMES))),
         "unreport": (0.5, world.remove_reports),

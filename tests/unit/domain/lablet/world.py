@@ -252,7 +252,7 @@ class World:
             return
         found = [marked(lab) for lab in self.cml.labs.values()]
         pods = {self.uid: self.pod} if self.pod is not None else {}  # all are listed before
-        for row in recovered(found, pods, {builders.DIGEST: CONTENT}):
+        for row in recovered(found, pods, {lab.origin.digest: CONTENT for lab in found}):
             self.claim, self.claim_saved = row, False
         self.examined = True
 
@@ -470,7 +470,8 @@ class World:
             assert not active, f"{step} while {active}"
         if step is Kind.DELETE_LAB:
             assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
-            assert self.may_end or claim.outcome, "the lab of a living Pod is deleted"
+            replaced = claim.renews == claim.digest or not facts.devices
+            assert self.may_end or claim.outcome or replaced, "the lab of a living Pod is deleted"
         if step in {Kind.STOP, Kind.WIPE, Kind.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
             gone = self.pod is None or self.pod.terminal
             assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"

@@ -117,7 +117,7 @@ def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
     """Bring the lab of a claim to READY and keep it there, until the learner's time is over."""
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         if claim.renews:
-            return Decision(WAIT, renewing_report(facts))
+            return Decision(WAIT, renewing_report(facts), after_s=_SAVED_S)
         if claim.restarts:
             report = _waiting("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
             return Decision(WAIT, report, after_s=_SAVED_S)
