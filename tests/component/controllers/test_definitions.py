@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import structlog
 import yaml
 
 from tests.component.controllers.harness import World
@@ -43,6 +44,18 @@ async def test_changed_topology_becomes_a_further_version_and_the_runtime_class_
     await world.change_definition(name, version="1.0.0", source={"inline": topology({"h0": "alpine"})})
     await world.definition(name, lambda found: found["status"]["versions"][0]["version"] == "1.0.0")
     assert len(await world.admin.items(CONTENT)) == 2
+
+
+async def test_log_names_the_tags_that_request_no_port(world: World) -> None:
+    """R001-007, R001-008: they are skipped, and an author can find out which."""
+    tags = {"h0": ["serial:4000", "serial:x", "my own"], "h1": ["vnc:4001"]}
+    with structlog.testing.capture_logs() as entries:
+        await world.replica()
+        name = await world.define(topology({"h0": "alpine", "h1": "alpine"}, tags))
+    [entry] = [entry for entry in entries if entry["event"] == "tags request no port"]
+    assert (entry["log_level"], entry["definition"], entry["tags"]) == ("debug", name, {"h0": ["serial:x", "my own"]})
+    found = await world.definition(name)
+    assert [slot["name"] for slot in found["status"]["portTemplate"]] == ["h0_serial", "h1_vnc"]
 
 
 async def test_running_lablet_keeps_its_version_and_new_ones_take_the_changed_one(world: World) -> None:

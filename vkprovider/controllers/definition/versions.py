@@ -109,6 +109,8 @@ class Versions:
         if (fault := definitionstatus.refused_content(resource, digest)) is not None:
             raise ContentRefusedError(InputError(fault.reason, fault.message), digest)
         topology = await self._parse(digest, package)
+        if without := topology.tags_without_ports():
+            _log.debug("tags request no port", definition=resource.metadata.name, tags=without)
         need_of(topology, spec.resources, self._node_definitions)
         body = await asyncio.to_thread(
             contents.build,

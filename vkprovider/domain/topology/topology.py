@@ -78,6 +78,11 @@ class Topology:
     template: PortTemplate
     form: Form
 
+    def tags_without_ports(self) -> dict[str, list[str]]:
+        """Return, by label, the tags that request no port: the author's own, and those of a wrong form."""
+        found = {d.label: [tag for tag in d.tags if grammar.parse_tag(tag) is None] for d in self.devices}
+        return {label: tags for label, tags in found.items() if tags}
+
     def render(self, *, title: str, notes: str, ports: Mapping[str, int] | None = None) -> str:
         """Render the text to import: the same topology under a lablet's own title, its notes before the author's.
 
