@@ -3,6 +3,7 @@
 Each rule has a case that is placed and one that stays Pending, with the scheduler's own message.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -50,6 +51,19 @@ def on(name: str) -> dict[str, str]:
 
 
 @pytest.fixture
+def ordinary(cluster: Cluster) -> Iterator[str]:
+    """A Node without a kubelet that shows Ready and has room for anything; its name."""
+    name = "ordinary"
+    capacity = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+    cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": on(name)}})
+    status = json.dumps({"status": {"capacity": capacity, "allocatable": capacity, "conditions": ready}})
+    cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge", f"--patch={status}")
+    yield name
+    cluster.kubectl("delete", "node", name)
+
+
+@pytest.fixture
 def plain(cluster: Cluster, namespace: str) -> Iterator[str]:
     """A definition; cordons and taints of the test are taken off again."""
     name = f"placed-{namespace[-5:]}"
@@ -58,6 +72,19 @@ def plain(cluster: Cluster, namespace: str) -> Iterator[str]:
     for worker in cluster.workers:
         cluster.kubectl("uncordon", worker.node)
         cluster.kubectl("taint", "node", worker.node, "maintenance-", check=False)
+
+
+def test_lablets_stay_off_ordinary_nodes_and_ordinary_pods_off_workers(
+    cluster: Cluster, namespace: str, plain: str, ordinary: str
+) -> None:
+    """R004-004, R004-010: the ordinary Node has more room than all workers."""
+    container = {"name": "c", "image": "registry.example/app"}
+    apps = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "app"}, "spec": {"containers": [container]}}
+    cluster.apply(apps, deployment("labs", plain, 6), namespace=namespace)
+    until(lambda: nodes_of([pod for pod in cluster.pods(namespace) if pod["metadata"]["name"] == "app"])[ordinary], 60)
+    cluster.kubectl("delete", "pod", "app", "--force", "--grace-period=0", f"--namespace={namespace}")
+    ready = cluster.wait_ready(namespace, 6)
+    assert set(nodes_of(ready)) <= {worker.node for worker in cluster.workers}
 
 
 def test_cordoned_node_takes_no_lablet_and_keeps_those_it_has(cluster: Cluster, namespace: str, plain: str) -> None:
