@@ -274,6 +274,35 @@ async def test_two_workers_of_one_controller_are_never_both_ready(world: World, 
         assert not is_ready(await world.node(later[1]))
 
 
+async def test_port_of_a_lab_that_runs_on_is_not_opened_for_another_cmlworker(world: World) -> None:
+    """Its Pod was deleted at once, by hand; its CMLWorker's owner is about to remove it."""
+    simulator = await world.simulator()
+    first = await world.replica()
+    definition = await world.define(PORT)
+    urls = (simulator.url, simulator.url.replace("127.0.0.1", "localhost"))
+    left, other = [await world.worker(url, stats="Off") for url in urls]
+    early = await world.pod(definition, other)  # so that it has claims, and need not rebuild them from the labs
+    await early.ready()
+    await early.delete()
+    await early.unclaimed()
+    gone = await world.pod(definition, left)
+    await gone.ready()
+    await first.crash()
+    await gone.delete(grace_s=0)
+    await world.admin.patch(f"{GROUP}/cmlworkers/{left}", {"metadata": {"finalizers": None}})
+    await world.admin.delete(f"{GROUP}/cmlworkers/{left}")
+    await world.admin.until_gone(f"{GROUP}/cmlworkers/{left}")
+    await world.worker(ready=False)  # of which nothing but a url is known
+    lablet = await world.pod(definition, other)
+    await world.replica()
+    said = await lablet.waits("PortConflict")
+    assert "tcp port 2000" in said["message"].lower()
+    [lab] = [lab for lab in simulator.simulation.world.labs.values() if lab.title.endswith(gone.uid)]
+    for node in lab.nodes.values():
+        node.tags = []
+    await lablet.ready()
+
+
 async def test_two_urls_of_an_empty_controller_never_open_one_port_twice(world: World) -> None:
     """Nothing tells the two CMLWorkers apart until the first labs are there."""
     await world.replica()

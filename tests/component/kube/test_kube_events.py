@@ -1,6 +1,7 @@
 """Events on the real API server: what is written, counted, paced, tried again and dropped."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -179,6 +180,7 @@ async def test_a_full_queue_drops_the_oldest_normal(api: FaultyApi, recorder: Ev
     for n in range(5):
         recorder.emit(POD, "Warning", f"W{n}", "")
     assert (recorder.depth, recorder.dropped_total) == (4, 8)
+    assert recorder.warnings_total == Counter(["Bad", *(f"W{n}" for n in range(5))])
     recorder.emit(POD, "Normal", "N0", "")  # dropped before, so it is no repetition
     assert await recorder.flush(5)
     assert [reason for _, reason in written(api)] == ["W1", "W2", "W3", "W4", "N0"]

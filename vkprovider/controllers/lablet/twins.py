@@ -8,10 +8,12 @@ at the labs on the controller: of two with one port the one that was imported la
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vkprovider.api import labs as words
 from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.worker.lab_index import KnownLab
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP
@@ -43,29 +45,35 @@ class Twins:
         if not may_be_twin(worker.name, worker.identity, self.resources.values()):
             return
         labs = await worker.lab_index.unknown_to(worker.claims.claims)
-        others = {
-            lab_id: lab for lab_id, lab in labs.items() if lab.origin and self._is_elsewhere(lab.origin.pod_uid, worker)
-        }
+        others = {lab_id: lab for lab_id, lab in labs.items() if not self._is_of(lab, worker)}
         if not others:
             return
         mine, held = await worker.labs.get_lab(claim.lab_id), {(slot.protocol, slot.port) for slot in claim.held}
         for lab_id, lab in others.items():
-            try:
-                tags = await worker.labs.list_tags(lab_id)
-            except NotFound:
-                continue
-            shared = sorted(held & _ports_in(tags))
-            if shared and lab.created <= (mine.created or ""):
+            shared = sorted(held & await self._opened_by(lab_id, lab, mine.created or "", worker))
+            if shared:
                 protocol, port = shared[0]
                 raise InputError(
                     Trouble.PORT_CONFLICT,
-                    f"{protocol} port {port} is that of lab {lab.title}, which another CMLWorker has on the "
-                    "same CML controller: delete one of the two CMLWorkers, then this pod",
+                    f"{protocol} port {port} is that of lab {lab.title}, which is not of this CMLWorker: if two "
+                    "CMLWorkers are one CML controller, delete one of them, then this pod",
                 )
 
-    def _is_elsewhere(self, pod_uid: str, worker: Worker) -> bool:
-        lablet = self.lablets.get(pod_uid)
-        return lablet is not None and lablet.worker != worker.name
+    def _is_of(self, lab: KnownLab, worker: Worker) -> bool:
+        lablet = self.lablets.get(lab.origin.pod_uid) if lab.origin is not None else None
+        return lablet is not None and lablet.worker == worker.name
+
+    async def _opened_by(self, lab_id: str, lab: KnownLab, mine_created: str, worker: Worker) -> set[tuple[str, int]]:
+        """Return the ports that a lab opens, or may open before one that was created at `mine_created`."""
+        waits = lab.origin is not None and lab.origin.pod_uid in self.lablets  # its own start looks, too
+        try:
+            if waits and lab.created > mine_created:
+                return set()
+            if not waits and (await worker.labs.get_lab(lab_id)).state == words.DEFINED:
+                return set()  # a saved copy
+            return _ports_in(await worker.labs.list_tags(lab_id))
+        except NotFound:
+            return set()
 
 
 def _ports_in(tags: Mapping[str, tuple[str, ...]]) -> set[tuple[str, int]]:

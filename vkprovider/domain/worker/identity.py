@@ -42,14 +42,17 @@ def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: I
 
 
 def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResource]) -> bool:
-    """Return whether another CMLWorker is the same controller, or one of the two has shown nothing but a url yet."""
-    mine = set(evidence)
-    identities = [other.status.get("identity", ()) for other in others if other.metadata.name != name]
-    return any(_is_bare(mine) or _is_bare(theirs) or not mine.isdisjoint(theirs) for theirs in identities)
+    """Return whether another CMLWorker may be the same controller.
+
+    Only the ids of two compute hosts say that it is not. Labs do not: each publishes a few, and of some time ago.
+    """
+    mine = _host_in(evidence)
+    theirs = [_host_in(other.status.get("identity", ())) for other in others if other.metadata.name != name]
+    return any(not mine or not host or host == mine for host in theirs)
 
 
-def _is_bare(evidence: Iterable[str]) -> bool:
-    return all(entry.startswith(_URL) for entry in evidence)
+def _host_in(evidence: Iterable[str]) -> str:
+    return next((entry for entry in evidence if entry.startswith(_HOST)), "")
 
 
 def same_controller(

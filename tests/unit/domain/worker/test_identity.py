@@ -75,10 +75,10 @@ def test_different_controllers_are_never_one() -> None:
     assert same_controller(cmlworker("b", 2, mine), mine, {"y"}, [a, CustomResource(Metadata("new"))]) is None
 
 
-def test_a_worker_may_be_a_twin_until_both_have_shown_more_than_a_url() -> None:
-    bare, one, other = evidence_of("https://a", "", set(), []), ["url:a", "lab:x"], ["url:b", "lab:y"]
+def test_a_worker_may_be_a_twin_until_the_ids_of_both_hosts_are_known() -> None:
+    one, other, bare = ["url:a", "host:1", "lab:x"], ["url:b", "host:2", "lab:y"], ["url:c", "lab:z"]
     assert not may_be_twin("a", one, [])
     assert not may_be_twin("a", one, [cmlworker("a", 1, bare), cmlworker("b", 2, other)])
+    assert may_be_twin("a", one, [cmlworker("b", 2, other), cmlworker("c", 3, bare)])
     assert may_be_twin("a", bare, [cmlworker("b", 2, other)])
-    assert may_be_twin("a", one, [cmlworker("b", 2, []), cmlworker("c", 3, other)])
-    assert may_be_twin("a", one, [cmlworker("b", 2, ["url:b", "lab:x"])]), "it is known, and what has begun goes on"
+    assert may_be_twin("a", one, [cmlworker("b", 2, ["url:b", "host:1"])]), "it is known, and what has begun goes on"
