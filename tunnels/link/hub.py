@@ -229,6 +229,7 @@ class Hub:
             calling.left(output.op)
         else:
             self.counts["dropped"] += 1
+            calling.dropped(output.op, _now_s())
 
     def _tell(self, peer: str, message: messages.CallerMessage) -> None:
         self.counts["sent" if self._carrier.send(peer, codec.encode(message)) else "dropped"] += 1

@@ -17,6 +17,8 @@ from tunnels.wire.messages import AgentMessage, CallerMessage, Request, Want
 RESEND_S: Final = 2.0
 """The first repetition of a request without an answer; each further one waits twice as long."""
 RESEND_S_MAX: Final = 15.0
+DROPPED_S: Final = 0.5
+"""What the carrier dropped, because its queue was full, is repeated sooner."""
 
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
@@ -164,6 +166,12 @@ class Calling:
         """Note that the carrier took a message of the operation."""
         if operation := self._operations.get(op):
             operation.sent = True
+
+    def dropped(self, op: str, now_s: float) -> None:
+        """Note that the carrier dropped a message of the operation."""
+        if operation := self._operations.get(op):
+            operation.resend_s = now_s + DROPPED_S
+            operation.pause_s = RESEND_S
 
     def received(self, boot: str, message: AgentMessage, now_s: float) -> Iterator[CallerOutput]:
         """Handle a message of an agent."""

@@ -1,0 +1,76 @@
+"""When a caller repeats a request, and what it says when there is nobody to ask."""
+
+from itertools import pairwise
+
+import pytest
+
+from tunnels.errors import ConnectFailed, RequestRefused
+from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling, Send
+from tunnels.wire import limits
+from tunnels.wire.messages import Goodbye, Hello, Request
+
+HELLO = Hello(clock_ms=1000, silence_ms=600_000)
+REQUEST = Request("op", 1, 0, "POST", "/labs")
+
+
+def there() -> Calling:
+    calling = Calling("w1")
+    list(calling.received("a", HELLO, 0.0))
+    return calling
+
+
+def sends(calling: Calling, now_s: float) -> int:
+    return sum(isinstance(output, Send) and output.op == "op" for output in calling.tick(now_s))
+
+
+def test_a_request_is_repeated_at_growing_intervals_until_it_is_over() -> None:
+    calling = there()
+    assert len(list(calling.begin(REQUEST, b"", 900.0, 0.0))) == 1
+    calling.left("op")
+    repeated = [tenth / 10 for tenth in range(1, 1000) if sends(calling, tenth / 10)]
+    pauses = [after - before for before, after in pairwise(repeated)]
+    assert repeated[0] == RESEND_S
+    assert pauses[0] == pytest.approx(2 * RESEND_S)
+    assert max(pauses) == pytest.approx(RESEND_S_MAX)
+    assert calling.counts.resent == len(repeated)
+    list(calling.end("op"))
+    assert sends(calling, 200.0) == 0
+
+
+def test_what_the_carrier_dropped_is_repeated_soon_and_was_not_sent() -> None:
+    calling = there()
+    list(calling.begin(REQUEST, b"", 900.0, 0.0))
+    for number in range(1, 6):
+        calling.dropped("op", DROPPED_S * (number - 1))
+        assert not calling.was_sent("op")
+        assert sends(calling, DROPPED_S * number) == 1
+
+
+def test_a_request_waits_for_an_agent_that_nobody_has_heard_of() -> None:
+    calling = Calling("w1")
+    assert list(calling.begin(REQUEST, b"", 60.0, 0.0)) == []
+    assert calling.due_s() == float("inf")
+    outputs = list(calling.received("a", HELLO, 5.0))
+    [sent] = [output for output in outputs if isinstance(output, Send)]
+    assert isinstance(sent.message, Request)
+    assert sent.message.expires_ms == 1000 + 55_000, "by the agent's clock"
+
+
+def test_an_agent_that_left_is_not_waited_for() -> None:
+    calling = there()
+    list(calling.received("a", Goodbye("shut down"), 1.0))
+    with pytest.raises(ConnectFailed, match=r"w1: the agent has left \(shut down\)"):
+        list(calling.begin(REQUEST, b"", 60.0, 1.0))
+
+
+def test_what_no_message_can_hold_is_refused() -> None:
+    calling = there()
+    with pytest.raises(RequestRefused, match="a body of"):
+        list(calling.begin(REQUEST, bytes(limits.REQUEST_BYTES_MAX + 1), 60.0, 0.0))
+    for head in (
+        Request("op", 1, 0, "POST", "/labs", {str(number): "" for number in range(40)}),
+        Request("op", 1, 0, "POST", "/labs", {str(number): "x" * 8000 for number in range(20)}),
+        Request("op", 1, 0, "post", "/labs"),
+    ):
+        with pytest.raises(RequestRefused, match="no message can hold"):
+            list(calling.begin(head, b"", 60.0, 0.0))
