@@ -30,9 +30,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@sh .ci/setup venv
 	@touch $@
 
-demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running, TUNNEL=mqtt
 	@sh .ci/setup go
-	@$(BIN)/vkprovider demo $(if $(KEEP),--keep)
+	@$(BIN)/vkprovider demo $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
 test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what is missing
 	@sh .ci/setup needs

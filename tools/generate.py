@@ -18,7 +18,7 @@ from tools import crdpage, monitoring
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.reasons import Explanation, Reason
-from vkprovider.app.settings import Settings
+from vkprovider.app.settings import AgentProcessSettings, Settings
 from vkprovider.cli import crds
 from vkprovider.settings.group import Group
 
@@ -67,8 +67,8 @@ def settings_page() -> str:
     """Describe the environment variables."""
     parts = [
         NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
-        "`vkprovider run` takes all its settings from the environment. An empty variable counts as unset, a wrong one\n"
-        "ends the program with a message that names it. Secrets are never logged.\n"
+        "`vkprovider run` and `vkprovider agent` take all settings from the environment. An empty variable counts as\n"
+        "unset, a wrong one ends the program with a message that names it. Secrets are never logged.\n"
     ]
     for group in groups():
         rows = [("Variable", "Default", "Unit", "Allowed", "What it is")]
@@ -81,8 +81,9 @@ def settings_page() -> str:
 
 
 def groups() -> list[type[Group]]:
-    """Return the classes of all groups of settings."""
-    return [field.annotation for field in Settings.model_fields.values() if isinstance(field.annotation, type)]
+    """Return the classes of all groups of settings, those of an agent alone at the end."""
+    fields = {**Settings.model_fields, **AgentProcessSettings.model_fields}
+    return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 
 
 def variables(group: type[Group]) -> dict[str, FieldInfo]:

@@ -15,6 +15,7 @@ from vkpsandbox.controlplane import build, content, programs
 from vkpsandbox.controlplane.build import Progress
 from vkpsandbox.controlplane.components import Tuning
 from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.controlplane.tunnels import Tunnel, plan_broker
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import Layout, layout_of
 from vkpsandbox.processes.control import request, supervised
@@ -46,6 +47,7 @@ class Sandbox:
         workers: int = 2,
         replicas: int = 1,
         backend: programs.Backend = "cml",
+        tunnel: Tunnel = "direct",
         audit: bool = False,
         controllers: bool = True,
         provider: bool = True,
@@ -68,6 +70,7 @@ class Sandbox:
             workers: How many workers.
             replicas: How many provider replicas.
             backend: `cml`: a simulator per worker; `null`: the provider answers itself.
+            tunnel: How the provider reaches the workers: itself, or by MQTT, with a broker and an agent per worker.
             audit: Whether the API server writes an audit log.
             controllers: Whether kube-scheduler and kube-controller-manager run; without them no Pod is placed, no
                 namespace has a ServiceAccount, and no owned object is collected.
@@ -101,6 +104,8 @@ class Sandbox:
                 workers=programs.plan_workers(layout, workers, backend),
                 lds=programs.plan_lds(layout) if lds else None,
             )
+            if tunnel == "mqtt":
+                record = msgspec.structs.replace(record, broker=plan_broker(record.workers))
             record.save(layout)
             sandbox = cls(layout, record)
             try:

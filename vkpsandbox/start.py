@@ -12,7 +12,7 @@ import msgspec
 
 import vkprovider
 from vkprovider.shipped import find_manifests
-from vkpsandbox.controlplane import components, content, programs, waiting
+from vkpsandbox.controlplane import components, content, programs, tunnels, waiting
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki
 from vkpsandbox.errors import SandboxError, log_tail
@@ -108,15 +108,24 @@ def create_workers(
         if worker.port:
             arguments = worker_args[number % len(worker_args)]
             add_process(layout, programs.worker_process(layout, worker, arguments))
+    if record.broker:
+        add_process(layout, tunnels.broker_process(layout, record.broker, manifests))
+        for worker in record.workers:
+            add_process(layout, tunnels.agent_process(layout, record.broker, worker))
     content.apply_manifests(kubectl, manifests)
-    content.apply_workers(kubectl, record.workers, record.name, spec)
+    by_tunnel = {"tunnel": "mqtt"} if record.broker else {}
+    content.apply_workers(kubectl, record.workers, record.name, {**by_tunnel, **spec})
     content.write_provider_kubeconfig(kubectl, layout, record.name)
     waiting.await_workers(layout, record.workers)
 
 
 def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapping[str, str]) -> list[ProcessSpec]:
     """Return the process specs of the provider replicas."""
-    settings = {**(programs.lds_settings(record.lds) if record.lds else {}), **settings}
+    settings = {
+        **(programs.lds_settings(record.lds) if record.lds else {}),
+        **(tunnels.replica_settings(record.broker) if record.broker else {}),
+        **settings,
+    }
     return [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
 
 

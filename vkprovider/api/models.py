@@ -66,12 +66,31 @@ class CapacitySpec(Model):
 class CMLWorkerSpec(Model):
     """One Cisco Modeling Labs controller that runs lablets."""
 
-    url: str = Field(description="Where its API is: `https://cml-1.example.com`.", min_length=1)
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "has(self.url) || self.tunnel != 'direct'",
+                    "message": "url is missing: only with a tunnel does the agent know where CML is",
+                }
+            ]
+        }
+    )
+
+    tunnel: Literal["direct", "mqtt", "http"] = Field(
+        "direct",
+        description="How the provider reaches the API: itself, or through an agent beside the worker, which has the "
+        "name of the CMLWorker. `http` is not there yet.",
+    )
+    url: str | None = Field(
+        None,
+        validate_default=True,
+        description="Where its API is: `https://cml-1.example.com`. With a tunnel it may be left out: the agent has "
+        "the address that counts.",
+        min_length=1,
+    )
     address: Address | None = Field(
         None, description="What learners reach: an IP address or a name. The url's host if unset."
-    )
-    tunnel: Literal["direct", "mqtt", "http"] = Field(
-        "direct", description="How the provider reaches the API; so far only `direct` is there."
     )
     environment: str = Field(
         "default",
@@ -92,7 +111,8 @@ class CMLWorkerSpec(Model):
     credentials_secret_name: str | None = Field(
         None,
         description="Secret with keys `username` and `password` in the provider's namespace, labelled "
-        "`vkprovider.io/used-for: worker`; its annotation `vkprovider.io/host` names the host of `url`.",
+        "`vkprovider.io/used-for: worker`; its annotation `vkprovider.io/host` names the host of `url`, with a tunnel "
+        "`agent://NAME`. With a tunnel it may be left out: the agent logs in with credentials of its own.",
         max_length=253,
         pattern=OBJECT_NAME,
     )
@@ -112,6 +132,18 @@ class CMLWorkerSpec(Model):
     node_labels: Labels = Field(
         default_factory=dict, description="Labels of the Node, such as `topology.kubernetes.io/zone`."
     )
+
+    @pydantic.field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str | None, info: pydantic.ValidationInfo) -> str | None:
+        if url is None and info.data.get("tunnel", "direct") == "direct":
+            raise ValueError("Field required: only with a tunnel does the agent know where CML is")
+        return url
+
+    @property
+    def cml_url(self) -> str:
+        """The url; empty where only the agent knows it."""
+        return self.url or ""
 
 
 class ConfigMapSource(Model):

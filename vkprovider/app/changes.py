@@ -11,7 +11,9 @@ from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
 from vkprovider.kube.informer import Informer
 
 
-def queue_changes(objects: Informers, nodes: Informer[Node], queues: Queues, ownership: Ownership) -> None:
+def queue_changes(
+    objects: Informers, nodes: Informer[Node], queues: Queues, ownership: Ownership, *, agents: bool
+) -> None:
     """Register the handlers that add keys to the queues of workers and definitions.
 
     Args:
@@ -19,6 +21,7 @@ def queue_changes(objects: Informers, nodes: Informer[Node], queues: Queues, own
         nodes: The Nodes of all workers.
         queues: The queues.
         ownership: Plans anew when a worker comes or goes; its leader writes content itself, and needs no event of it.
+        agents: Whether there are tunnels: an agent may be there whose worker is gone.
     """
 
     def worker_changed(old: CustomResource | None, new: CustomResource | None) -> None:
@@ -26,6 +29,8 @@ def queue_changes(objects: Informers, nodes: Informer[Node], queues: Queues, own
             queues.workers.add(_name(old, new))
         if old is None or new is None:
             ownership.plan.renew()
+            if agents:
+                queues.agents.add(_name(old, new))
 
     def node_changed(old: Node | None, new: Node | None) -> None:
         worker = names.worker_of(_name(old, new))

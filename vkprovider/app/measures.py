@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple
 from vkprovider import __version__
 from vkprovider.app.readings import (
     Reader,
+    agents,
     booted,
     by_name,
     lab_starts,
@@ -20,6 +21,7 @@ from vkprovider.app.readings import (
     reconciles,
     silence_s,
     tasks,
+    tunnel_counts,
     value,
 )
 from vkprovider.cml.factory import CALLS
@@ -224,6 +226,21 @@ MEASURES: Final = (
         "deployment",
         "operation",
         "code",
+    ),
+    gauge(
+        "vkprovider_tunnel_agents",
+        "Agents by tunnel and state: `there`, `silent`, `left`; a tunnel that is not configured is missing.",
+        agents,
+        "tunnel",
+        "state",
+    ),
+    counter(
+        "vkprovider_tunnel_frames_total",
+        "Frames and connections of a tunnel by what became of them: `sent`, `dropped` because there was no "
+        "connection or no room, `refused` because they could not be used, `disconnected`.",
+        tunnel_counts,
+        "tunnel",
+        "what",
     ),
     counter(
         "vkprovider_api_requests_total",

@@ -17,6 +17,7 @@ class Queues:
 
     Attributes:
         workers: CMLWorkers, by name.
+        agents: Agents that came, left or changed, by name.
         claims: CMLWorkers whose claims have changes to be written, by name.
         lablets: Lablets, by Pod UID.
         portcheck: Lablets whose ports are checked, by Pod UID.
@@ -26,6 +27,7 @@ class Queues:
     """
 
     workers: KeyedQueue[str] = field(default_factory=lambda: _queue("workers", 64))
+    agents: KeyedQueue[str] = field(default_factory=lambda: _queue("agents", 4))
     claims: KeyedQueue[str] = field(default_factory=lambda: _queue("claims", 64))
     lablets: KeyedQueue[str] = field(default_factory=lambda: _queue("lablets", 128))
     portcheck: KeyedQueue[str] = field(default_factory=lambda: _queue("portcheck", 16))

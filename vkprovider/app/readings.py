@@ -77,6 +77,20 @@ def ready(replica: Replica) -> Iterator[Sample]:
         yield (name,), ready
 
 
+def agents(replica: Replica) -> Iterator[Sample]:
+    """Yield how many agents are in each state, by tunnel."""
+    for kind, states in replica.tunnels.states().items():
+        for state in ("there", "silent", "left"):
+            yield (kind, state), states[state]
+
+
+def tunnel_counts(replica: Replica) -> Iterator[Sample]:
+    """Yield what became of the frames of each tunnel."""
+    for kind, hub in replica.tunnels.hubs.items():
+        for what in ("sent", "dropped", "refused", "disconnected"):
+            yield (kind, what), hub.counts[what]
+
+
 def watch_instances(replica: Replica) -> None:
     """Make the queue of lablets record durations by lablet from now on."""
     replica.queues.lablets.ran_s_of = {}

@@ -23,6 +23,7 @@ from vkprovider.app.informers import informers
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
+from vkprovider.app.tunnels import carriers
 from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.ldscontent import LdsContent
@@ -45,12 +46,14 @@ from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
-from vkprovider.controllers.worker.connection import open_worker, secrets_of
+from vkprovider.controllers.worker.connection import Connector, secrets_of
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.reconciler import Workers
+from vkprovider.controllers.worker.registration import Registration
+from vkprovider.controllers.worker.tunnels import Tunnels
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
@@ -110,6 +113,9 @@ class Replica:
         )
         items, contents = self.definitions.items, self.definitions.contents
         self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs)
+        found = carriers(settings.mqtt, ctx.process)
+        self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
+        connector = Connector(ctx, self.tunnels, self.ownership.term)
         self.workers = Workers(
             ctx,
             settings.workers,
@@ -119,11 +125,13 @@ class Replica:
             index,
             self.nodes,
             Observer(ctx, settings.workers, self.definitions.need),
+            connector=connector,
             ports=settings.ports,
             queue=queues.workers,
             flushes=queues.claims,
             recover=Recovery(ctx, index.items, contents).recover,
         )
+        self.registration = Registration(ctx, settings.tunnels, self.tunnels, objects.workers.items, self._leads)
         self.archive = Archive(ctx, settings.lablets, self._leads)
         self.inbox = Inbox(
             ctx,
@@ -185,7 +193,7 @@ class Replica:
             settings.workers.reconcile_s, index, self.fleet.items, objects.workers.items.get, objects.claims, renewals
         )
         self.lablets = Lablets(index, self.fleet.items, turns)
-        self.readers = Readers(lambda spec: open_worker(ctx, spec))
+        self.readers = Readers(connector.open_reader)
         self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items, self.readers)
         self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
         self.session_events: Tally[str] = Tally()
@@ -194,13 +202,22 @@ class Replica:
         objects.claims.add_handler(self.passes.claims_changed)
         objects.pods.add_handler(index.pod_changed)
         objects.pods.add_handler(self.inbox.pod_changed)
-        queue_changes(objects, self.nodes.objects, queues, self.ownership)
+        queue_changes(objects, self.nodes.objects, queues, self.ownership, agents=bool(self.tunnels.hubs))
 
     def _leads(self) -> bool:
         return self.ownership.plan.leads
 
+    def _agent_heard(self, name: str) -> None:
+        self.workers.agent_changed(name)
+        self.queues.agents.add(name)
+
+    def _worker_changed(self, name: str) -> None:
+        self.workers.agent_changed(name)
+
     def _led(self) -> None:
         """Queue all that only the leading replica does."""
+        for name in self.tunnels.names:
+            self.queues.agents.add(name)
         for name in self.objects.definitions.items:
             self.queues.definitions.add(name)
         for node in self.nodes.objects.items:
@@ -267,6 +284,8 @@ class Replica:
             "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
+            **{f"tunnel-{kind}": hub.run() for kind, hub in self.tunnels.hubs.items()},  # to all workers by that way
+            **({"agents": work(queues.agents, self.registration.reconcile, known)} if self.tunnels.hubs else {}),
             **({} if self.deployments is None else {"lds-deployments": self.deployments.watch()}),
             **({} if self.strays is None else {"lds-strays": self.strays.run()}),
         }

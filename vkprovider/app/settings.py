@@ -20,23 +20,11 @@ from vkprovider.settings.services import (
     PackageSettings,
     UnusedSettings,
 )
+from vkprovider.settings.tunnels import AgentSettings, MqttSettings, TunnelSettings
 
 
-class Settings(Group):
-    """The settings of one replica, by subject."""
-
-    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
-    kube: KubeSettings = KubeSettings()
-    workers: WorkerSettings = WorkerSettings()
-    ports: PortSettings = PortSettings()
-    lablets: LabletSettings = LabletSettings()
-    content: ContentSettings = ContentSettings()
-    packages: PackageSettings = PackageSettings()
-    lds: LdsSettings = LdsSettings()
-    grader: GraderSettings = GraderSettings()
-    http: HttpSettings = HttpSettings()
-    log: LogSettings = LogSettings()
-    unused: UnusedSettings = UnusedSettings()
+class _Process(Group):
+    """The settings of one process, by subject."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -50,6 +38,33 @@ class Settings(Group):
         given = {**(_read_folder(Path(folder)) if folder else {}), **environment}
         variables = {name: value for name, value in given.items() if value and name.isupper()}
         return cls.model_validate(dict.fromkeys(cls.model_fields, variables))
+
+
+class AgentProcessSettings(_Process):
+    """The settings of one agent, by subject."""
+
+    agent: AgentSettings = AgentSettings()
+    mqtt: MqttSettings = MqttSettings()
+    log: LogSettings = LogSettings()
+
+
+class Settings(_Process):
+    """The settings of one replica, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    workers: WorkerSettings = WorkerSettings()
+    ports: PortSettings = PortSettings()
+    lablets: LabletSettings = LabletSettings()
+    content: ContentSettings = ContentSettings()
+    packages: PackageSettings = PackageSettings()
+    lds: LdsSettings = LdsSettings()
+    grader: GraderSettings = GraderSettings()
+    http: HttpSettings = HttpSettings()
+    mqtt: MqttSettings = MqttSettings()
+    tunnels: TunnelSettings = TunnelSettings()
+    log: LogSettings = LogSettings()
+    unused: UnusedSettings = UnusedSettings()
 
     @property
     def ignored(self) -> list[str]:

@@ -14,6 +14,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.cli.cluster import cluster_options
 from vkprovider.cli.lablet_acts import collect, reset, start, stop
+from vkprovider.cli.lablet_approve import approve
 from vkprovider.cli.lablet_assign import assign
 from vkprovider.cli.lablet_configs import configs
 from vkprovider.cli.lablet_login import login
@@ -167,7 +168,7 @@ async def _pods(
         await kube.close()
 
 
-for command in (ports, assign, release, stop, start, collect, reset, configs, login, refresh_definition):
+for command in (ports, assign, release, stop, start, collect, reset, configs, login, refresh_definition, approve):
     main.add_command(command)
 
 if __name__ == "__main__":

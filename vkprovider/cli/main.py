@@ -10,6 +10,7 @@ from vkprovider import __version__
 
 COMMANDS: Final = {
     "run": ("vkprovider.cli.run:run", "Run the controller, one replica."),
+    "agent": ("vkprovider.cli.agent:agent", "Run the agent beside a CML worker that the cluster cannot dial."),
     "crds": ("vkprovider.cli.crds:crds", "Print the custom resource definitions."),
     "doctor": ("vkprovider.cli.doctor:doctor", "Check a cluster and its workers, one line per fault."),
 }

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from tunnels.allowlist import AllowList
+from tunnels.base import Transport
 from tunnels.direct import DirectTransport, Guard
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
@@ -18,7 +19,7 @@ from vkprovider.rest.calls import Calls
 from vkprovider.rest.client import ServiceClient, own_timeout_s
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import Operation
-from vkprovider.rest.tokens import HOLDS, Holds, SharedLogin
+from vkprovider.rest.tokens import HOLDS, GivenToken, Holds, SharedLogin, Tokens
 
 CONNECTIONS_MAX: Final = 12
 """Per worker. A burst opens as many as it may, and a TLS handshake costs both sides more than a request."""
@@ -112,16 +113,57 @@ def open_session(
         )
     except CertificateInvalid as error:
         raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
+    return session_over(transport, address, credentials, token=token, holds=holds, timeout_s=timeout_s)
+
+
+def session_over(
+    transport: Transport,
+    address: str,
+    credentials: CredentialsReader | None,
+    *,
+    token: str | None = None,
+    holds: Holds = HOLDS,
+    timeout_s: Callable[[Operation], float] = own_timeout_s,
+) -> ServiceClient:
+    """Open a session with a CML controller over a transport; nothing is sent before the first call.
+
+    Args:
+        transport: Carries the requests; closed with the session.
+        address: The controller, as messages name it.
+        credentials: See `open_labs`; None if an agent at the other end logs in.
+        token: See `open_session`.
+        holds: See `open_session`.
+        timeout_s: See `open_session`.
+    """
     dialect = CmlDialect(address)
     exchange = Exchange(transport, dialect, base=BASE, calls=CALLS)
+    tokens: Tokens = GivenToken(address, _no_token)
+    if credentials is not None:
+        tokens = shared_login(exchange, address, credentials, token=token, holds=holds, timeout_s=timeout_s)
+    return ServiceClient(exchange, tokens, timeout_s=timeout_s, slow_max=SLOW_MAX)
+
+
+def shared_login(
+    exchange: Exchange,
+    address: str,
+    credentials: CredentialsReader,
+    *,
+    token: str | None = None,
+    holds: Holds = HOLDS,
+    timeout_s: Callable[[Operation], float] = own_timeout_s,
+) -> SharedLogin[Credentials]:
+    """Return the login that all requests to a CML controller share; for the arguments see `session_over`."""
 
     async def log_in(user: Credentials) -> str:
         request = LOG_IN.to(json={"username": user.username, "password": user.password})
         end_s = asyncio.get_running_loop().time() + timeout_s(LOG_IN)
-        return dialect.token_of(request, await exchange.send(request, None, end_s))
+        return CmlDialect(address).token_of(request, await exchange.send(request, None, end_s))
 
-    tokens = SharedLogin(address, credentials, log_in, token=token, holds=holds)
-    return ServiceClient(exchange, tokens, timeout_s=timeout_s, slow_max=SLOW_MAX)
+    return SharedLogin(address, credentials, log_in, token=token, holds=holds)
+
+
+async def _no_token() -> None:
+    """Return None: requests go without a token."""
 
 
 def address_of(parts: SplitResult) -> str:

@@ -62,7 +62,7 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
 
     try:
         verify, bundle = not spec.tls.insecure_skip_verify, spec.tls.ca_bundle
-        session = open_session(spec.url, read, verify=verify, ca_bundle=bundle, allow=DOCTOR_API)
+        session = open_session(spec.cml_url, read, verify=verify, ca_bundle=bundle, allow=DOCTOR_API)
     except InputError as error:
         return Probe(error=error)
     try:

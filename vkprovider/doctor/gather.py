@@ -30,6 +30,7 @@ from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
 from vkprovider.doctor.reading import Reading
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
 from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
@@ -234,14 +235,16 @@ class Doctor:
             except OutsideError as error:
                 return workers.SecretState(forbidden=error.message), await self._probe(spec, None)
             if secret is not None:
-                refused = worker_secret_refusal(secret.metadata, self._namespace, spec.url)
+                refused = worker_secret_refusal(
+                    secret.metadata, self._namespace, destination_of(resource.metadata.name, spec)
+                )
                 keys = frozenset(key for key, value in secret.data.items() if value)
                 state = workers.SecretState(keys, refused=refused)
                 credentials = None if refused else _credentials(secret.data)
         return state, await self._probe(spec, credentials)
 
     async def _probe(self, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
-        if not self._probing or spec.tunnel != "direct" or spec.url.startswith("null://"):
+        if not self._probing or spec.tunnel != "direct" or spec.cml_url.startswith("null://"):
             return workers.Probe()
         return await ask(spec, credentials)
 

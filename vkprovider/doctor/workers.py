@@ -114,6 +114,8 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
     by_url: dict[str, list[str]] = {}
     for resource in resources:
         url = str(resource.spec.get("url", "")).rstrip("/").lower()
+        if not url:
+            continue  # an agent knows it
         by_url.setdefault(url, []).append(resource.metadata.name)
     return [
         note(
@@ -147,8 +149,10 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
 
 def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: Probe, namespace: str) -> list[Finding]:
     name = spec.credentials_secret_name
-    if spec.url.startswith("null://"):
+    if spec.cml_url.startswith("null://"):
         return []
+    if not name and spec.tunnel != "direct":
+        return []  # the agent logs in
     if not name:
         return [_known(about, "CredentialsInvalid", "spec.credentialsSecretName is not set")]
     where = f"Secret {namespace}/{name}"

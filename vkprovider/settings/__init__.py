@@ -4,6 +4,7 @@
 * `cluster`: the replica, the API server, workers, ports, lablets.
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
 * `plaintext`: which of these services are reached by http://. Pure.
+* `tunnels`: the tunnels to workers, and the agent at their other end.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the
 others are constants that tests shorten.

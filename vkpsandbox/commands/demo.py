@@ -3,7 +3,7 @@
 import signal
 import sys
 from types import FrameType
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -17,8 +17,15 @@ INTERRUPTED: Final = 130
 @click.command()
 @click.option("--workers", type=click.IntRange(2, 50), default=3, show_default=True, help="Simulated CML workers.")
 @click.option("--name", default="demo", show_default=True, help="Name of the sandbox.")
+@click.option(
+    "--tunnel",
+    type=click.Choice(["direct", "mqtt"]),
+    default="direct",
+    show_default=True,
+    help="How the provider reaches the workers.",
+)
 @click.option("--keep", is_flag=True, help="Leave the sandbox running.")
-def demo(workers: int, name: str, keep: bool) -> None:  # noqa: FBT001 (click passes flags so)
+def demo(workers: int, name: str, tunnel: Literal["direct", "mqtt"], keep: bool) -> None:  # noqa: FBT001 (click passes flags so)
     """Show a Deployment of lablets on a sandbox, from start to finish.
 
     Starts a real Kubernetes control plane with simulated CML workers, places lablets by affinity, compares the pods
@@ -27,7 +34,7 @@ def demo(workers: int, name: str, keep: bool) -> None:  # noqa: FBT001 (click pa
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        tell(workers, name, keep=keep, say=click.echo)
+        tell(workers, name, tunnel=tunnel, keep=keep, say=click.echo)
     except VkproviderError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:

@@ -56,6 +56,13 @@ def sandbox() -> None:
     show_default=True,
     help="cml: a simulator per worker; null: the provider answers every lab operation itself, at once.",
 )
+@click.option(
+    "--tunnel",
+    type=click.Choice(["direct", "mqtt"]),
+    default="direct",
+    show_default=True,
+    help="How the provider reaches the workers: itself, or through a broker, mosquitto, and an agent per worker.",
+)
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
@@ -72,6 +79,7 @@ def up(
     workers: int,
     replicas: int,
     backend: Literal["cml", "null"],
+    tunnel: Literal["direct", "mqtt"],
     lds: bool,
     audit: bool,
     no_provider: bool,
@@ -82,12 +90,15 @@ def up(
         raise click.UsageError(
             "--audit and --kubeconfig exclude each other: only a sandbox's own API server can be audited"
         )
+    if tunnel != "direct" and backend == "null":
+        raise click.UsageError("--tunnel mqtt and --backend null exclude each other: a null worker has no agent")
     made = Sandbox.up(
         name,
         directory=directory,
         workers=workers,
         replicas=replicas,
         backend=backend,
+        tunnel=tunnel,
         lds=lds,
         audit=audit,
         provider=not no_provider,

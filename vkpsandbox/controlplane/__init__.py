@@ -4,5 +4,5 @@
 * `components`: the command line of each program; `pki`, `kubeconfig`: their certificates and credentials.
 * `waiting`: wait until they answer; `kubectl`: run the kubectl that belongs to them.
 * `content`: what a sandbox applies: manifests, Secrets, CMLWorkers.
-* `programs`: the command lines of the simulators and of the provider's replicas.
+* `programs`: the command lines of the simulators and of the provider's replicas; `tunnels`: of broker and agents.
 """

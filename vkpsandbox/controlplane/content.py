@@ -48,11 +48,10 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         sandbox: The sandbox's name.
         spec: Fields of the CMLWorker's spec that replace the defaults.
     """
+    direct = {"url": worker.url, "credentialsSecretName": worker.process, "tls": {"insecureSkipVerify": True}}
     fields = {
-        "url": worker.url,
+        **(direct if spec.get("tunnel", "direct") == "direct" else {}),
         "address": worker.address,
-        "credentialsSecretName": worker.process,
-        "tls": {"insecureSkipVerify": True},
         "capacity": dict(CAPACITY),
         "portRange": dict(PORT_RANGE),
         "nodeLabels": {"topology.kubernetes.io/zone": "zone-a" if number % 2 else "zone-b"},
@@ -65,7 +64,7 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
             "name": worker.process,
             "namespace": NAMESPACE,
             "labels": {"vkprovider.io/used-for": "worker", LABEL: sandbox},
-            "annotations": {"vkprovider.io/host": fields["url"]},
+            "annotations": {"vkprovider.io/host": str(fields.get("url", worker.url))},
         },
         "stringData": {"username": worker.username, "password": worker.password},
     }

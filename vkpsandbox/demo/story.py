@@ -14,6 +14,7 @@ from typing import Any, Final
 from vkprovider.api.errors import VkproviderError
 from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo import reach
 from vkpsandbox.demo.labs import Lab, Labs, require
 from vkpsandbox.errors import log_tail
@@ -36,7 +37,7 @@ class DemoError(VkproviderError):
     """A check of the demo failed; the message says which, and what to look at."""
 
 
-def tell(workers: int, name: str, *, keep: bool, say: Say) -> None:
+def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say: Say) -> None:
     """Run the demo; always end the sandbox, unless it is to be kept.
 
     Raises:
@@ -52,7 +53,12 @@ def tell(workers: int, name: str, *, keep: bool, say: Say) -> None:
     newest = ["--boot-seconds=1-3"]
     arguments = [newest] * (workers - 1) + [[*newest, f"--version={OLDER}"] if workers > 2 else newest]  # noqa: PLR2004 (two are needed for the Deployment)
     sandbox = Sandbox.up(
-        name, workers=workers, worker_args=arguments, tied=not keep, on_progress=lambda line: say(f"   {line}")
+        name,
+        workers=workers,
+        worker_args=arguments,
+        tunnel=tunnel,
+        tied=not keep,
+        on_progress=lambda line: say(f"   {line}"),
     )
     hint = ""
     try:

@@ -43,9 +43,38 @@ class Worker(NamedTuple):
         return f"cml-{self.name}"
 
     @property
+    def agent(self) -> str:
+        """The name of its agent's process, where there is one."""
+        return f"agent-{self.name}"
+
+    @property
     def node(self) -> str:
         """The name of its node."""
         return f"vnode.{self.name}"
+
+
+class Broker(NamedTuple):
+    """An MQTT broker, on the loopback interface.
+
+    Attributes:
+        program: Path of mosquitto.
+        port: Where it listens.
+        accounts: Passwords by user name.
+    """
+
+    program: str
+    port: int
+    accounts: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        """Where replicas and agents reach it."""
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    @property
+    def process(self) -> str:
+        """The name of its process."""
+        return "mosquitto"
 
 
 class Lds(NamedTuple):
@@ -80,6 +109,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         audit: Whether there is an audit log.
         workers: Its simulated workers.
         lds: Its simulated Lab Delivery System, if it has one.
+        broker: Its MQTT broker, if its workers are reached by MQTT.
     """
 
     name: str
@@ -89,6 +119,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     audit: bool
     workers: list[Worker] = []
     lds: Lds | None = None
+    broker: Broker | None = None
 
     def save(self, layout: Layout) -> None:
         """Write it to the sandbox's directory."""

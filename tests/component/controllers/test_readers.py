@@ -12,7 +12,7 @@ class Connection(NullLabs):
     """The labs of a null worker; counts how often it was closed."""
 
     def __init__(self, spec: CMLWorkerSpec) -> None:
-        super().__init__(NullWorker(spec.url))
+        super().__init__(NullWorker(spec.cml_url))
         self.spec = spec
         self.closed = 0
 
@@ -24,7 +24,7 @@ class Connection(NullLabs):
 class Opened(list[Connection]):
     """All connections, in the order in which they were opened."""
 
-    def connect(self, spec: CMLWorkerSpec) -> Connection:
+    def connect(self, worker: str, spec: CMLWorkerSpec) -> Connection:  # noqa: ARG002 (as Readers calls it)
         self.append(Connection(spec))
         return self[-1]
 

@@ -156,8 +156,8 @@ async def test_worker_that_cannot_be_opened_can_be_abandoned(world: World) -> No
     path = f"{GROUP}/cmlworkers/{worker}"
     await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers"))
     await world.admin.patch(path, {"spec": {"tunnel": "mqtt"}})
-    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "TunnelUnsupported")
-    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "TunnelUnsupported")
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "TunnelNotConfigured")
+    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "TunnelNotConfigured")
     await lablet.until(lambda pod: not is_ready(pod))
     await world.admin.delete(path)
     await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})

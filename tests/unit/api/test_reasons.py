@@ -84,7 +84,7 @@ def test_traits_are_those_of_the_decisions() -> None:
     }
     waits = {"WaitingForRelease", "WaitingForClaims", "WorkerNotReady"}
     assert having("passing") == waits | {"Deleting", "Refreshing", "NoContent"}
-    assert having("lasting") == {"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"}
+    assert having("lasting") == {"AddressUnresolved", "AgentConflict", "AgentRefused", "PortsNotOpened", "UnclaimedLab"}
     assert having("foreign") == {"NodeConflict"}
 
 

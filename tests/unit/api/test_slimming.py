@@ -28,7 +28,7 @@ def test_every_annotation_of_a_pod_is_known() -> None:
     elsewhere = {
         *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
-        names.ANNOTATION_DELETION_COST,
+        *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
     }
     listed = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
     assert listed - elsewhere == names.POD_ANNOTATIONS

@@ -72,7 +72,35 @@ class WorkerReason(Reason):
     TUNNEL_UNSUPPORTED = (
         "TunnelUnsupported",
         "spec.tunnel names a tunnel that this version does not have; nothing is sent another way.",
-        "Set spec.tunnel: direct if the provider can reach spec.url itself.",
+        "Use mqtt, or direct if the provider can reach spec.url itself.",
+    )
+    TUNNEL_NOT_CONFIGURED = (
+        "TunnelNotConfigured",
+        "spec.tunnel names a tunnel that the provider's settings do not configure; nothing is sent another way.",
+        "Set VKPROVIDER_TUNNEL_MQTT_URL, see docs/tunnels.md; or spec.tunnel: direct if spec.url can be reached.",
+    )
+    AGENT_AWAY = (
+        "AgentAway",
+        "The agent beside the worker has left, is silent, or was never heard.",
+        "See that `vkprovider agent` runs beside the worker and reaches the broker. Nothing is deleted meanwhile.",
+        Trait.SILENCE,
+    )
+    AGENT_CONFLICT = (
+        "AgentConflict",
+        "Two agents bear the name of the worker. The one that was there first is used, the other one is refused.",
+        "Stop one of them, or give it the name of another CMLWorker (VKPROVIDER_AGENT_NAME).",
+        Trait.LASTING,
+    )
+    AGENT_REFUSED = (
+        "AgentRefused",
+        "An agent with the worker's name uses another tunnel than spec.tunnel, or its hello cannot be read.",
+        "Correct spec.tunnel, or the agent's settings and version.",
+        Trait.LASTING,
+    )
+    AWAITING_APPROVAL = (
+        "AwaitingApproval",
+        "An agent presented itself and the CMLWorker was made for it. No lablet begins on it; its Node is cordoned.",
+        "`kubectl lablet approve NAME` if you know it; else stop the agent and delete the CMLWorker.",
     )
     CA_BUNDLE_INVALID = (
         "CaBundleInvalid",

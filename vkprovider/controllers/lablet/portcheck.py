@@ -70,7 +70,7 @@ class PortCheck:
         if lablet is None or worker is None or not ports or not lablet.ready_since:
             self._until.pop(uid, None)
             return Result()
-        host = urlsplit(worker.spec.url).hostname or ""
+        host = urlsplit(worker.spec.cml_url).hostname or ""
         if await _any_opens(host, ports):
             return self._conclude(lablet, worker, _OPEN)
         if self.ctx.now() < self._until.get(uid, 0.0):

@@ -114,6 +114,11 @@ class Ownership:
 
         return check
 
+    def term(self, worker: str) -> int:
+        """Return the number by which an agent tells this owner of a Node from earlier ones; 0 if it is not ours."""
+        lease = self._held.get(worker)
+        return leases.term_of(lease) if lease is not None else 0
+
     # --------------------------------------------------------------------------------------------- what the watch shows
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:

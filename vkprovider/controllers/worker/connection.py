@@ -1,24 +1,32 @@
-"""The connections to a worker: where its CMLWorker says it is, with the credentials of its Secret.
+"""The connections to a worker: by the way that its CMLWorker names, with the credentials of its Secret.
 
 A Secret is read before every login and kept nowhere, so that a changed password needs no restart. Its password goes
 only to the hosts that the Secret itself names, whatever url the CMLWorker has by now.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from tunnels.allowlist import AllowList
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Unauthorized, Withheld
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.api.objects import CustomResource, Secret
-from vkprovider.cml.factory import open_labs
+from vkprovider.cml.factory import open_labs, session_over
+from vkprovider.cml.operations import LABS_API, STATS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
-from vkprovider.cml.stats import WorkerStats, open_worker_stats
+from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
+from vkprovider.cml.worker import CmlLabs
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.lab_index import LabIndex
+from vkprovider.controllers.worker.tunnels import Tunnels, Way
+from vkprovider.domain.worker.node import Health
 from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.client import Guard, user_agent
+from vkprovider.rest.client import ServiceClient
 
 _KEYS: Final = ("username", "password")
 
@@ -31,12 +39,14 @@ class Connection:
         spec: The CMLWorker's, by which they were opened.
         labs: For labs.
         lab_index: The labs that no claim names.
+        away: Returns why the agent between here and the worker cannot be asked; None if it can, or there is none.
         stats: For statistics; None unless the CMLWorker asks for them.
     """
 
     spec: CMLWorkerSpec
     labs: Labs
     lab_index: LabIndex
+    away: Callable[[], Health | None]
     stats: WorkerStats | None = None
 
     async def close(self) -> None:
@@ -46,56 +56,75 @@ class Connection:
             await self.stats.close()
 
 
-def connect(ctx: Context, name: str, spec: CMLWorkerSpec, guard: Guard) -> Connection:
-    """Open all connections to a worker; nothing is sent before the first call.
+class Connector:
+    """Opens connections to workers, each by the way that its CMLWorker names.
 
     Args:
         ctx: The replica.
-        name: The CMLWorker's.
-        spec: The CMLWorker's.
-        guard: Called right before a request is written.
-
-    Raises:
-        InputError: `TunnelUnsupported`, `WorkerUrlInvalid` or `CaBundleInvalid`.
+        tunnels: The ways that lead through agents.
+        term: Returns by worker's name the number of this replica's ownership, see `Ownership.term`.
     """
-    labs = open_worker(ctx, spec, guard)
-    return Connection(spec, labs, LabIndex(ctx.installation, name, labs), _open_stats(ctx, spec, guard))
 
+    def __init__(self, ctx: Context, tunnels: Tunnels, term: Callable[[str], int]) -> None:
+        self._ctx = ctx
+        self._tunnels = tunnels
+        self._term = term
 
-def open_worker(ctx: Context, spec: CMLWorkerSpec, guard: Guard | None = None) -> Labs:
-    """Open a connection to a worker's labs; nothing is sent before the first call.
+    def connect(self, name: str, spec: CMLWorkerSpec, guard: Guard) -> Connection:
+        """Open all connections to a worker; nothing is sent before the first call.
 
-    Args:
-        ctx: The replica.
-        spec: The CMLWorker's.
-        guard: Called right before a request is written; None for a caller that only reads.
+        Args:
+            name: The CMLWorker's.
+            spec: The CMLWorker's.
+            guard: Called right before a request is written.
 
-    Raises:
-        InputError: `TunnelUnsupported`, `WorkerUrlInvalid` or `CaBundleInvalid`.
-    """
-    if spec.tunnel != "direct":
-        raise InputError("TunnelUnsupported", f"spec.tunnel: {spec.tunnel} is not there yet, only direct is")
-    return open_labs(
-        spec.url,
-        _credentials_of(ctx, spec),
-        verify=not spec.tls.insecure_skip_verify,
-        ca_bundle=spec.tls.ca_bundle,
-        guard=guard,
-        user_agent=user_agent(ctx.replica),
-    )
+        Raises:
+            InputError: `TunnelNotConfigured`, `TunnelUnsupported`, `WorkerUrlInvalid` or `CaBundleInvalid`.
+        """
+        way = Way(name, guard, partial(self._term, name))
+        labs = self._open_labs(spec, way)
+        stats = self._open_stats(spec, way) if spec.stats == "On" else None
+        away = partial(self._tunnels.away, spec.tunnel, name)
+        return Connection(spec, labs, LabIndex(self._ctx.installation, name, labs), away, stats)
 
+    def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
+        """Open a connection to a worker's labs for a caller that only reads.
 
-def _open_stats(ctx: Context, spec: CMLWorkerSpec, guard: Guard) -> WorkerStats | None:
-    if spec.stats != "On":
-        return None
-    return open_worker_stats(
-        spec.url,
-        _credentials_of(ctx, spec),
-        verify=not spec.tls.insecure_skip_verify,
-        ca_bundle=spec.tls.ca_bundle,
-        guard=guard,
-        user_agent=user_agent(ctx.replica),
-    )
+        Raises:
+            InputError: As in `connect`.
+        """
+        return self._open_labs(spec, Way(name, None, _owns_nothing))
+
+    def _open_labs(self, spec: CMLWorkerSpec, way: Way) -> Labs:
+        credentials = _credentials_of(self._ctx, way.name, spec)
+        if spec.tunnel == "direct":
+            return open_labs(
+                spec.cml_url,
+                credentials,
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        return CmlLabs(self._session(spec, way, LABS_API), destination_of(way.name, spec))
+
+    def _open_stats(self, spec: CMLWorkerSpec, way: Way) -> WorkerStats:
+        if spec.tunnel == "direct":
+            return open_worker_stats(
+                spec.cml_url,
+                _credentials_of(self._ctx, way.name, spec),
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        return CmlWorkerStats(self._session(spec, way, STATS_API))
+
+    def _session(self, spec: CMLWorkerSpec, way: Way, allow: AllowList) -> ServiceClient:
+        """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
+        transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
+        credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
+        return session_over(transport, destination_of(way.name, spec), credentials)
 
 
 async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:
@@ -123,12 +152,17 @@ async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_f
     return secret
 
 
+def _owns_nothing() -> int:
+    """Return the number of a caller that may only read."""
+    return 0
+
+
 def secrets_of(resources: Iterable[CustomResource]) -> frozenset[str]:
     """Return the names of the Secrets that CMLWorkers name, also those that cannot be used."""
     return frozenset(str(resource.spec.get("credentialsSecretName")) for resource in resources)
 
 
-def _credentials_of(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
+def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> CredentialsReader:
     """Return the function that reads a worker's credentials; it is called before every login."""
     name = spec.credentials_secret_name
 
@@ -143,7 +177,7 @@ def _credentials_of(ctx: Context, spec: CMLWorkerSpec) -> CredentialsReader:
             )
         except InputError as error:
             raise Unauthorized(error.message) from None
-        if refusal := worker_secret_refusal(secret.metadata, ctx.namespace, spec.url):
+        if refusal := worker_secret_refusal(secret.metadata, ctx.namespace, destination_of(worker, spec)):
             raise Withheld(refusal)
         data = secret.data
         missing = [key for key in _KEYS if not data.get(key)]

@@ -225,6 +225,7 @@ class NodeWriter:
             allocatable=allocatable,
             health=worker.health,
             taint_effect=self._settings.taint_effect,
+            cordoned=worker.unapproved is not None,
         )
 
     # --------------------------------------------------------------------------------------------- the CMLWorker

@@ -95,6 +95,10 @@ class Observer:
         seen = worker.seen
         seen.failures += 1
         seen.version_at = NEVER  # it may be upgraded when it comes back
+        if (away := worker.connection.away()) is not None:
+            seen.fault, seen.reached = away, False
+            seen.silent_because = f"worker {worker.name}: {away.reason}: {away.message}"
+            return
         if isinstance(error, Withheld):
             reason = "SecretNotAllowed"
         elif isinstance(error, Unauthorized):

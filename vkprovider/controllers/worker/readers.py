@@ -32,11 +32,13 @@ class _Reader:
 class Readers:
     """The connections, by the worker's name, the one that was used last at the end."""
 
-    def __init__(self, connect: Callable[[CMLWorkerSpec], Labs], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, connect: Callable[[str, CMLWorkerSpec], Labs], *, now: Callable[[], float] = time.monotonic
+    ) -> None:
         """Open nothing yet.
 
         Args:
-            connect: Opens a connection; raises `InputError` if the CMLWorker is unusable.
+            connect: Opens a connection to a worker, by its name; raises `InputError` if the CMLWorker is unusable.
             now: A clock.
         """
         self._connect = connect
@@ -57,7 +59,7 @@ class Readers:
                 await self._close(reader)
                 reader = None
             if reader is None:
-                reader = _Reader(spec, self._connect(spec))
+                reader = _Reader(spec, self._connect(worker, spec))
             self._open[worker] = reader
             reader.users += 1
             try:

@@ -16,7 +16,7 @@ from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.replica.ownership import Ownership
-from vkprovider.controllers.worker.connection import connect
+from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
@@ -24,6 +24,8 @@ from vkprovider.controllers.worker.worker import NEVER, Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
 from vkprovider.domain.worker.identity import evidence_of, same_controller
+from vkprovider.domain.worker.registration import unapproved
+from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
@@ -67,6 +69,7 @@ class Workers:
         nodes: NodeWriter,
         observer: Observer,
         *,
+        connector: Connector,
         ports: PortSettings,
         queue: KeyedQueue[str],
         flushes: KeyedQueue[str],
@@ -84,6 +87,7 @@ class Workers:
             lablets: Those on them.
             nodes: Writes their Nodes.
             observer: Asks them what they have.
+            connector: Opens the connections to them.
             queue: Of workers, by name.
             flushes: Of workers whose claims are to be written, by name.
             recover: Rebuilds the claims of a worker whose ConfigMap was lost.
@@ -97,6 +101,7 @@ class Workers:
         self._lablets = lablets
         self._nodes = nodes
         self._observer = observer
+        self._connector = connector
         self._queue = queue
         self._flushes = flushes
         self._recover = recover
@@ -113,6 +118,13 @@ class Workers:
         if first:
             left = worker.seen.devices_at + self._settings.transition_s - self._ctx.now()
             self._queue.add(name, after_s=max(0.0, left))
+
+    def agent_changed(self, name: str) -> None:
+        """Have a worker observed now: its agent came, left, or reports a change."""
+        worker = self.items.get(name)
+        if worker is not None:
+            worker.awaiting.add("")
+        self._queue.add(name)
 
     def epoch(self, name: str) -> int:
         """Return the epoch in which this replica acts for a worker."""
@@ -199,9 +211,11 @@ class Workers:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has the same one."""
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
-        worker.identity = evidence_of(worker.spec.url, seen.host, lab_ids, resource.status.get("identity", ()))
+        url = worker.spec.cml_url or destination_of(worker.name, worker.spec)
+        worker.identity = evidence_of(url, seen.host, lab_ids, resource.status.get("identity", ()))
         others = self._resources.values()
         worker.same_as = same_controller(resource, worker.identity, lab_ids or frozenset(), others)
+        worker.unapproved = unapproved(resource)
 
     async def _clear(self, name: str, resource: CustomResource | None) -> Result:
         """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
@@ -249,7 +263,7 @@ class Workers:
         if worker is None:
             return await self._meet(name, resource, spec)
         if worker.spec != spec:
-            connection = connect(self._ctx, name, spec, worker.guard)
+            connection = self._connector.connect(name, spec, worker.guard)
             before, worker.connection = worker.connection, connection
             self._observer.reconnected(worker)
             await before.close()
@@ -259,7 +273,7 @@ class Workers:
     async def _meet(self, name: str, resource: CustomResource, spec: CMLWorkerSpec) -> Worker:
         """Read the claims of a worker whose Node was just taken."""
         guard = self._ownership.guard(name)
-        connection = connect(self._ctx, name, spec, guard)
+        connection = self._connector.connect(name, spec, guard)
         claims = ClaimStore(
             self._ctx,
             self._settings,

@@ -86,6 +86,8 @@ class Worker:
         running: Pods on it that run, with or without a claim.
         identity: What tells its controller from others, see `domain.worker.identity`.
         same_as: That an earlier CMLWorker is the same controller, so that nothing new is begun; else None.
+        unapproved: That nobody has approved the agent for which the CMLWorker was made, so that nothing is begun; else
+            None.
         parked: Nothing new is begun for it: it is being handed over.
         ports_open: Whether the ports of the lablet that became ready last open; None while unknown.
     """
@@ -102,6 +104,7 @@ class Worker:
     running: int = 0
     identity: list[str] = field(default_factory=list)
     same_as: InputError | None = None
+    unapproved: InputError | None = None
     parked: bool = False
     ports_open: Condition | None = None
 
@@ -128,7 +131,7 @@ class Worker:
     @property
     def refusal(self) -> InputError | None:
         """Why no lablet may begin on the worker, though it may answer; None if lablets may."""
-        return self.same_as or self.claims.fault
+        return self.unapproved or self.same_as or self.claims.fault
 
     @property
     def health(self) -> Health:
@@ -146,7 +149,8 @@ class Worker:
     def offer(self) -> tuple[object, ...]:
         """What lablets are placed by: one that was refused may fit when it changes."""
         offered = self.capacity
-        return (offered.total, offered.labs, self.seen.ip, self.same_as is None) if offered is not None else ()
+        can_begin = self.same_as is None and self.unapproved is None
+        return (offered.total, offered.labs, self.seen.ip, can_begin) if offered is not None else ()
 
     async def write_rest(self) -> None:
         """Write what is left of the claims, before another replica continues with them; log what cannot be written."""

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from vkprovider.api.objects import Lease
 
 NODE_LEASE_SECONDS = 40
 """`leaseDurationSeconds` of a Node, as a kubelet sets it."""
+
+_EPOCH_BITS: Final = 20
+"""Room for the epochs of one Lease; with the time in seconds the sum stays below 2**53, as JSON wants it."""
 
 
 class LeaseVerdict(Enum):
@@ -184,3 +187,15 @@ def body(
             "leaseTransitions": transitions if same or spec is None or not holder else transitions + 1,
         },
     }
+
+
+def term_of(lease: Lease) -> int:
+    """Return a number that is greater for every later owner of a Node, also after its Lease was deleted and made anew.
+
+    The epoch begins again at 0 in a new Lease, which the creation time outweighs; never 0.
+    """
+    try:
+        created_s = int(datetime.fromisoformat(lease.metadata.creation_timestamp).timestamp())
+    except ValueError:
+        created_s = 0
+    return (created_s << _EPOCH_BITS) + (lease.spec.lease_transitions or 0) + 1

@@ -3,5 +3,6 @@
 * `node`: builds and repairs labels, taints, addresses and conditions.
 * `capacity`: what the worker offers to lablets.
 * `identity`: whether two CMLWorkers are one CML controller.
-* `secrets`: what a Secret may be used for; `transport`: whether what is sent to a worker is safe on the way.
+* `secrets`: what a Secret may be used for; `transport`: the way to a worker, and whether it is safe.
+* `registration`: what an agent's hello means for the CMLWorkers.
 """

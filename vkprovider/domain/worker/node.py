@@ -48,6 +48,7 @@ class View:
         ip: The worker's address, resolved; "" while it is unknown.
         dns: The worker's name, if its address is one.
         internal_ip: Where the replica serves the kubelet API; "" if it does not.
+        cordoned: Whether the worker awaits approval.
     """
 
     worker: str
@@ -62,6 +63,7 @@ class View:
     allocatable: dict[str, str]
     health: Health
     taint_effect: str
+    cordoned: bool = False
 
     @property
     def labels(self) -> dict[str, str]:
@@ -92,6 +94,8 @@ class View:
             found[names.ANNOTATION_CML_BUILD] = self.version
         if self.spec.node_labels:
             found[names.ANNOTATION_NODE_LABELS] = ",".join(sorted(self.spec.node_labels))
+        if self.cordoned:
+            found[names.ANNOTATION_CORDONED] = "true"
         return found
 
     @property
@@ -140,7 +144,7 @@ class View:
 
 def address_of(spec: CMLWorkerSpec) -> str:
     """Return the address that learners use: `spec.address`, or the host of `spec.url`."""
-    return spec.address or urlsplit(spec.url).hostname or ""
+    return spec.address or urlsplit(spec.cml_url).hostname or ""
 
 
 def is_ip(address: str) -> bool:
@@ -177,7 +181,11 @@ def create(view: View, now_unix: int) -> dict[str, Any]:
             "labels": view.labels,
             "annotations": view.annotations,
         },
-        "spec": {"providerID": f"vkprovider://{view.worker}", "taints": [_taint(t) for t in view.taints]},
+        "spec": {
+            "providerID": f"vkprovider://{view.worker}",
+            "taints": [_taint(t) for t in view.taints],
+            **({"unschedulable": True} if view.cordoned else {}),
+        },
         "status": _status(view, None, now_unix),
     }
 
@@ -202,7 +210,10 @@ def metadata_patch(node: Node, view: View) -> dict[str, Any] | None:
             **({"annotations": annotations} if annotations else {}),
         }
     }
-    return {**patch, "spec": {"taints": taints}} if taints is not None else patch
+    spec: dict[str, Any] = {"taints": taints} if taints is not None else {}
+    if names.ANNOTATION_CORDONED in annotations:
+        spec["unschedulable"] = view.cordoned or None
+    return {**patch, "spec": spec} if spec else patch
 
 
 def _labels_of_spec(node: Node) -> list[str]:
@@ -222,6 +233,8 @@ def _annotation_changes(node: Node, view: View) -> dict[str, str | None]:
     changed: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
     if _labels_of_spec(node) and names.ANNOTATION_NODE_LABELS not in wanted:
         changed[names.ANNOTATION_NODE_LABELS] = None
+    if names.ANNOTATION_CORDONED in found and names.ANNOTATION_CORDONED not in wanted:
+        changed[names.ANNOTATION_CORDONED] = None
     return changed
 
 

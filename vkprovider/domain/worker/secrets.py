@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata
 
-_PORTS: Final = {"https": 443, "http": 80}
+_PORTS: Final = {"https": 443, "http": 80, "agent": None}
+"""Default ports of the schemes; `agent://NAME` is the agent beside a worker, which passes the password on to CML."""
 
 
 def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
@@ -63,6 +64,8 @@ def host_of(entry: str) -> str:
 
     >>> host_of("https://CML-1.example.com:443/"), host_of("cml-1.example.com"), host_of("http://127.0.0.11:80")
     ('cml-1.example.com', 'cml-1.example.com', 'http://127.0.0.11')
+    >>> host_of("agent://cml-1")
+    'agent://cml-1'
     """
     try:
         parts = urlsplit(entry if "://" in entry else f"https://{entry}")

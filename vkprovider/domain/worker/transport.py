@@ -1,16 +1,27 @@
-"""Whether what is sent to a worker, its password among it, could be read or answered by others on the way."""
+"""The way to a worker: where it leads, and whether what is sent could be read or answered by others on it."""
 
 from vkprovider.api.messages import Condition
 from vkprovider.api.models import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 
 
+def destination_of(name: str, spec: CMLWorkerSpec) -> str:
+    """Return who gets what is sent to a worker: CML at its url, or the agent that bears the CMLWorker's name.
+
+    >>> destination_of("cml-1", CMLWorkerSpec(tunnel="mqtt", url="https://192.0.2.7"))
+    'agent://cml-1'
+    """
+    return spec.cml_url if spec.tunnel == "direct" else f"agent://{name}"
+
+
 def insecure(spec: CMLWorkerSpec) -> Condition | None:
-    """Return the condition TransportInsecure of a CMLWorker; None if its transport is secure."""
-    if spec.url.lower().startswith("http://"):
+    """Return the condition TransportInsecure of a CMLWorker; None if its transport is secure, or is an agent's."""
+    if spec.tunnel != "direct":
+        return None
+    if spec.cml_url.lower().startswith("http://"):
         text = "spec.url is http: password, token and labs can be read on the way; use https and spec.tls.caBundle"
         return Condition("TransportInsecure", "True", WorkerReason.PLAIN_TEXT, text)
-    if spec.tls.insecure_skip_verify and not spec.url.startswith("null:"):
+    if spec.tls.insecure_skip_verify and not spec.cml_url.startswith("null:"):
         text = "spec.tls.insecureSkipVerify is set: an impostor would get the password; use spec.tls.caBundle instead"
         return Condition("TransportInsecure", "True", WorkerReason.NOT_VERIFIED, text)
     return None

@@ -165,3 +165,16 @@ def test_the_epoch_never_falls_and_names_one_holder(story: list[tuple[str, int]]
 )
 def test_only_a_process_of_this_host_is_known_to_have_ended(theirs: str, *, runs: bool, ended: bool) -> None:
     assert lease.has_ended(theirs, "pod-a-1-04f2", runs=lambda _: runs) is ended
+
+
+def owned(created: str, epoch: int | None) -> Lease:
+    metadata = {"name": "vnode.w1", "creationTimestamp": created}
+    return msgspec.convert({"metadata": metadata, "spec": {"leaseTransitions": epoch}}, Lease)
+
+
+def test_the_term_grows_with_every_owner_also_of_a_lease_that_was_made_anew() -> None:
+    """An agent refuses a smaller one, and would refuse every owner of a CMLWorker that was deleted and made again."""
+    day = [owned("2026-01-01T12:00:00Z", None), owned("2026-01-01T12:00:00Z", 0), owned("2026-01-01T12:00:00Z", 7)]
+    terms = [*map(lease.term_of, day), lease.term_of(owned("2026-01-01T12:00:01Z", 0))]
+    assert terms[0] == terms[1] < terms[2] < terms[3] < 2**53
+    assert lease.term_of(owned("", 0)) == 1, "0 stands for a caller that may only read"

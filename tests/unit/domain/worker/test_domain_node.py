@@ -342,3 +342,21 @@ def test_conditions_and_resources_of_others_are_kept() -> None:
 def test_what_learners_reach(fields: dict[str, Any], address: str, *, is_ip: bool) -> None:
     assert nodes.address_of(spec(**fields)) == address
     assert nodes.is_ip(address) is is_ip
+
+
+def test_a_worker_that_awaits_approval_is_cordoned_until_then() -> None:
+    waiting = view(cordoned=True)
+    node = made(waiting)
+    assert nodes.create(waiting, UNIX)["spec"]["unschedulable"] is True
+    assert nodes.metadata_patch(node, waiting) is None
+    patch = nodes.metadata_patch(node, view())
+    assert patch is not None
+    assert patch["spec"]["unschedulable"] is None
+    assert patch["metadata"]["annotations"] == {names.ANNOTATION_CORDONED: None}
+
+
+def test_a_node_that_an_admin_cordoned_stays_so() -> None:
+    patch = nodes.metadata_patch(made(view()), view(taint_effect="NoSchedule"))
+    assert patch is not None
+    assert "unschedulable" not in patch["spec"]
+    assert "unschedulable" not in nodes.create(view(), UNIX)["spec"]

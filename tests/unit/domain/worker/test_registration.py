@@ -1,0 +1,84 @@
+"""What an agent's hello means for the CMLWorkers."""
+
+from typing import Any
+
+import pytest
+
+from vkprovider.api import names
+from vkprovider.api.agents import AgentFacts, encode_facts, parse_facts
+from vkprovider.api.errors import InputError
+from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.domain.worker.registration import Create, Deny, Hello, Warn, decide, unapproved
+
+FACTS = AgentFacts("prod", "https://192.0.2.7", "", holds_credentials=True)
+HELLO = Hello("cml-7", "mqtt", "k3j9", "", FACTS)
+
+
+def known(**spec: Any) -> CustomResource:
+    return CustomResource(Metadata("cml-7"), {"tunnel": "mqtt", **spec})
+
+
+def test_an_unknown_agent_is_denied() -> None:
+    assert decide(HELLO, None, "deny") == Deny("create a CMLWorker cml-7 with spec.tunnel: mqtt, if you know the agent")
+
+
+def test_an_unknown_agent_gets_a_worker_that_awaits_approval() -> None:
+    made = decide(HELLO, None, "approve")
+    assert isinstance(made, Create)
+    spec = parse_worker_spec(made.body["spec"])
+    assert (spec.tunnel, spec.environment, spec.address, spec.stats) == ("mqtt", "prod", "192.0.2.7", "On")
+    annotations = made.body["metadata"]["annotations"]
+    refusal = unapproved(CustomResource(Metadata("cml-7", annotations=annotations)))
+    assert refusal is not None
+    assert refusal.reason == "AwaitingApproval"
+    assert "kubectl lablet approve cml-7" in refusal.message
+
+
+def test_an_unknown_agent_may_be_let_in_at_once() -> None:
+    made = decide(HELLO, None, "allow")
+    assert isinstance(made, Create)
+    assert unapproved(CustomResource(Metadata("cml-7", annotations=made.body["metadata"]["annotations"]))) is None
+
+
+@pytest.mark.parametrize("policy", ["deny", "approve", "allow"])
+def test_an_agent_whose_worker_is_there_changes_nothing(policy: Any) -> None:
+    assert decide(HELLO, known(), policy) is None
+
+
+def test_an_agent_by_another_tunnel_is_not_used() -> None:
+    for tunnel in ("direct", "http"):
+        decided = decide(HELLO, known(tunnel=tunnel), "allow")
+        assert isinstance(decided, Warn)
+        assert decided.fault.reason == "AgentRefused"
+        assert f"spec.tunnel is {tunnel}" in decided.fault.message
+    assert isinstance(decide(HELLO, CustomResource(Metadata("cml-7"), {"url": "https://192.0.2.7"}), "allow"), Warn)
+
+
+def test_two_agents_of_one_name_are_both_named() -> None:
+    decided = decide(Hello("cml-7", "mqtt", "k3j9", "x2x2", FACTS), known(), "allow")
+    assert isinstance(decided, Warn)
+    assert decided.fault.reason == "AgentConflict"
+    assert "k3j9 is used, x2x2 is refused" in decided.fault.message
+
+
+def test_a_worker_that_is_being_deleted_is_left_alone() -> None:
+    gone = CustomResource(Metadata("cml-7", deletion_timestamp="2026-01-01T00:00:00Z"), {"tunnel": "direct"})
+    assert decide(HELLO, gone, "allow") is None
+
+
+def test_a_worker_that_a_person_made_needs_no_approval() -> None:
+    assert unapproved(known()) is None
+    assert unapproved(CustomResource(Metadata("w", annotations={names.ANNOTATION_APPROVED: "true"}))) is None
+
+
+def test_facts_survive_the_way() -> None:
+    assert parse_facts(encode_facts(FACTS)) == FACTS
+    assert parse_facts(b"") == AgentFacts()
+
+
+@pytest.mark.parametrize("said", [b"{", b"[]", b'{"environment": 5}', b"\xff", b"[" * 10_000])
+def test_facts_that_cannot_be_read_are_named(said: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_facts(said)
+    assert caught.value.reason == "AgentRefused"

@@ -1,0 +1,88 @@
+"""CMLWorkers for agents that present themselves; `domain.worker.registration` decides, the leading replica acts."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from tunnels.protocol.presence import State
+from vkprovider.api.agents import parse_facts
+from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid
+from vkprovider.api.objects import CustomResource
+from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.worker.tunnels import Tunnels
+from vkprovider.domain.worker.registration import Create, Deny, Hello, Warn, decide
+from vkprovider.kube.queue import Result
+from vkprovider.settings.tunnels import TunnelSettings
+
+_log: Final = structlog.get_logger(__name__)
+
+
+class Registration:
+    """The agents of all tunnels and their CMLWorkers.
+
+    Args:
+        ctx: The replica.
+        settings: What happens to an agent that no CMLWorker names.
+        tunnels: By which agents come.
+        resources: All CMLWorkers, by name.
+        leads: Returns whether this replica leads; only that one writes.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        settings: TunnelSettings,
+        tunnels: Tunnels,
+        resources: Mapping[str, CustomResource],
+        leads: Callable[[], bool],
+    ) -> None:
+        self._ctx = ctx
+        self._settings = settings
+        self._tunnels = tunnels
+        self._resources = resources
+        self._leads = leads
+        self._said: set[tuple[str, str]] = set()
+
+    async def reconcile(self, name: str) -> Result:
+        """Do what is to be done about the agents of a name.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        if not self._leads():
+            return Result()
+        for kind, hub in self._tunnels.hubs.items():
+            view = hub.view(name)
+            if view.state is not State.THERE:
+                continue
+            try:
+                hello = Hello(name, kind, view.boot, view.rival, parse_facts(view.facts))
+            except InputError as error:
+                self._say(name, error.message)
+                continue
+            await self._do(hello)
+        return Result()
+
+    async def _do(self, hello: Hello) -> None:
+        known = self._resources.get(hello.name)
+        match decide(hello, known, self._settings.register_policy):
+            case Create(body):
+                try:
+                    await self._ctx.api.workers.metadata_only.create(body)
+                except Conflict:
+                    return  # it exists by now: its event queues the name again
+                except (Invalid, Forbidden) as error:
+                    self._say(hello.name, f"its CMLWorker cannot be created: {error.message}")
+                    return
+                _log.info("a CMLWorker was made for an agent", worker=hello.name, tunnel=hello.tunnel)
+            case Deny(why):
+                self._say(hello.name, why)
+            case Warn(fault) if known is not None:
+                self._ctx.events.emit(ref_of(known, "CMLWorker"), "Warning", fault.reason, fault.message)
+
+    def _say(self, name: str, why: str) -> None:
+        """Log once why an agent remains without a CMLWorker."""
+        if (name, why) not in self._said:
+            self._said.add((name, why))
+            _log.warning("an agent remains without a CMLWorker", agent=name, why=why)

@@ -1,0 +1,138 @@
+"""The tunnels of a replica, and the agents at their other ends: what each of them says of itself."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from tunnels.allowlist import AllowList
+from tunnels.base import Transport
+from tunnels.link.carrier import Carrier
+from tunnels.link.hub import Hub
+from tunnels.link.transport import TunnelTransport
+from tunnels.protocol.presence import State, View
+from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import WorkerReason
+from vkprovider.domain.worker.node import Health, unhealthy
+from vkprovider.kube.client import Guard
+
+_log: Final = structlog.get_logger(__name__)
+
+SETTINGS: Final[Mapping[str, str]] = {"mqtt": "VKPROVIDER_TUNNEL_MQTT_URL"}
+"""The setting without which a tunnel is not there, by its word in `spec.tunnel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way to a worker.
+
+    Attributes:
+        name: The CMLWorker's.
+        guard: Called right before a request leaves; None for a caller that only reads.
+        term: Returns the number of this replica's ownership; 0 if it owns nothing.
+    """
+
+    name: str
+    guard: Guard | None
+    term: Callable[[], int]
+
+
+class Tunnels:
+    """The tunnels of this replica: one hub, with one connection, for all workers of a kind of tunnel.
+
+    Attributes:
+        hubs: By the word in `spec.tunnel`.
+
+    Args:
+        carriers: By the word in `spec.tunnel`, those that are configured.
+        heard: Called with the name of an agent that came, left or changed what it says of itself.
+        happened: Called with the name of an agent that reports a change of its worker.
+    """
+
+    def __init__(
+        self,
+        carriers: Mapping[str, Carrier],
+        *,
+        heard: Callable[[str], None],
+        happened: Callable[[str], None],
+    ) -> None:
+        self._ears = {kind: _Ear(kind, heard, happened) for kind in carriers}
+        self.hubs: Final = {kind: Hub(carrier, self._ears[kind]) for kind, carrier in carriers.items()}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all agents that were heard."""
+        return frozenset(name for ear in self._ears.values() for name in ear.known)
+
+    def states(self) -> dict[str, Counter[str]]:
+        """Count the agents by state, for each kind of tunnel."""
+        return {
+            kind: Counter(self.hubs[kind].view(name).state.value for name in ear.known)
+            for kind, ear in self._ears.items()
+        }
+
+    def transport(self, kind: str, way: Way, allow: AllowList, user_agent: str) -> Transport:
+        """Return the transport to a worker.
+
+        Raises:
+            InputError: `TunnelNotConfigured` or `TunnelUnsupported`.
+        """
+        hub = self.hubs.get(kind)
+        if hub is not None:
+            return TunnelTransport(hub, way.name, allow=allow, guard=way.guard, epoch=way.term, user_agent=user_agent)
+        if (setting := SETTINGS.get(kind)) is None:
+            raise InputError(
+                WorkerReason.TUNNEL_UNSUPPORTED, f"spec.tunnel: {kind} is not there yet; use mqtt or direct"
+            )
+        raise InputError(
+            WorkerReason.TUNNEL_NOT_CONFIGURED, f"spec.tunnel is {kind}, which is not configured: set {setting}"
+        )
+
+    def away(self, kind: str, name: str) -> Health | None:
+        """Return why an agent cannot be asked; None if it can, or the tunnel has none."""
+        hub = self.hubs.get(kind)
+        return _away(name, hub.view(name)) if hub is not None else None
+
+
+def _away(name: str, view: View) -> Health | None:
+    match view.state:
+        case State.THERE:
+            return None
+        case State.UNKNOWN:
+            text = f"no agent {name} was heard; see that `vkprovider agent` runs with that name, and reaches the broker"
+        case State.SILENT:
+            text = f"agent {name} is silent; see that it runs and has a connection. Nothing is deleted meanwhile"
+        case _:
+            text = f"agent {name} has left ({view.reason or 'no reason given'}). Nothing is deleted meanwhile"
+    return unhealthy(WorkerReason.AGENT_AWAY, text)
+
+
+class _Ear:
+    """Hears what agents say by themselves, and passes on what is new.
+
+    Args:
+        kind: Of the tunnel.
+        heard: See `Tunnels`.
+        happened: See `Tunnels`.
+    """
+
+    def __init__(self, kind: str, heard: Callable[[str], None], happened: Callable[[str], None]) -> None:
+        self._kind = kind
+        self._heard = heard
+        self._happened = happened
+        self.known: dict[str, tuple[object, ...]] = {}
+
+    def presence(self, name: str, view: View) -> None:
+        """Note that something about an agent changed; what every heartbeat changes is not news."""
+        now = view.state, view.boot, view.rival, view.facts
+        if self.known.get(name) == now:
+            return
+        self.known[name] = now
+        _log.info("agent", tunnel=self._kind, agent=name, state=view.state.value, boot=view.boot, rival=view.rival)
+        self._heard(name)
+
+    def event(self, name: str, kind: str, data: bytes, *, lost: bool) -> None:  # noqa: ARG002 (a look shows all)
+        """Note that something changed at a worker, or that word of it was lost."""
+        self._happened(name)
