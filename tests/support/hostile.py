@@ -46,7 +46,7 @@ from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.lds import operations as lds_operations
-from vkprovider.lds import spi as lds
+from vkprovider.lds import wire as lds
 from vkprovider.lds.dialect import LdsDialect
 from vkprovider.rest.dialect import decode, error_of
 from vkprovider.settings.services import PackageSettings

@@ -14,7 +14,8 @@ from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds import operations
 from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import (
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import (
     CLIENT_KEY,
     OWNER,
     TIMESLOT,
@@ -22,7 +23,6 @@ from vkprovider.lds.spi import (
     Feedback,
     FeedbackData,
     Info,
-    LabDelivery,
     LabSessionInfo,
     ResponseData,
 )

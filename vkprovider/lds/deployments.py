@@ -17,7 +17,8 @@ from vkprovider.lds import config
 from vkprovider.lds.config import Configured
 from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import ContentMetadata, LabDelivery
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import ContentMetadata
 from vkprovider.rest.tokens import TokenReader
 from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.services import LdsSettings, reveal

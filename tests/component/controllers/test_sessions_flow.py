@@ -18,7 +18,8 @@ from tunnels.direct import Guard
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import LabDelivery, LabSessionInfo
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import LabSessionInfo
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings

@@ -15,7 +15,7 @@ from tests.component.lds.test_lds_client import create, session
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Throttled, Unavailable
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Full
-from vkprovider.lds.spi import ContentMetadata
+from vkprovider.lds.wire import ContentMetadata
 from vkprovider.settings.services import LdsSettings
 
 DOWN = Say(503, {"code": "Down", "message": "down"})

@@ -20,7 +20,8 @@ from vkprovider.lds.client import LdsClient
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Full, Lacking
 from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import LabDelivery, LabSessionInfo
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import LabSessionInfo
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault

@@ -16,7 +16,7 @@ from vkprovider.lds.client import LdsClient
 from vkprovider.lds.errors import Full, Lacking
 from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.grader import Grading, HttpGrader
-from vkprovider.lds.spi import LabSessionInfo
+from vkprovider.lds.wire import LabSessionInfo
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.settings.services import GraderSettings
 from vkpsandbox.http.faults import Fault, Kind

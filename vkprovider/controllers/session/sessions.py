@@ -34,7 +34,8 @@ from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
-from vkprovider.lds.spi import LabDelivery, ResponseData
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import ResponseData
 from vkprovider.settings.services import LdsSettings
 
 

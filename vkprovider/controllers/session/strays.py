@@ -24,7 +24,8 @@ from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_TERMS, Session
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import ID_PATTERN, OWNER, LabDelivery, LabSessionInfo
+from vkprovider.lds.spi import LabDelivery
+from vkprovider.lds.wire import ID_PATTERN, OWNER, LabSessionInfo
 
 _log: Final = structlog.get_logger(__name__)
 _ID: Final = re.compile(ID_PATTERN)

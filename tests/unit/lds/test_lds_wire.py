@@ -3,7 +3,7 @@
 import pytest
 
 from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.spi import LabSessionInfo
+from vkprovider.lds.wire import LabSessionInfo
 from vkprovider.rest.dialect import without_secrets
 
 
