@@ -128,16 +128,9 @@ def lds(sandbox: Sandbox) -> Iterator[LdsSide]:
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace for one test; at its end it must become empty."""
     stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:50].strip("-")
-    [name] = cluster.kubectl("create", "-f", "-", "-o", "name", input=NAMESPACE % f"{stem}-").stdout.split()
-    name = name.removeprefix("namespace/")
+    name = cluster.create_namespace(stem)
     yield name
-    # The namespace's own controller waits 5 s before it deletes anything.
-    cluster.kubectl("delete", "all", "--all", f"--namespace={name}", "--wait=false")
-    cluster.wait_gone(name)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
-
-
-NAMESPACE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "%s"}}'
+    cluster.delete_namespace(name)
 
 
 @pytest.fixture

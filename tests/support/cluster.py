@@ -11,6 +11,13 @@ from tests.support.waiting import until
 from vkpsandbox import Sandbox
 
 PODS = "/api/v1/namespaces/{}/pods"
+NAMESPACES = "/api/v1/namespaces"
+KINDS = (
+    *(f"/apis/apps/v1/namespaces/{{}}/{kind}" for kind in ("deployments", "daemonsets", "statefulsets", "replicasets")),
+    "/apis/batch/v1/namespaces/{}/jobs",
+    PODS,
+)
+"""Collections whose objects make Pods, and Pods."""
 
 
 class Refused(Exception):  # noqa: N818 (reads well in `pytest.raises`)
@@ -68,9 +75,9 @@ class Cluster:
         is_seen = found.get("status", {}).get("observedGeneration") == found.get("metadata", {}).get("generation")
         return is_seen and self.get(f"/apis/node.k8s.io/v1/runtimeclasses/{name}") is not None
 
-    def delete_later(self, *what: str) -> None:
+    def delete_later(self, kind: str, name: str, *place: str) -> None:
         """`kubectl delete` this at the end of the test, when the namespace of the test is empty."""
-        self._created.append(what)
+        self._created.append((kind, name, *place))
 
     def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
         """Send one request as admin and give the decoded answer.
@@ -110,6 +117,20 @@ class Cluster:
         """Merge-patch an object."""
         patched: dict[str, Any] = self.request("PATCH", path, body, "application/merge-patch+json")
         return patched
+
+    def create_namespace(self, stem: str) -> str:
+        """Create a namespace whose name begins with a stem; give its name when Pods can be made in it."""
+        name = str(self.request("POST", NAMESPACES, {"metadata": {"generateName": f"{stem}-"}})["metadata"]["name"])
+        account = f"{NAMESPACES}/{name}/serviceaccounts/default"
+        until(lambda: self.get(account), 45, f"{name} has no ServiceAccount")
+        return name
+
+    def delete_namespace(self, name: str) -> None:
+        """Delete a namespace and wait until its Pods are gone; its own controller waits 5 s before it deletes any."""
+        for path in KINDS:
+            self.request("DELETE", path.format(name), {"propagationPolicy": "Background"})
+        self.wait_gone(name)
+        self.request("DELETE", f"{NAMESPACES}/{name}")
 
     # -------------------------------------------------------------------------------------- objects of interest
     def pods(self, namespace: str, selector: str = "") -> list[dict[str, Any]]:
@@ -179,8 +200,12 @@ class Cluster:
         for worker in self.workers:
             until(lambda worker=worker: listening(worker), 30, f"{worker.name} does not listen")  # type: ignore[misc]
             worker.clear_faults()
-        while self._created:
-            self.kubectl("delete", *self._created.pop(), "--ignore-not-found", "--wait=false")
+        created: dict[tuple[str, ...], list[str]] = {}
+        for kind, name, *place in reversed(self._created):
+            created.setdefault(tuple(place), []).append(f"{kind}/{name}")
+        self._created.clear()
+        for where, objects in created.items():
+            self.kubectl("delete", *objects, *where, "--ignore-not-found", "--wait=false")
         for worker in self.workers:
             until(lambda worker=worker: is_ready(self.node(worker)), 90, f"{worker.node} is not Ready")  # type: ignore[misc]
 

@@ -10,7 +10,7 @@ _STOOD_STILL_S = 1.0
 """A sleep that is so much too long was a pause of the machine, not of what is waited for."""
 
 
-def until(predicate: Callable[[], T], within_s: float = 45.0, what: str = "", every_s: float = 0.05) -> T:
+def until(predicate: Callable[[], T], within_s: float = 45.0, what: str = "", every_s: float = 0.1) -> T:
     """Return the first truthy answer of a predicate, at most `within_s` seconds from now.
 
     The limit only bounds a test that fails, so it is generous, unless it is a number that the product promises (such
