@@ -40,7 +40,8 @@ def netlab(cluster: Cluster, namespace: str) -> str:
 
 
 def reason(cluster: Cluster, number: int) -> str:
-    return str(condition(cluster.cmlworker(cluster.workers[number]), "Ready")["reason"])
+    found = cluster.get(f"/apis/vkprovider.io/v1alpha1/cmlworkers/{cluster.workers[number].name}")
+    return str(condition(found, "Ready").get("reason"))
 
 
 def test_a_lablet_lives_and_ends(cluster: Cluster, namespace: str, netlab: str) -> None:

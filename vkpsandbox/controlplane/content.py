@@ -40,7 +40,7 @@ def apply_manifests(kubectl: Kubectl, manifests: Path) -> None:
 
 
 def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the Secret and the CMLWorker of a worker.
+    """Return the Secret and the CMLWorker of a worker; one behind a tunnel has no Secret, its agent logs in.
 
     Args:
         worker: The worker.
@@ -49,8 +49,9 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         spec: Fields of the CMLWorker's spec that replace the defaults.
     """
     direct = {"url": worker.url, "credentialsSecretName": worker.process, "tls": {"insecureSkipVerify": True}}
+    is_direct = spec.get("tunnel", "direct") == "direct"
     fields = {
-        **(direct if spec.get("tunnel", "direct") == "direct" else {}),
+        **(direct if is_direct else {}),
         "address": worker.address,
         "capacity": dict(CAPACITY),
         "portRange": dict(PORT_RANGE),
@@ -64,7 +65,7 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
             "name": worker.process,
             "namespace": NAMESPACE,
             "labels": {"vkprovider.io/used-for": "worker", LABEL: sandbox},
-            "annotations": {"vkprovider.io/host": str(fields.get("url", worker.url))},
+            "annotations": {"vkprovider.io/host": str(fields.get("url"))},
         },
         "stringData": {"username": worker.username, "password": worker.password},
     }
@@ -74,7 +75,7 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         "metadata": {"name": worker.name, "labels": {LABEL: sandbox}},
         "spec": fields,
     }
-    return [secret, custom]
+    return [secret, custom] if is_direct else [custom]
 
 
 def apply_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str, spec: Mapping[str, Any]) -> None:

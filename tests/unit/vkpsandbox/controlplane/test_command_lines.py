@@ -6,11 +6,12 @@ from cryptography import x509
 
 from vkprovider.api.errors import VkproviderError
 from vkprovider.shipped import find_manifests
-from vkpsandbox.controlplane import components, content, programs
+from vkpsandbox.controlplane import components, content, programs, tunnels
 from vkpsandbox.controlplane.kubeconfig import read_cluster
 from vkpsandbox.controlplane.pki import CLIENTS, SERVER_NAMES, write_pki
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import Restart
+from vkpsandbox.processes.record import Broker
 
 PORTS = components.Ports(api=1, etcd=2, etcd_peer=3, scheduler=4, controller_manager=5)
 BIN = Path("/bin")
@@ -125,6 +126,31 @@ def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
     assert spec.env["LOG_LEVEL"] == "DEBUG"
     assert spec.url == f"http://{spec.env['VKPROVIDER_HTTP_HOST']}:{spec.env['VKPROVIDER_HTTP_PORT']}"
     assert spec.env["VKPROVIDER_HTTP_HOST"] == "127.0.0.1"
+
+
+def test_a_worker_behind_a_tunnel_has_neither_url_nor_secret(layout: Layout) -> None:
+    [worker] = programs.plan_workers(layout, 1, "cml")
+    [custom] = content.worker_objects(worker, 1, "mine", {"tunnel": "mqtt"})
+    assert custom["spec"]["tunnel"] == "mqtt"
+    assert not {"url", "credentialsSecretName"} & custom["spec"].keys()
+
+
+def test_broker_and_agents_share_accounts(layout: Layout) -> None:
+    """Each with a password of its own, which only hashed reaches the broker's file."""
+    layout.workers.mkdir(parents=True)
+    workers = programs.plan_workers(layout, 2, "cml")
+    broker = Broker(
+        "/usr/sbin/mosquitto", 1883, {"vkprovider": "r", **{worker.name: f"p-{worker.name}" for worker in workers}}
+    )
+    spec = tunnels.broker_process(layout, broker, find_manifests())
+    users = (layout.workers / "mosquitto.users").read_text()
+    assert [line.partition(":")[0] for line in users.splitlines()] == ["vkprovider", "worker-1", "worker-2"]
+    assert "p-worker-1" not in users
+    assert spec.argv == ["/usr/sbin/mosquitto", "-c", str(layout.workers / "mosquitto.conf")]
+    replica, agent = tunnels.replica_settings(broker), tunnels.agent_process(layout, broker, workers[0])
+    assert replica["VKPROVIDER_TUNNEL_MQTT_URL"] == agent.env["VKPROVIDER_TUNNEL_MQTT_URL"] == "mqtt://127.0.0.1:1883"
+    assert agent.env["VKPROVIDER_TUNNEL_MQTT_PASSWORD"] == "p-worker-1"
+    assert agent.env["VKPROVIDER_AGENT_NAME"] == agent.env["VKPROVIDER_TUNNEL_MQTT_USERNAME"] == "worker-1"
 
 
 def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:
