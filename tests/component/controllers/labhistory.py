@@ -57,9 +57,11 @@ def take_away(simulator: CmlSimulator, lab: Lab, *, wipe: bool = False, delete: 
 
 
 def _changes(simulator: CmlSimulator) -> list[Entry]:
-    """List the requests that change labs, in the order of their arrival."""
+    """List the requests that change what labs are, in the order of their arrival; not what only describes or reads."""
     entries = [
-        e for e in simulator.log.entries if (e.method != "GET" and "/labs/" in e.path) or e.path.endswith("/import")
+        e
+        for e in simulator.log.entries
+        if (e.method not in {"GET", "PATCH"} and "/labs/" in e.path) or e.path.endswith("/import")
     ]
     return sorted((e for e in entries if not e.path.endswith("/extract_configuration")), key=lambda e: e.number)
 
