@@ -5,5 +5,6 @@ over a plain connection, `allowlist.AllowList` the requests that it lets pass, `
 
 A server that cannot be dialled has an agent beside it, which dials out. `wire` holds the messages between callers and
 agents, `protocol` what both do with them, without I/O, and `link` the caller's end: `link.hub.Hub` over a
-`link.carrier.Carrier`, and the `Transport` through it. `agent` is the other end, and `mqtt` a carrier for both.
+`link.carrier.Carrier`, and the `Transport` through it. `agent` is the other end, `mqtt` and `websocket` are carriers
+for both.
 """

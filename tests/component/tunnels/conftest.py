@@ -8,6 +8,7 @@ import pytest
 from tests.component.cml.conftest import MiniCml, serving
 from tests.support.mosquitto import Mosquitto
 from tests.support.tunnels import Version, over_direct, over_mqtt
+from tests.support.websockets import over_http
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from tunnels.direct import Guard
@@ -37,15 +38,18 @@ async def mosquitto(tmp_path: Path) -> AsyncIterator[Mosquitto]:
     await broker.stop()
 
 
-@pytest.fixture(params=["direct", "mqtt 5", "mqtt 3.1.1"])
+@pytest.fixture(params=["direct", "mqtt 5", "mqtt 3.1.1", "http"])
 def opener(request: pytest.FixtureRequest) -> Opener:
     """Every test that asks for it runs over each transport."""
     way: str = request.param
-    mosquitto: Mosquitto | None = None if way == "direct" else request.getfixturevalue("mosquitto")
+    mosquitto: Mosquitto | None = request.getfixturevalue("mosquitto") if way.startswith("mqtt") else None
 
     @asynccontextmanager
     async def open_transport(url: str, *, guard: Guard | None = None) -> AsyncIterator[Transport]:
-        if mosquitto is None:
+        if way == "http":
+            async with over_http(url, allow=ALLOW, guard=guard, agent_allow=ALLOW) as transport:
+                yield transport
+        elif mosquitto is None:
             async with over_direct(url, allow=ALLOW, guard=guard) as transport:
                 yield transport
         else:

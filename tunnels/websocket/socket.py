@@ -1,0 +1,99 @@
+"""An open WebSocket: messages to its peer wait in a bounded queue, messages of its peer are passed on at once."""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from tunnels.wire.limits import FRAME_BYTES_MAX
+
+QUEUE_BYTES_MAX: Final = 8 * 2**20
+"""Messages that wait for a slow peer; further ones are dropped, and the protocol repeats them."""
+MESSAGE_BYTES_MAX: Final = FRAME_BYTES_MAX + 2048
+"""A message that is a little too long is refused and counted as a frame; a longer one ends the WebSocket."""
+PING_S: Final = 20.0
+"""Between two pings; a peer that does not answer one within half of it is gone."""
+PART_S: Final = 2.0
+"""How long the last messages and the close of a WebSocket may take."""
+
+WebSocket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+
+
+class Socket:
+    """Messages over one WebSocket.
+
+    Args:
+        websocket: The WebSocket, open.
+    """
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket: Final = websocket
+        self._queue: Final[deque[bytes | str]] = deque()
+        self._bytes = 0
+        self._filled: Final = asyncio.Event()
+        self._ending = False
+        self._ended: Final = asyncio.Event()
+
+    def send(self, message: bytes | str) -> bool:
+        """Queue a message; return False if there is no room, or the WebSocket ends."""
+        if self._ending or self._websocket.closed or self._bytes + len(message) > QUEUE_BYTES_MAX:
+            return False
+        self._queue.append(message)
+        self._bytes += len(message)
+        self._filled.set()
+        return True
+
+    def end(self) -> None:
+        """Let `run` return when what is queued has been sent."""
+        self._ending = True
+        self._filled.set()
+
+    async def run(self, received: Callable[[bytes | str], None]) -> str:
+        """Exchange messages until either side ends it, and return why it ended.
+
+        Args:
+            received: Called with every message; it must not block or raise.
+        """
+        writing = asyncio.create_task(self._write(), name="messages to a peer")
+        fault = ""
+        try:
+            async for message in self._websocket:
+                if message.type is aiohttp.WSMsgType.ERROR:  # a message that is too long, a pong that did not come
+                    fault = f", {message.data}"
+                    break
+                if message.type in {aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT}:
+                    received(message.data)
+        finally:
+            self._ending = True
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+            await self._websocket.close()
+            self._ended.set()
+        return f"close code {self._websocket.close_code}{fault}"
+
+    async def part(self) -> None:
+        """End it, and wait for a moment until `run` has returned; a peer that does not read can hold it up."""
+        self.end()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PART_S):
+                await self._ended.wait()
+
+    async def _write(self) -> None:
+        """Send what is queued, then what comes; after `end`, close the WebSocket, so that the reader ends, too."""
+        with contextlib.suppress(OSError, aiohttp.ClientError):  # the reader sees the same loss
+            while self._queue or not self._ending:
+                while self._queue:
+                    message = self._queue.popleft()
+                    self._bytes -= len(message)
+                    if isinstance(message, str):
+                        await self._websocket.send_str(message)
+                    else:
+                        await self._websocket.send_bytes(message)
+                self._filled.clear()
+                if not self._ending:
+                    await self._filled.wait()
+            await self._websocket.close()
