@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from bench.figures import Figures
-from vkprovider.domain.claims import claim
-from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.ports import PortRange, Wanted, allocate
 from vkprovider.domain.topology.topology import parse
 
@@ -25,7 +26,7 @@ async def run() -> Figures:
 
 def _claims() -> Figures:
     """Choose 50 ports where 5,000 lablets have one each and none of the gaps holds two, then one row after another."""
-    usage = claim.usage_of(_stored(5000, 1, step=2).claims.values())
+    usage = document.usage_of(_stored(5000, 1, step=2).claims.values())
     wanted = [Wanted(f"slot-{i}") for i in range(50)]
     apart, row = PortRange(10_000, 19_999), PortRange(10_000, 20_100)
     assert list(allocate(wanted, usage, apart, per_instance_max=50).values()) == list(range(10_001, 10_101, 2))
@@ -40,7 +41,7 @@ def _claims() -> Figures:
 
 
 def _write(stored: Stored) -> None:
-    claim.write(stored, worker="w1", installation="inst")
+    document.write(stored, worker="w1", installation="inst")
 
 
 def _stored(lablets: int, ports: int, *, step: int = 1) -> Stored:

@@ -28,7 +28,7 @@ _LIMITS: Final[Mapping[str, str]] = {
 
 def crds_page() -> str:
     """Describe every field of every custom resource."""
-    return NOTE.format(source="vkprovider/api/models.py or crd.py") + _HEAD + "".join(map(_section, crds()))
+    return NOTE.format(source="vkprovider/api/models or crd.py") + _HEAD + "".join(map(_section, crds()))
 
 
 def _section(crd: dict[str, Any]) -> str:

@@ -10,8 +10,8 @@ from tests.support.cluster import Cluster
 from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
-from vkprovider.domain.claims import claim
-from vkprovider.domain.claims.claim import Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.document import Stored
 
 
 def stored(cluster: Cluster, namespace: str, name: str, content: dict[str, dict[str, str]]) -> dict[str, Any]:
@@ -24,12 +24,12 @@ def stored(cluster: Cluster, namespace: str, name: str, content: dict[str, dict[
 def test_ten_thousand_lablets_with_a_port_fit(cluster: Cluster, namespace: str) -> None:
     """C25."""
     many = Stored(builders.many_claims(10_001))
-    data, binary = claim.write(many, worker="w1", installation="inst")
+    data, binary = document.write(many, worker="w1", installation="inst")
     found = stored(cluster, namespace, "w1-port-allocations", {"data": data, "binaryData": binary})
-    assert claim.read(msgspec.convert(found, ConfigMap), worker="w1", installation="inst") == many
+    assert document.read(msgspec.convert(found, ConfigMap), worker="w1", installation="inst") == many
 
 
 def test_the_largest_object_that_we_write_fits(cluster: Cluster, namespace: str) -> None:
-    noise = base64.b64encode(Random(1).randbytes(claim.OBJECT_BYTES_MAX)).decode()
-    found = stored(cluster, namespace, "largest", {"binaryData": {claim.GZIP_KEY: noise}})
-    assert found["binaryData"] == {claim.GZIP_KEY: noise}
+    noise = base64.b64encode(Random(1).randbytes(document.OBJECT_BYTES_MAX)).decode()
+    found = stored(cluster, namespace, "largest", {"binaryData": {document.GZIP_KEY: noise}})
+    assert found["binaryData"] == {document.GZIP_KEY: noise}

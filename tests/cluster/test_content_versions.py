@@ -10,12 +10,12 @@ from tests.support.topologies import definition, topology
 from tests.unit.domain.builders import claim
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import parse_definition_spec
+from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.versions import Versions
-from vkprovider.domain.claims import claim as claim_rules
-from vkprovider.domain.claims.claim import Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
@@ -65,7 +65,7 @@ class Shelf:
     def claim(self, *digests: str, installation: str = "inst") -> None:
         """Have lablets on a worker that run these contents."""
         rows = {f"pod-{n}": claim(pod_uid=f"pod-{n}", digest=digest) for n, digest in enumerate(digests)}
-        data, binary = claim_rules.write(Stored(rows), worker=WORKER, installation="inst")
+        data, binary = document.write(Stored(rows), worker=WORKER, installation="inst")
         body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "ConfigMap",

@@ -28,13 +28,14 @@ from tests.support.hostile_corpus import BOMBS, VALUES, any_value, as_json, as_y
 from tests.support.topologies import TEST_LAB, topology
 from tunnels.base import Response
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.models import parse_definition_spec, parse_worker_spec
+from vkprovider.api.models.definition import parse_definition_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.api.packing import pack
 from vkprovider.cml import operations as cml_operations
 from vkprovider.cml import wire
 from vkprovider.cml.dialect import CmlDialect
-from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims import document
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import devicefile, refresh
 from vkprovider.domain.definition import package as packages
@@ -213,7 +214,7 @@ def parse_config_maps(rng: Random) -> None:
     match rng.randrange(4):
         case 0:
             text = raw.decode(errors="replace")
-            claims.read(ConfigMap(meta, data={claims.DATA_KEY: text}), worker="w", installation="i")
+            document.read(ConfigMap(meta, data={document.DATA_KEY: text}), worker="w", installation="i")
         case 1:
             packed = gzip.compress(as_yaml(rng, SMALL).encode(errors="surrogateescape"), mtime=0)
             packed = distorted(rng, packed) if rng.random() < 0.5 else packed

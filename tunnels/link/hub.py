@@ -16,7 +16,8 @@ from tunnels.errors import ConnectFailed, DeadlineExceeded
 from tunnels.link.carrier import ALL, Address, Carrier, parse_address
 from tunnels.link.stream import ByteStream, StreamPort
 from tunnels.protocol import refusals
-from tunnels.protocol.calling import Answered, CallerOutput, Calling, Failed, Happened, Send
+from tunnels.protocol.calling import Calling
+from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
 from tunnels.protocol.presence import State, View
 from tunnels.wire import codec, messages
 

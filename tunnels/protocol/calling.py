@@ -7,12 +7,14 @@ from typing import Final
 import msgspec
 
 from tunnels.base import Response
-from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused, TransportError
+from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
 from tunnels.protocol import pieces, refusals
+from tunnels.protocol.events import EventCount
+from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Send
 from tunnels.protocol.pieces import Assembly
 from tunnels.protocol.presence import Presence, State
 from tunnels.wire import codec, limits, messages
-from tunnels.wire.messages import AgentMessage, CallerMessage, Request, Want
+from tunnels.wire.messages import AgentMessage, Request, Want
 
 RESEND_S: Final = 2.0
 """The first repetition of a request without an answer; each further one waits twice as long."""
@@ -21,49 +23,6 @@ DROPPED_S: Final = 0.5
 """What the carrier dropped, because its queue was full, is repeated sooner."""
 
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """A message for the boot of an agent.
-
-    Attributes:
-        boot: The agent's process.
-        message: The message.
-        op: The operation that it carries out; the guard is asked first. Empty for what changes nothing.
-    """
-
-    boot: str
-    message: CallerMessage
-    op: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An operation has its response."""
-
-    op: str
-    response: Response
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An operation has failed."""
-
-    op: str
-    error: TransportError
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """The agent reports an event; `lost` if one or more before it did not arrive, so that only a look helps."""
-
-    kind: str
-    data: bytes
-    lost: bool = False
-
-
-CallerOutput = Send | Answered | Failed | Happened
 
 
 @dataclass(slots=True)
@@ -102,14 +61,6 @@ class _Counts:
     moved: int = 0
 
 
-@dataclass(slots=True)
-class _Events:
-    """The number of the last event, by boot."""
-
-    boot: str = ""
-    seq: int = 0
-
-
 class Calling:
     """Requests to the agent of one name.
 
@@ -122,7 +73,7 @@ class Calling:
         self.counts: Final = _Counts()
         self._name = name
         self._operations: dict[str, _Operation] = {}
-        self._events = _Events()
+        self._events: Final = EventCount()
 
     def begin(self, head: Request, body: bytes, deadline_s: float, now_s: float) -> Iterator[CallerOutput]:
         """Begin an operation; it waits until an agent is there.
@@ -183,7 +134,7 @@ class Calling:
                 if not self.presence.heartbeat(boot, message, now_s):
                     yield Send(boot, messages.Probe())
                 elif boot == self.presence.view.boot:
-                    yield from self._events_until(boot, message.events)
+                    yield from self._events.reaches(boot, message.events)
             case messages.Goodbye():
                 before = self.presence.view.boot
                 self.presence.goodbye(boot, message, now_s)
@@ -200,7 +151,7 @@ class Calling:
                 yield from self._refusal(boot, message, now_s)
             case messages.Event():
                 if boot == self.presence.view.boot:
-                    yield from self._event(boot, message)
+                    yield from self._events.counted(boot, message)
             case _:
                 self.counts.strays += 1  # of a stream: the link hands those on
 
@@ -244,7 +195,7 @@ class Calling:
         elif boot == self.presence.view.rival:
             yield self._name_taken(boot)
         elif boot == self.presence.view.boot:
-            yield from self._events_until(boot, said.events)
+            yield from self._events.reaches(boot, said.events)
             yield from self._resume(now_s)
 
     def _name_taken(self, rival: str) -> Send:
@@ -346,18 +297,3 @@ class Calling:
             self.counts.strays += 1
             return None
         return operation
-
-    def _event(self, boot: str, event: messages.Event) -> Iterator[CallerOutput]:
-        if boot != self._events.boot:
-            self._events = _Events(boot, event.seq)
-            yield Happened(event.kind, event.data, lost=True)
-        elif event.seq > self._events.seq:
-            lost = event.seq != self._events.seq + 1
-            self._events.seq = event.seq
-            yield Happened(event.kind, event.data, lost=lost)
-
-    def _events_until(self, boot: str, seq: int) -> Iterator[CallerOutput]:
-        """Notice by the agent's own count that events were lost."""
-        if boot != self._events.boot or seq > self._events.seq:
-            self._events = _Events(boot, seq)
-            yield Happened("", b"", lost=True)

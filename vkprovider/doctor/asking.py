@@ -10,7 +10,7 @@ import msgspec
 
 from tunnels.base import Response
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG_IN
 from vkprovider.cml.spi import Credentials

@@ -11,7 +11,7 @@ from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import (
     ConfigMap,
     CustomResource,

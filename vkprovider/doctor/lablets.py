@@ -6,7 +6,7 @@ from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import parse_definition_spec
+from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import Condition, CustomResource, Pod, RuntimeClass
 from vkprovider.api.reasons import DEFINITIONS, DOCTOR, PROGRESS, TROUBLE, WORKERS
 from vkprovider.doctor.conditions import check_observed, ready_of

@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
 from vkprovider.api.reasons import WORKERS
 from vkprovider.doctor.conditions import check_observed, is_ready, ready_of

@@ -6,7 +6,7 @@ import pytest
 
 from tests.component.cml.conftest import MiniCml, reply
 from vkprovider.api.errors import InputError, Unauthorized
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.spi import Credentials
 from vkprovider.doctor.asking import ask
 from vkprovider.doctor.workers import Licence

@@ -8,7 +8,7 @@ import pytest
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from tests.component.controllers.parts import context
 from vkprovider.api import labs
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context

@@ -8,7 +8,7 @@ from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.models import parse_definition_spec
+from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context

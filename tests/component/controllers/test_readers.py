@@ -2,7 +2,7 @@
 
 import asyncio
 
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.controllers.worker import readers
 from vkprovider.controllers.worker.readers import Readers

@@ -16,7 +16,7 @@ from vkprovider.api import names
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
-from vkprovider.domain.claims import claim
+from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import Session, Terms
@@ -76,7 +76,7 @@ class World:
     def rows(self, *sessions: Session, installation: str = "i") -> None:
         """Have the next question after all claims answered."""
         named = {s.key: Claim(s.key, "a", "p", "d", "u", "1", "x", session=s) for s in sessions}
-        data, _ = claim.write(claim.Stored(named), worker="w1", installation="i")
+        data, _ = document.write(document.Stored(named), worker="w1", installation="i")
         annotations = {names.ANNOTATION_INSTALLATION: installation}
         item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
 

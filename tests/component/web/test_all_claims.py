@@ -10,7 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
-from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
@@ -30,7 +30,7 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
         )
         for session in sessions
     }
-    data, _ = claims.write(claims.Stored(rows), worker=worker, installation="i")
+    data, _ = document.write(document.Stored(rows), worker=worker, installation="i")
     metadata = {
         "name": names.claims_name(worker),
         "namespace": "n",

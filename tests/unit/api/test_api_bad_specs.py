@@ -3,7 +3,8 @@
 import pytest
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import parse_definition_spec, parse_worker_spec
+from vkprovider.api.models.definition import parse_definition_spec
+from vkprovider.api.models.worker import parse_worker_spec
 
 WORKER = {"url": "https://cml1.example.net"}
 DEFINITION = {"version": "1", "source": {"inline": "lab: {}"}}

@@ -13,7 +13,7 @@ from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.messages import Fault
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.reasons import Explanation, Reason, known
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report

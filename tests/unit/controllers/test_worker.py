@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.fleet import Fleet

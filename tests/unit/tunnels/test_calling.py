@@ -5,7 +5,8 @@ from itertools import pairwise
 import pytest
 
 from tunnels.errors import ConnectFailed, RequestRefused
-from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling, Send
+from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling
+from tunnels.protocol.outputs import Send
 from tunnels.wire import limits
 from tunnels.wire.messages import Goodbye, Hello, Request
 

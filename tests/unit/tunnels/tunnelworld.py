@@ -8,7 +8,8 @@ from tunnels.allowlist import AllowList
 from tunnels.base import Response
 from tunnels.errors import DeadlineExceeded, TransportError
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
-from tunnels.protocol.calling import Answered, CallerOutput, Calling, Failed, Happened, Send
+from tunnels.protocol.calling import Calling
+from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
 from tunnels.wire import codec
 from tunnels.wire.messages import Cancel, Goodbye, Heartbeat, Hello, Message, Piece, Probe, Request, Want
 

@@ -5,8 +5,8 @@ from typing import Final
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.controllers.context import Context
-from vkprovider.domain.claims import claim as claims
-from vkprovider.domain.claims.claim import Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.document import Stored
 from vkprovider.kube.client import Guard
 
 
@@ -44,7 +44,7 @@ class ClaimsConfigMap:
         if config_map is None:
             self.forget()
             return None
-        stored = claims.read(config_map, worker=self._worker, installation=self._ctx.installation)
+        stored = document.read(config_map, worker=self._worker, installation=self._ctx.installation)
         self.uid, self._version = config_map.metadata.uid, config_map.metadata.resource_version
         return stored
 

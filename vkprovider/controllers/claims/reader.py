@@ -7,7 +7,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.controllers.context import Context
-from vkprovider.domain.claims import claim as claims
+from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 
 
@@ -57,4 +57,4 @@ def _check_unused(worker: CustomResource) -> None:
 
 def _rows(ctx: Context, store: ConfigMap) -> dict[str, Claim]:
     worker = names.worker_of_claims(store.metadata.name)
-    return claims.read(store, worker=worker, installation=ctx.installation).claims
+    return document.read(store, worker=worker, installation=ctx.installation).claims

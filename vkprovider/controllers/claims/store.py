@@ -18,8 +18,9 @@ from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotF
 from vkprovider.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.claims import claim as claims
-from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.fitting import fit, full
 from vkprovider.domain.claims.merge import merge
 from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike, allocate
@@ -137,7 +138,7 @@ class ClaimStore:
     def _know(self, stored: Stored) -> None:
         self._stored = stored
         self.claims = stored.claims
-        self.ports = claims.usage_of(stored.claims.values(), stored.foreign)
+        self.ports = document.usage_of(stored.claims.values(), stored.foreign)
         self.digests = Counter(claim.digest for claim in stored.claims.values())
         self.sessions = {}
         for claim in stored.claims.values():
@@ -275,7 +276,7 @@ class ClaimStore:
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld
         written = self.claims | {uid: self._saved[uid] for uid in fitting.withheld}
-        self._next_write_at = self._ctx.now() + claims.pause_s(len(self.claims))
+        self._next_write_at = self._ctx.now() + document.pause_s(len(self.claims))
         try:
             await self._config_map.write(fitting.data, fitting.binary)
         except NotFound:  # the ConfigMap was deleted: write it anew from memory

@@ -11,7 +11,7 @@ from typing import Any, Final
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.api.messages import Fault
-from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason, known
 from vkprovider.controllers.claims import reader

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
-from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.content.spi import PackageName

@@ -7,7 +7,7 @@ from typing import Any
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError
-from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource, RuntimeClass
 from vkprovider.controllers.context import Context
 from vkprovider.domain.definition import content as contents

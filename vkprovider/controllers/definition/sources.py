@@ -4,7 +4,7 @@ An inline topology needs no reading; content packages come from `packages`.
 """
 
 from vkprovider.api.errors import Forbidden, InputError
-from vkprovider.api.models import ConfigMapSource
+from vkprovider.api.models.definition import ConfigMapSource
 from vkprovider.controllers.context import Context
 
 

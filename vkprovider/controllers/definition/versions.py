@@ -7,7 +7,7 @@ from typing import Any, Final
 import structlog
 
 from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
-from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.api.times import iso
 from vkprovider.controllers.claims import reader

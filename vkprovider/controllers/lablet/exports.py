@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, Unavailable
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context

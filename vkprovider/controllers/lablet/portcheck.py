@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from vkprovider.api.messages import Condition
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker

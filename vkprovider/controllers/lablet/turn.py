@@ -24,12 +24,12 @@ from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.backoff import delay_s
-from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, chosen_session, decided, failed
+from vkprovider.domain.lablet.after import After, after, begun, chosen_session, decided, failed
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
-from vkprovider.domain.lablet.outcomes import Abandoned
+from vkprovider.domain.lablet.outcomes import Abandoned, Failure, Place
 from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened

@@ -12,7 +12,7 @@ from typing import Final
 from tunnels.allowlist import AllowList
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Unauthorized, Withheld
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import CustomResource, Secret
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API

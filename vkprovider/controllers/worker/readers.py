@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.spi import Labs
 
 IDLE_S: Final = 60.0

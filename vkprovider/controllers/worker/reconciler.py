@@ -4,13 +4,13 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 import structlog
 
 from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
@@ -20,7 +20,7 @@ from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.worker import NEVER, Worker
+from vkprovider.controllers.worker.worker import NEVER, Lablets, Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
 from vkprovider.domain.worker.identity import evidence_of, same_controller
@@ -33,22 +33,6 @@ _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
 _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
-
-
-class Lablets(Protocol):
-    """The lablets of the workers, as far as a worker concerns them."""
-
-    def wake(self, uids: Collection[str]) -> None:
-        """Queue lablets, by Pod UID: something about their labs is new, or their claims are saved."""
-
-    def worker_changed(self, worker: Worker) -> None:
-        """Queue all lablets of a worker: its claims were read, or its capacity, address or claims' fault changed."""
-
-    async def wait_idle(self, worker: str, within_s: float) -> bool:
-        """Wait until no turn of a lablet of a worker is in hand; return False if that takes longer than `within_s`."""
-
-    def count_running(self, worker: str) -> int:
-        """Count the Pods that run on a worker."""
 
 
 class Workers:

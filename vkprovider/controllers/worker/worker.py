@@ -1,14 +1,15 @@
-"""What this replica knows of one worker whose Node it owns."""
+"""What this replica knows of one worker whose Node it owns, and what workers need of lablets."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import Connection
@@ -161,3 +162,19 @@ class Worker:
             _log.warning("claims not written: others write them too", worker=self.name)
         except (InputError, OutsideError, Fenced) as error:
             _log.warning("claims not written", worker=self.name, error=str(error))
+
+
+class Lablets(Protocol):
+    """The lablets of the workers, as far as a worker concerns them."""
+
+    def wake(self, uids: Collection[str]) -> None:
+        """Queue lablets, by Pod UID: something about their labs is new, or their claims are saved."""
+
+    def worker_changed(self, worker: Worker) -> None:
+        """Queue all lablets of a worker: its claims were read, or its capacity, address or claims' fault changed."""
+
+    async def wait_idle(self, worker: str, within_s: float) -> bool:
+        """Wait until no turn of a lablet of a worker is in hand; return False if that takes longer than `within_s`."""
+
+    def count_running(self, worker: str) -> int:
+        """Count the Pods that run on a worker."""

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain.claims.claim import OBJECT_BYTES_MAX, Claim, Stored, write
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import OBJECT_BYTES_MAX, Stored, write
 
 NEW_BYTES_MAX: Final = OBJECT_BYTES_MAX * 9 // 10
 """As far as new rows may fill the object."""

@@ -7,7 +7,8 @@ the owner, a lost answer, and an administrator with an editor are others.
 from collections.abc import Iterable, Sequence
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain.claims.claim import Claim, Stored, usage_of
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored, usage_of
 from vkprovider.domain.claims.ports import PortUsage
 from vkprovider.domain.claims.rows import ForeignRow
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.api.packing import pack, unpack
 from vkprovider.domain.definition import refresh

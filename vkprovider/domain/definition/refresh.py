@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from vkprovider.api import names
-from vkprovider.api.models import LabletDefinitionSpec
+from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 
 CONDITION: Final = "Refreshed"

@@ -2,7 +2,7 @@
 
 * `facts`: what is known of a lablet, and the form of a decision; `memory`: what a replica remembers of it.
 * `decisions`: the next step, from the facts.
-* `steps`: the steps with their operands; `outcomes`: what they yield.
+* `steps`: the steps with their operands; `outcomes`: what they yield, well or badly done.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch.
 * `archive`: what a learner leaves behind, kept beyond the Pod.

@@ -11,48 +11,16 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api.errors import Forbidden, Invalid, NotFound, OutsideError, Unavailable
-from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.objects import Pod
+from vkprovider.api.errors import Forbidden, Invalid, NotFound, Unavailable
+from vkprovider.api.messages import Notice
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, news, pod_news
-from vkprovider.domain.lablet.outcomes import (
-    Abandoned,
-    Acted,
-    Adopted,
-    Archived,
-    Claimed,
-    Graded,
-    Outcome,
-    Provisioned,
-    Rescheduled,
-    SessionArchived,
-)
-from vkprovider.domain.lablet.steps import (
-    WORKER_KINDS,
-    ArchiveSession,
-    Collect,
-    ConfirmGone,
-    DeleteLab,
-    DeletePod,
-    Import,
-    Kind,
-    MakeClaim,
-    NoteLearner,
-    Provision,
-    Release,
-    Renew,
-    Reschedule,
-    RestoreUsername,
-    Search,
-    Start,
-    Step,
-    Stop,
-    Wipe,
-)
+from vkprovider.domain.lablet.outcomes import Failure, Outcome, Place
+from vkprovider.domain.lablet.steps import WORKER_KINDS, Kind, Step
 from vkprovider.domain.session.delivery import Session
 
 _replace = msgspec.structs.replace
@@ -71,38 +39,6 @@ class After(msgspec.Struct, frozen=True, gc=False):
     claim: Claim | None
     lazy: bool = True
     notices: tuple[Notice, ...] = ()
-
-
-class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where and when an outcome is recorded.
-
-    Attributes:
-        worker: The worker's name.
-        pod: As the informer has it.
-        now: Monotonic seconds.
-        now_unix: Unix seconds.
-    """
-
-    worker: str
-    pod: Pod | None
-    now: float
-    now_unix: int
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """A step that failed.
-
-    Attributes:
-        fault: Reason and message for the Pod.
-        pause_s: How long the step is not tried again.
-        error: The error of the system that the step is about; None if the fault is an input's or another system's.
-        not_done: The system certainly did not carry the step out.
-    """
-
-    fault: Fault
-    pause_s: float
-    error: OutsideError | None = None
-    not_done: bool = False
 
 
 def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, now: float) -> After:
@@ -160,11 +96,11 @@ def _is_awaited(before: Claim | None, claim: Claim) -> bool:
 def begun(memory: Memory, step: Step) -> Memory:
     """Record that a step begins: what must hold even if its answer never arrives."""
     match step:
-        case Import():
+        case steps.Import():
             return _replace(memory, searched=False)
-        case Wipe():
+        case steps.Wipe():
             return _replace(memory, stop_sent_at=0.0, start_sent_at=0.0, starting_since=0.0)
-        case Provision():
+        case steps.Provision():
             return _replace(memory, unasked="")
         case _:
             return memory
@@ -182,23 +118,23 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
     """
     if step.kind is not Kind.SEARCH:  # it only leads up to an import, and that may be what fails
         memory = _replace(memory, failures=0, fault=None)
-    if isinstance(outcome, Abandoned):
+    if isinstance(outcome, outcomes.Abandoned):
         return After(memory, claim)
     match step, outcome:
-        case MakeClaim(pod=pod), Claimed(claim=made):
+        case steps.MakeClaim(pod=pod), outcomes.Claimed(claim=made):
             # A Pod that has begun may have lost an earlier claim that named a lab.
             return After(_replace(memory, searched=pod.status.start_time is None), made, lazy=False)
-        case Renew(), Claimed(claim=renewed):
+        case steps.Renew(), outcomes.Claimed(claim=renewed):
             return After(_replace(memory, absent=False, assumed=None, searched=True), renewed, lazy=False)
-        case Release(), _:
+        case steps.Release(), _:
             return After(memory, None)
-        case ConfirmGone(), _:
+        case steps.ConfirmGone(), _:
             return After(_replace(memory, gone_confirmed=True), claim)
-        case DeletePod(), _:
+        case steps.DeletePod(), _:
             return After(_replace(memory, delete_sent=True), claim)
-        case RestoreUsername(), _:
+        case steps.RestoreUsername(), _:
             return After(_replace(memory, restored_at=place.now), claim, notices=(_restored(step, place),))
-        case Search(), Adopted(claim=adopted, devices=devices):
+        case steps.Search(), outcomes.Adopted(claim=adopted, devices=devices):
             memory = _replace(memory, acted_at=place.now, assumed=devices, searched=True)
             note = f"found lab {adopted.title} on worker {place.worker}"
             if claim is not None:
@@ -212,18 +148,18 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
                     noted=adopted.noted,
                 )
             return After(memory, claim, lazy=False, notices=(Notice("Normal", "Adopted", note),))
-        case Search(), _:
+        case steps.Search(), _:
             return After(_replace(memory, searched=True), claim)
-        case NoteLearner(claim=noted), _:
+        case steps.NoteLearner(claim=noted), _:
             claim = _replace(claim, noted=noted.binding) if claim is not None else None
             return After(memory, claim, lazy=False)  # the request for the session waits for it
-        case _, Acted():
+        case _, outcomes.Acted():
             return _acted(memory, claim, step, outcome, place)
         case _:
             return _delivered(memory, claim, step, outcome, place) if claim is not None else After(memory, claim)
 
 
-def _restored(step: RestoreUsername, place: Place) -> Notice:
+def _restored(step: steps.RestoreUsername, place: Place) -> Notice:
     name = place.pod.metadata.name if place.pod is not None else "POD"
     what = f"changed to {step.found!r}" if step.found else "removed or cannot be read"
     note = (
@@ -233,27 +169,27 @@ def _restored(step: RestoreUsername, place: Place) -> Notice:
     return Notice("Warning", "UsernameRestored", note)
 
 
-def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: Acted, place: Place) -> After:
+def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Acted, place: Place) -> After:
     """Record a step of the worker; what it leaves behind is assumed until it is observed."""
     notices: tuple[Notice, ...] = ()
     changes: dict[str, Any] = {"acted_at": place.now, "assumed": outcome.devices}
     if outcome.gone:
         changes["absent"] = True
     match step:
-        case Import(claim=imported):
+        case steps.Import(claim=imported):
             changes["searched"] = True
             notices = (Notice("Normal", "Created", f"Imported lab {imported.title} on worker {place.worker}"),)
-        case Start(claim=started):
+        case steps.Start(claim=started):
             since = memory.starting_since or place.now
             changes |= {"start_sent_at": place.now, "starting_since": since, "stop_sent_at": 0.0, "extracted": False}
             notices = (Notice("Normal", "Started", f"Started lab {started.title}"),)
-        case Stop():  # recorded only now: a refused stop is sent again soon
+        case steps.Stop():  # recorded only now: a refused stop is sent again soon
             changes |= {"stop_sent_at": place.now, "start_sent_at": 0.0}
-        case DeleteLab():
+        case steps.DeleteLab():
             changes = {"absent": True}
         case _:
             pass
-    if isinstance(step, Import) and claim is not None:
+    if isinstance(step, steps.Import) and claim is not None:
         claim = _replace(claim, lab_id=outcome.lab_id, learner=step.learner, noted=step.noted.binding)
     return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
@@ -263,24 +199,24 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
     notices: tuple[Notice, ...] = ()
     lazy = not (claim.closing_reason or claim.outcome)
     match outcome:
-        case Archived():
+        case outcomes.Archived():
             memory, notices = _replace(memory, extracted=True), archived(step, outcome)
-            if isinstance(step, Collect):
+            if isinstance(step, steps.Collect):
                 claim, lazy = _replace(claim, collected_at=place.now_unix), False
-        case Provisioned(session=session):
+        case outcomes.Provisioned(session=session):
             claim = _replace(claim, session=session)
             where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
             notices = (Notice("Normal", "SessionReady", f"{session.username} can log in at {where}"),)
-        case SessionArchived(problem=problem) if isinstance(step, ArchiveSession):
+        case outcomes.SessionArchived(problem=problem) if isinstance(step, steps.ArchiveSession):
             memory = _replace(memory, archive_failed=False)
             claim = _replace(claim, session=_replace(step.session, archived_at=place.now_unix))
             if problem:
                 notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
             elif step.session.id:
                 notices = (Notice("Normal", "SessionArchived", f"the session of {step.session.username} is archived"),)
-        case Rescheduled() if isinstance(step, Reschedule):
+        case outcomes.Rescheduled() if isinstance(step, steps.Reschedule):
             memory, claim, notices = _rescheduled(memory, claim, step, outcome, place)
-        case Graded(verdict=verdict):
+        case outcomes.Graded(verdict=verdict):
             claim = _replace(claim, verdict=verdict)
             passed = "passed" if verdict.passed else "not passed"
             notices = (Notice("Normal", "Graded", f"{passed}, {verdict.message}"),)
@@ -290,7 +226,7 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
 
 
 def _rescheduled(
-    memory: Memory, claim: Claim, step: Reschedule, outcome: Rescheduled, place: Place
+    memory: Memory, claim: Claim, step: steps.Reschedule, outcome: outcomes.Rescheduled, place: Place
 ) -> tuple[Memory, Claim, tuple[Notice, ...]]:
     """Record that the LDS was asked for another end of a session; a final refusal is not asked for again."""
     memory, fault = _replace(memory, rescheduled_at=place.now), outcome.fault
@@ -316,13 +252,13 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
         "held_at_deletion": deletion_of(place.pod),
     }
     match step:
-        case Import() if error is not None:
+        case steps.Import() if error is not None:
             changes["searched"] = not isinstance(error, Unavailable)  # without an answer the lab may exist
-        case Start(claim=before) if error is not None and claim is not None:
+        case steps.Start(claim=before) if error is not None and claim is not None:
             claim = before  # a refused start does not count as an attempt
-        case ArchiveSession() if error is not None:
+        case steps.ArchiveSession() if error is not None:
             changes["archive_failed"] = True
-        case Provision(session=session, first_request=True) if error is not None and failure.not_done:
+        case steps.Provision(session=session, first_request=True) if error is not None and failure.not_done:
             changes["unasked"] = session.key
             elsewhere = not isinstance(error, Invalid | Forbidden)  # every deployment would answer these
             if elsewhere and claim is not None and claim.session is not None and not claim.session.id:

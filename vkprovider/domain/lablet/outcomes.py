@@ -1,4 +1,4 @@
-"""What a step that went well yields; a step that failed raises instead."""
+"""What a step yields: an outcome if it went well, a failure if not; and where and when that was."""
 
 from collections.abc import Mapping
 
@@ -7,6 +7,7 @@ import msgspec
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
+from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.session.delivery import Session, Verdict
@@ -98,3 +99,35 @@ class Graded(msgspec.Struct, frozen=True, gc=False):
 
 
 Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | Rescheduled | SessionArchived | Graded
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where and when an outcome is recorded.
+
+    Attributes:
+        worker: The worker's name.
+        pod: As the informer has it.
+        now: Monotonic seconds.
+        now_unix: Unix seconds.
+    """
+
+    worker: str
+    pod: Pod | None
+    now: float
+    now_unix: int
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A step that failed.
+
+    Attributes:
+        fault: Reason and message for the Pod.
+        pause_s: How long the step is not tried again.
+        error: The error of the system that the step is about; None if the fault is an input's or another system's.
+        not_done: The system certainly did not carry the step out.
+    """
+
+    fault: Fault
+    pause_s: float
+    error: OutsideError | None = None
+    not_done: bool = False

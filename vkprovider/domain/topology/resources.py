@@ -14,7 +14,7 @@ import msgspec
 
 from vkprovider.api import names, quantities
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import ResourcesSpec
+from vkprovider.api.models.definition import ResourcesSpec
 from vkprovider.domain.topology.topology import Topology
 
 

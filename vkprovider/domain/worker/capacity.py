@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.api import quantities
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.topology.resources import Resources

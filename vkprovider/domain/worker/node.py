@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from vkprovider.api import names
 from vkprovider.api.messages import Condition, Fault
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.conditions import node_condition

@@ -1,7 +1,7 @@
 """The way to a worker: where it leads, and whether what is sent could be read or answered by others on it."""
 
 from vkprovider.api.messages import Condition
-from vkprovider.api.models import CMLWorkerSpec
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 
 

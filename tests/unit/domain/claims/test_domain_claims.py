@@ -15,8 +15,9 @@ from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.claims import claim
-from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.session.delivery import Session
 
 texts = st.text(max_size=20)
@@ -71,11 +72,11 @@ def config_map(
 
 
 def read(found: ConfigMap) -> dict[str, Claim]:
-    return claim.read(found, worker="w1", installation="inst").claims
+    return document.read(found, worker="w1", installation="inst").claims
 
 
 def write(found: dict[str, Claim]) -> tuple[dict[str, str], dict[str, str]]:
-    return claim.write(Stored(found), worker="w1", installation="inst")
+    return document.write(Stored(found), worker="w1", installation="inst")
 
 
 def written(found: dict[str, Claim]) -> ConfigMap:
@@ -100,7 +101,7 @@ def test_times_keep_the_keys_of_the_schema() -> None:
     """The attributes of a claim may be renamed; what is stored is read by other versions."""
     session = Session("eu-1", "k", "alice", ready_at=1, started_at=2, ended_at=3, archived_at=4)
     row = builders.claim(started_at=5, last_started_at=6, collected_at=7, stopped_at=8, closing_reason="SessionEnded")
-    [stored] = json.loads(write({"u": msgspec.structs.replace(row, session=session)})[0][claim.DATA_KEY])["lablets"]
+    [stored] = json.loads(write({"u": msgspec.structs.replace(row, session=session)})[0][document.DATA_KEY])["lablets"]
     assert {key: stored[key] for key in ("started", "lastStarted", "collected", "stopped", "closing")} == {
         "started": 5,
         "lastStarted": 6,
@@ -121,15 +122,15 @@ def test_many_rows_are_packed_and_come_back() -> None:
     many = {f"uid-{i}": builders.claim(pod_uid=f"uid-{i}", lab_id=f"lab-{i}") for i in range(3000)}
     data, binary = write(many)
     assert not data
-    assert len(base64.b64decode(binary[claim.GZIP_KEY])) < 2**20
+    assert len(base64.b64decode(binary[document.GZIP_KEY])) < 2**20
     assert read(config_map(data, binary)) == many
 
 
 def test_packed_and_plain_say_the_same() -> None:
     few = {"u": builders.claim(pod_uid="u")}
     data, _ = write(few)
-    packed = base64.b64encode(gzip.compress(data[claim.DATA_KEY].encode())).decode()
-    assert read(config_map({}, {claim.GZIP_KEY: packed})) == read(config_map(data)) == few
+    packed = base64.b64encode(gzip.compress(data[document.DATA_KEY].encode())).decode()
+    assert read(config_map({}, {document.GZIP_KEY: packed})) == read(config_map(data)) == few
 
 
 def test_more_rows_than_an_object_holds_are_refused() -> None:
@@ -150,9 +151,9 @@ def test_more_rows_than_an_object_holds_are_refused() -> None:
 def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool) -> None:
     """C26: on an invalid store nothing goes on, and nothing crashes."""
     data, _ = write({"u": builders.claim(pod_uid="u")})
-    raw = gzip.compress(data[claim.DATA_KEY].encode(), mtime=0)
+    raw = gzip.compress(data[document.DATA_KEY].encode(), mtime=0)
     broken = raw[:at] + damage + (b"" if cut else raw[at + len(damage) :])
-    found = config_map({}, {claim.GZIP_KEY: base64.b64encode(broken).decode()})
+    found = config_map({}, {document.GZIP_KEY: base64.b64encode(broken).decode()})
     try:
         assert read(found) == {"u": builders.claim(pod_uid="u")}
     except InputError:
@@ -161,11 +162,11 @@ def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool)
 
 @given(st.text(max_size=60))
 def test_no_text_in_the_store_ends_in_anything_but_a_refusal(text: str) -> None:
-    refused(config_map({claim.DATA_KEY: text}))
-    refused(config_map({}, {claim.GZIP_KEY: text}))
+    refused(config_map({document.DATA_KEY: text}))
+    refused(config_map({}, {document.GZIP_KEY: text}))
 
 
-def document(**changes: Any) -> str:
+def document_of(**changes: Any) -> str:
     row = {k: v for k, v in msgspec.to_builtins(builders.claim()).items() if not isinstance(v, bool)}
     found = {"schemaVersion": 1, "worker": {"name": "w1", "installation": "inst"}, "lablets": [row], **changes}
     return json.dumps({k: v for k, v in found.items() if v is not ...})
@@ -174,27 +175,27 @@ def document(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (document(schemaVersion=2), "schema version 2"),
-        (document(schemaVersion="1"), "cannot be read"),
-        (document(worker=...), "cannot be read"),
-        (document(worker={"name": "w2", "installation": "inst"}), "belongs to worker w2, not to w1"),
-        (document(worker={"name": "w1", "installation": "other"}), "w1"),
-        (document(lablets=None), "cannot be read"),
-        (document(lablets=[{"podUID": "u"}]), "cannot be read"),
-        (document(lablets=[{**json.loads(document())["lablets"][0], "restarts": "1"}]), "cannot be read"),
-        (document(lablets=json.loads(document())["lablets"] * 2), "two rows for one pod"),
-        (document(portClaims=[1]), "cannot be read"),
+        (document_of(schemaVersion=2), "schema version 2"),
+        (document_of(schemaVersion="1"), "cannot be read"),
+        (document_of(worker=...), "cannot be read"),
+        (document_of(worker={"name": "w2", "installation": "inst"}), "belongs to worker w2, not to w1"),
+        (document_of(worker={"name": "w1", "installation": "other"}), "w1"),
+        (document_of(lablets=None), "cannot be read"),
+        (document_of(lablets=[{"podUID": "u"}]), "cannot be read"),
+        (document_of(lablets=[{**json.loads(document_of())["lablets"][0], "restarts": "1"}]), "cannot be read"),
+        (document_of(lablets=json.loads(document_of())["lablets"] * 2), "two rows for one pod"),
+        (document_of(portClaims=[1]), "cannot be read"),
         ("[" * 100_000, "cannot be read"),
         ('{"x":' * 100_000, "cannot be read"),
-        (document(portClaims=...)[:-1] + ', "portClaims": [{"x": ' + "[" * 50_000, "cannot be read"),
+        (document_of(portClaims=...)[:-1] + ', "portClaims": [{"x": ' + "[" * 50_000, "cannot be read"),
     ],
 )
 def test_a_tampered_store_is_refused(text: str, told: str) -> None:
-    assert told in refused(config_map({claim.DATA_KEY: text}))
+    assert told in refused(config_map({document.DATA_KEY: text}))
 
 
 def test_a_well_formed_document_is_read() -> None:
-    assert read(config_map({claim.DATA_KEY: document()})) == {builders.POD_UID: builders.claim()}
+    assert read(config_map({document.DATA_KEY: document_of()})) == {builders.POD_UID: builders.claim()}
 
 
 def test_a_store_of_another_installation_is_refused() -> None:
@@ -204,12 +205,12 @@ def test_a_store_of_another_installation_is_refused() -> None:
 
 
 def test_a_store_without_content_is_refused() -> None:
-    assert claim.DATA_KEY in refused(config_map())
+    assert document.DATA_KEY in refused(config_map())
 
 
 def test_a_bomb_is_not_unpacked_whole() -> None:
-    bomb = gzip.compress(b" " * (claim.DECODED_BYTES_MAX + 10), mtime=0)
-    assert "cannot be read" in refused(config_map({}, {claim.GZIP_KEY: base64.b64encode(bomb).decode()}))
+    bomb = gzip.compress(b" " * (document.DECODED_BYTES_MAX + 10), mtime=0)
+    assert "cannot be read" in refused(config_map({}, {document.GZIP_KEY: base64.b64encode(bomb).decode()}))
 
 
 def test_the_title_is_made_from_the_row() -> None:
@@ -218,7 +219,7 @@ def test_the_title_is_made_from_the_row() -> None:
 
 
 def test_the_pause_grows_with_the_rows() -> None:
-    pauses = [claim.pause_s(rows) for rows in range(0, 10_001, 10)]
+    pauses = [document.pause_s(rows) for rows in range(0, 10_001, 10)]
     assert pauses == sorted(pauses)
     assert 0 < pauses[0] < 0.2
     assert pauses[-1] < 2.0

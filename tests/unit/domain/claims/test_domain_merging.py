@@ -7,7 +7,7 @@ from tests.unit.domain.claims.test_domain_portrows import (
     OTHER,
     UID,
     claim,
-    document,
+    document_of,
     foreign,
     read,
     stored,
@@ -15,7 +15,7 @@ from tests.unit.domain.claims.test_domain_portrows import (
 )
 from vkprovider.api.errors import InputError
 from vkprovider.domain.claims import merge as merging
-from vkprovider.domain.claims.claim import Stored
+from vkprovider.domain.claims.document import Stored
 
 
 def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:
@@ -72,7 +72,7 @@ def test_what_was_dropped_here_does_not_come_back() -> None:
 
 
 def test_orphans_give_way_to_the_row_of_their_pod() -> None:
-    found = document(stored(claim(UID, {"a": 1})))
+    found = document_of(stored(claim(UID, {"a": 1})))
     found["lablets"] = []
     ours = claim(UID, {"a": 1, "b": 2})
     for unsaved in ((), (UID,)):

@@ -11,8 +11,9 @@ from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.claims import claim as claims
-from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims import document
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.ports import TCP, UDP
 
 UID = builders.POD_UID
@@ -28,16 +29,16 @@ def stored(*rows: Claim) -> Stored:
     return Stored({row.pod_uid: row for row in rows})
 
 
-def document(what: Stored) -> dict[str, Any]:
-    data, _ = claims.write(what, worker="w1", installation="inst")
-    found: dict[str, Any] = json.loads(data[claims.DATA_KEY])
+def document_of(what: Stored) -> dict[str, Any]:
+    data, _ = document.write(what, worker="w1", installation="inst")
+    found: dict[str, Any] = json.loads(data[document.DATA_KEY])
     return found
 
 
 def read(found: dict[str, Any]) -> Stored:
     metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
-    config_map = ConfigMap(metadata, {claims.DATA_KEY: json.dumps(found)}, {})
-    return claims.read(config_map, worker="w1", installation="inst")
+    config_map = ConfigMap(metadata, {document.DATA_KEY: json.dumps(found)}, {})
+    return document.read(config_map, worker="w1", installation="inst")
 
 
 def refused(found: dict[str, Any]) -> str:
@@ -52,7 +53,7 @@ def foreign(port: int, **fields: Any) -> dict[str, Any]:
 
 
 def with_rows(what: Stored, *rows: dict[str, Any], allocations: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    found = document(what)
+    found = document_of(what)
     found["portClaims"] += rows
     found["allocations"] += allocations or []
     return found
@@ -60,7 +61,7 @@ def with_rows(what: Stored, *rows: dict[str, Any], allocations: list[dict[str, A
 
 def test_ports_stand_in_the_schema_of_others() -> None:
     """R003-035, R003-036, R003-037, C25."""
-    found = document(stored(claim(UID, {"pc1_serial": 10011, "pc1_patudp53": 10011}, "pc1_patudp53")))
+    found = document_of(stored(claim(UID, {"pc1_serial": 10011, "pc1_patudp53": 10011}, "pc1_patudp53")))
     row = {
         "namespace": "team",
         "service": "pod-1",
@@ -84,20 +85,20 @@ def test_rows_of_others_are_kept_and_hold_their_ports() -> None:
     static, auto = foreign(10000, note={"by": ["hand"]}), foreign(10001, source="auto", protocol="UDP")
     found = read(with_rows(ours, static, auto))
     assert found.claims == ours.claims
-    usage = claims.usage_of(found.claims.values(), found.foreign)
+    usage = document.usage_of(found.claims.values(), found.foreign)
     assert set(usage.holders) == {(TCP, 1), (TCP, 10000), (UDP, 10001)}
     assert str(usage.holders[TCP, 10000]) == "app/api (p10000)"
-    again = document(found)
+    again = document_of(found)
     assert static in again["portClaims"]
     assert auto in again["portClaims"]
     assert auto in again["allocations"]
     assert static not in again["allocations"]
-    assert document(read(again)) == again
+    assert document_of(read(again)) == again
 
 
 def test_unknown_fields_of_the_document_are_kept() -> None:
-    found = {**document(stored(claim())), "remark": {"a": [1, None]}, "mux": "x"}
-    assert document(read(found)) == found
+    found = {**document_of(stored(claim())), "remark": {"a": [1, None]}, "mux": "x"}
+    assert document_of(read(found)) == found
 
 
 def test_a_row_may_tell_its_port_by_either_name() -> None:
@@ -113,7 +114,7 @@ def test_allocation_only_state_is_read_and_becomes_claims() -> None:
     found = read(old)
     assert found.claims == ours.claims
     assert [row.held.port for row in found.foreign] == [9]
-    assert {row["port"] for row in document(found)["portClaims"]} == {1, 2, 9}
+    assert {row["port"] for row in document_of(found)["portClaims"]} == {1, 2, 9}
 
 
 def test_allocations_of_an_older_writer_are_kept_beside_claims() -> None:
@@ -124,7 +125,7 @@ def test_allocations_of_an_older_writer_are_kept_beside_claims() -> None:
 
 def test_an_allocation_whose_claim_was_lost_is_the_lablets_again() -> None:
     ours = stored(claim(UID, {"a": 1, "b": 2}))
-    found = document(ours)
+    found = document_of(ours)
     del found["portClaims"][1]
     assert read(found) == ours
 
@@ -132,14 +133,14 @@ def test_an_allocation_whose_claim_was_lost_is_the_lablets_again() -> None:
 def test_two_pods_of_one_name_have_their_own_ports() -> None:
     """The first one's lab is being removed when the second comes, whatever their UIDs begin with."""
     ours = stored(claim(UID, {"a": 1}), claim(OTHER, {"a": 2}), claim(ALIKE, {"a": 3}))
-    found = document(ours)
+    found = document_of(ours)
     assert [row["podUID"] for row in found["portClaims"]] == [UID, OTHER[:8], ALIKE]
     assert read(found) == ours
 
 
 def test_ports_of_a_row_that_was_lost_stay_held() -> None:
     """Nobody knows whether its lab is there (C27); when its Pod has a row again, they give way to it."""
-    found = document(stored(claim(UID, {"a": 1}), claim(OTHER, {"a": 2}, pod="pod-2")))
+    found = document_of(stored(claim(UID, {"a": 1}), claim(OTHER, {"a": 2}, pod="pod-2")))
     del found["lablets"][0]
     left = read(found)
     assert list(left.claims) == [OTHER]
@@ -149,13 +150,13 @@ def test_ports_of_a_row_that_was_lost_stay_held() -> None:
 
 
 def test_ports_of_a_lablet_do_not_come_from_its_own_row() -> None:
-    found = document(stored(claim(UID, {"a": 1})))
+    found = document_of(stored(claim(UID, {"a": 1})))
     found["lablets"][0]["ports"] = {"a": 5, "z": 6}
     assert read(found).claims[UID].ports == {"a": 1}
 
 
 OURS = stored(claim(UID, {"a": 1}))
-OUR_ROW = document(OURS)["portClaims"][0]
+OUR_ROW = document_of(OURS)["portClaims"][0]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +194,8 @@ def test_rows_that_make_no_sense_are_refused(found: dict[str, Any], told: str) -
 def test_ten_thousand_lablets_with_a_port_fit() -> None:
     """C25: every port of the default range, with names and ids that do not repeat."""
     many = Stored(builders.many_claims(10_001))
-    data, binary = claims.write(many, worker="w1", installation="inst")
+    data, binary = document.write(many, worker="w1", installation="inst")
     assert not data
-    assert len(base64.b64decode(binary[claims.GZIP_KEY])) <= claims.OBJECT_BYTES_MAX < 2**20
+    assert len(base64.b64decode(binary[document.GZIP_KEY])) <= document.OBJECT_BYTES_MAX < 2**20
     metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
-    assert claims.read(ConfigMap(metadata, {}, binary), worker="w1", installation="inst") == many
+    assert document.read(ConfigMap(metadata, {}, binary), worker="w1", installation="inst") == many

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import PortRange as SpecRange
+from vkprovider.api.models.worker import PortRange as SpecRange
 from vkprovider.domain.claims import ports
 from vkprovider.domain.claims.ports import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
 

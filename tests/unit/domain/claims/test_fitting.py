@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.domain import builders
 from vkprovider.api.errors import InputError
-from vkprovider.domain.claims.claim import Claim, Stored
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.fitting import fit
 
 DICE = Random(15)

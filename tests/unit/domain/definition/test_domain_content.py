@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import package as packages

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api import names
-from vkprovider.api.models import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.refresh import Request

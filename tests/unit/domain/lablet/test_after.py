@@ -20,13 +20,13 @@ from vkprovider.api.errors import (
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
-from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
+from vkprovider.domain.lablet.after import After, after, begun, decided, failed
 from vkprovider.domain.lablet.archive.leftovers import of_claim
 from vkprovider.domain.lablet.decisions.stepfault import fault_report
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Done, Outcome
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Done, Failure, Outcome, Place
 from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Kind, Step
 from vkprovider.domain.session.delivery import Session, Verdict

@@ -9,13 +9,13 @@ from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from vkprovider.api import names
 from vkprovider.api.messages import Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.after import Place, after
+from vkprovider.domain.lablet.after import after
 from vkprovider.domain.lablet.archive.leftovers import Leftovers, is_of
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Presence
-from vkprovider.domain.lablet.outcomes import Done
+from vkprovider.domain.lablet.outcomes import Done, Place
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.status import render
 from vkprovider.domain.lablet.steps import Kind, RestoreUsername

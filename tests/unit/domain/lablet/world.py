@@ -19,7 +19,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.after import After, Failure, Place, after, begun, decided, failed
+from vkprovider.domain.lablet.after import After, after, begun, decided, failed
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
@@ -27,7 +27,7 @@ from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Failure, Outcome, Place
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
 from vkprovider.domain.lablet.steps import Kind, Step

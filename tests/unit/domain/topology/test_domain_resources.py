@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import ResourcesSpec
+from vkprovider.api.models.definition import ResourcesSpec
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
 from vkprovider.domain.topology.topology import Topology, parse
 

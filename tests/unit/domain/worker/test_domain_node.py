@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.domain.builders import apply_merge
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import CMLWorkerSpec, parse_worker_spec
+from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import Node
 from vkprovider.api.times import iso
 from vkprovider.domain.topology.resources import Resources

@@ -7,7 +7,7 @@ import pytest
 from vkprovider.api import names
 from vkprovider.api.agents import AgentFacts, encode_facts, parse_facts
 from vkprovider.api.errors import InputError
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.domain.worker.registration import Create, Deny, Hello, Warn, decide, unapproved
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.models import parse_worker_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.domain.worker.transport import insecure
 
 UNVERIFIED = {"tls": {"insecureSkipVerify": True}}
