@@ -19,8 +19,9 @@ from tunnels.direct import DirectTransport, Guard
 from tunnels.link.carrier import Address, parse_address
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
-from tunnels.websocket.dialing import PATH, Dialing
+from tunnels.websocket.dialing import Dialing
 from tunnels.websocket.listening import Listening, NoRoomError
+from tunnels.websocket.welcome import PATH
 
 TOKEN: Final = "token-of-all-agents"
 
@@ -161,7 +162,7 @@ class Balancer:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ports = self._ports()
-        port = ports[self.accepted % len(ports)]
+        port = ports[self.accepted % len(ports)] if ports else 0
         self.accepted += 1
         try:
             there, back = await asyncio.open_connection("127.0.0.1", port)

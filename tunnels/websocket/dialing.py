@@ -17,8 +17,6 @@ from tunnels.websocket.welcome import Welcome
 from tunnels.wire import codec
 from tunnels.wire.messages import Goodbye
 
-PATH: Final = "/tunnel"
-"""Where callers accept agents."""
 PAUSE_S: Final = 0.5
 """The pause before the first new attempt at an address; each further one is up to twice as long."""
 PAUSE_S_MAX: Final = 10.0
@@ -166,7 +164,7 @@ class Dialing:
         try:
             async with asyncio.timeout(OPEN_S):
                 websocket = await session.ws_connect(
-                    url + PATH,
+                    url + welcome.PATH,
                     params={"agent": str(self._agent)},
                     heartbeat=PING_S,
                     timeout=aiohttp.ClientWSTimeout(ws_close=PART_S),

@@ -20,12 +20,13 @@ from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
 from vkprovider.app.tunnels import agent_carrier, read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
-from vkprovider.settings.tunnels import AgentSettings, MqttSettings
+from vkprovider.settings.plaintext import is_plain
+from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 
 _log: Final = structlog.get_logger(__name__)
 
 
-async def main(settings: AgentSettings, mqtt: MqttSettings) -> None:
+async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) -> None:
     """Run an agent until SIGTERM or SIGINT.
 
     Raises:
@@ -40,7 +41,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings) -> None:
     try:
         agent = Agent(
             settings.name,
-            agent_carrier(mqtt, Address(settings.name, new_boot())),
+            agent_carrier(mqtt, dial, Address(settings.name, new_boot())),
             transport,
             allow=AGENT_API,
             facts=lambda: facts_of(settings),
@@ -49,7 +50,9 @@ async def main(settings: AgentSettings, mqtt: MqttSettings) -> None:
         )
         running = asyncio.create_task(agent.run(), name="agent")
         stopping = asyncio.create_task(stop.wait(), name="signals")
-        _log.info("agent started", agent=settings.name, cml=settings.url, broker=mqtt.url)
+        _log.info("agent started", agent=settings.name, cml=settings.url, dials=mqtt.url or dial.url)
+        for url in filter(is_plain, dial.urls):
+            _log.warning("replicas are dialled in plain text: the token and all requests can be read", url=url)
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
         for task in (running, stopping):
             task.cancel()

@@ -44,6 +44,7 @@ TAINT_ENV: Final = f"{GROUP}/env"
 # Annotations. Inputs are read, reports are only ever written.
 ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
 ANNOTATION_PROCESS: Final = f"{GROUP}/process"
+ANNOTATION_AGENTS_URL: Final = f"{GROUP}/agents-url"
 ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
 ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
 ANNOTATION_HOST: Final = f"{GROUP}/host"

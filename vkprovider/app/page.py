@@ -1,4 +1,4 @@
-"""The HTTP page of a replica: probes and metrics for everyone, events for senders with the secret, the rest by RBAC.
+"""The HTTP page of a replica: probes and metrics for everyone, the rest by RBAC; events and agents have secrets.
 
 It listens before the API server has answered, so that no liveness probe restarts a replica for an outage elsewhere.
 """
@@ -13,11 +13,13 @@ import structlog
 from aiohttp import web
 
 from vkprovider import __version__
+from vkprovider.api.errors import InputError
 from vkprovider.app.metrics import exposition, registry_of
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.web.access import Access
 from vkprovider.web.admin import Admin
+from vkprovider.web.agents import Agents
 from vkprovider.web.answers import Refused
 from vkprovider.web.connections import listen, runner_of
 from vkprovider.web.downloads import Downloads
@@ -29,7 +31,7 @@ _log: Final = structlog.get_logger(__name__)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-Handler = Callable[[web.Request], Awaitable[web.Response]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SERVED: Final = (
     ("GET", "/metrics"),
     ("GET", "/info"),
@@ -38,6 +40,7 @@ _SERVED: Final = (
     ("GET", "/labs/{id}/download"),
     ("GET", "/labs/{id}/login"),
     ("POST", "/events"),
+    ("GET", "/tunnel"),
 )
 """What needs a replica; until there is one the answer is 503 `Starting`."""
 
@@ -105,6 +108,7 @@ class Page:
             "/labs/{id}/download": Downloads(access, replica.exports, replica.archive, created).handle,
             "/labs/{id}/login": Logins(access, replica.exports, replica.login_url).handle,
             "/events": receiver.handle,
+            "/tunnel": Agents(self._settings.http_tunnel.agent_tokens, replica.listening).handle,
         }
         self._replica = replica
 
@@ -118,7 +122,7 @@ class Page:
     def _served(self, path: str) -> Handler:
         """Return the handler that passes a request on to that of the replica."""
 
-        async def handle(request: web.Request) -> web.Response:
+        async def handle(request: web.Request) -> web.StreamResponse:
             handler, replica = self._handlers.get(path), self._replica
             if handler is None or replica is None:
                 raise _too_early()
@@ -149,7 +153,15 @@ def _certificate(settings: Settings) -> ServingCertificate | None:
     http = settings.http
     own = ["localhost", "127.0.0.1", f"vkprovider.{settings.replica.namespace}.svc", settings.workers.internal_ip]
     hosts = [host for host in own if host] if http.tls_self_signed else []
-    return ServingCertificate(http.tls_files, hosts=hosts) if http.tls_files or hosts else None
+    client_ca = settings.http_tunnel.client_ca_file
+    if http.tls_files or hosts:
+        return ServingCertificate(http.tls_files, hosts=hosts, client_ca=client_ca)
+    if client_ca is not None:
+        text = (
+            "VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE is set, but the page serves plain HTTP: see VKPROVIDER_HTTP_TLS_CERT"
+        )
+        raise InputError("SettingInvalid", text)
+    return None
 
 
 def _too_early() -> Refused:

@@ -23,7 +23,7 @@ from vkprovider.app.informers import informers
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
-from vkprovider.app.tunnels import carriers
+from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.ldscontent import LdsContent
@@ -113,7 +113,8 @@ class Replica:
         )
         items, contents = self.definitions.items, self.definitions.contents
         self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs)
-        found = carriers(settings.mqtt, ctx.process)
+        self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
+        found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
         connector = Connector(ctx, self.tunnels, self.ownership.term)
         self.workers = Workers(

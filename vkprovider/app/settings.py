@@ -20,7 +20,13 @@ from vkprovider.settings.services import (
     PackageSettings,
     UnusedSettings,
 )
-from vkprovider.settings.tunnels import AgentSettings, MqttSettings, TunnelSettings
+from vkprovider.settings.tunnels import (
+    AgentSettings,
+    DialSettings,
+    HttpTunnelSettings,
+    MqttSettings,
+    TunnelSettings,
+)
 
 
 class _Process(Group):
@@ -45,6 +51,7 @@ class AgentProcessSettings(_Process):
 
     agent: AgentSettings = AgentSettings()
     mqtt: MqttSettings = MqttSettings()
+    dial: DialSettings = DialSettings()
     log: LogSettings = LogSettings()
 
 
@@ -62,6 +69,7 @@ class Settings(_Process):
     grader: GraderSettings = GraderSettings()
     http: HttpSettings = HttpSettings()
     mqtt: MqttSettings = MqttSettings()
+    http_tunnel: HttpTunnelSettings = HttpTunnelSettings()
     tunnels: TunnelSettings = TunnelSettings()
     log: LogSettings = LogSettings()
     unused: UnusedSettings = UnusedSettings()

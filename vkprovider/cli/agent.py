@@ -29,7 +29,7 @@ def agent() -> None:
         raise click.ClickException(str(error)) from None
     logs.set_up(settings.log.level, settings.log.format)
     try:
-        asyncio.run(main(settings.agent, settings.mqtt))
+        asyncio.run(main(settings.agent, settings.mqtt, settings.dial))
     except (InputError, OSError) as error:
         raise click.ClickException(str(error)) from None
     sys.exit(0)

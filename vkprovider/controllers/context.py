@@ -54,6 +54,7 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where claims, content, Secrets and membership Leases live.
+        agents_url: Where agents dial this replica; empty: only what leads to all replicas does; None: it accepts none.
         parser: Parses untrusted content.
     """
 
@@ -68,6 +69,7 @@ class Context:
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
+    agents_url: str | None = None
 
     @property
     def api(self) -> Api:

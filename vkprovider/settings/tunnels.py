@@ -1,17 +1,20 @@
 """Settings of tunnels: on the replica's side, and on the agent's."""
 
+import re
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from vkprovider.settings.group import Group
-from vkprovider.settings.services import Token
+from vkprovider.settings.services import SECRET_CHARS_MIN, Token, reveal
 
 Register = Literal["deny", "approve", "allow"]
 """What happens when an agent presents itself whose name no CMLWorker has."""
 
 _PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_SCHEMES: Final = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
 
 def _broker(url: str) -> str:
@@ -78,6 +81,111 @@ class MqttSettings(Group):
         """Host and port of the broker."""
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or _PORTS[parts.scheme]
+
+
+def _page(url: str) -> str:
+    """Check the URL of a replica's page, and return it with `http` or `https`."""
+    parts = urlsplit(url)
+    try:
+        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if url and (not usable or "@" in parts.netloc or parts.query or parts.fragment or not url.isprintable()):
+        raise ValueError(f"{url[:80]!r} is not a URL like https://vkprovider.example.com")
+    return parts._replace(scheme=_SCHEMES[parts.scheme], path=parts.path.rstrip("/")).geturl() if url else ""
+
+
+def _pages(urls: str) -> str:
+    """Check the URLs of pages, separated by blanks."""
+    return " ".join(map(_page, urls.split()))
+
+
+def _of_agent(word: str) -> tuple[str, str]:
+    """Return agent and token of a word of VKPROVIDER_TUNNEL_HTTP_TOKENS."""
+    name, colon, token = word.partition(":")
+    return (name, token) if colon and _NAME.fullmatch(name) else ("", word)
+
+
+class HttpTunnelSettings(Group):
+    """Agents that dial the HTTP page."""
+
+    tokens: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_TOKENS",
+        description="Tokens of agents by `spec.tunnel: http`, at least 16 characters each, separated by blanks. "
+        "`NAME:TOKEN` is that of the agent NAME, which may have several, to change it; who knows a token without a "
+        "name may present any agent. Without tokens and client certificates, the page accepts no agent.",
+    )
+    client_ca_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE",
+        description="PEM file of the authorities that sign certificates of agents: one with the common name or DNS "
+        "name NAME is that of the agent NAME. The page must serve TLS itself.",
+    )
+    advertised_url: Annotated[str, AfterValidator(_page)] = Field(
+        "",
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL",
+        description="Where agents dial this replica and no other one, such as `https://$(POD_NAME).example.com`. If "
+        "unset, they dial what leads to all replicas until each is reached.",
+    )
+
+    @field_validator("tokens")
+    @classmethod
+    def _check_tokens(cls, given: SecretStr | None) -> SecretStr | None:
+        tokens = [_of_agent(word) for word in (reveal(given) or "").split()]
+        if any(len(token) < SECRET_CHARS_MIN or not token.isascii() for _, token in tokens):
+            raise ValueError(f"a token has less than {SECRET_CHARS_MIN} ASCII characters; use `openssl rand -hex 32`")
+        return given
+
+    @property
+    def agent_tokens(self) -> list[tuple[str, str]]:
+        """Tokens, each after the name of its agent, empty for any."""
+        return [_of_agent(word) for word in (reveal(self.tokens) or "").split()]
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the page accepts agents."""
+        return bool(self.agent_tokens or self.client_ca_file)
+
+
+class DialSettings(Group):
+    """An agent that dials the HTTP pages of replicas."""
+
+    url: Annotated[str, AfterValidator(_pages)] = Field(
+        "",
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_URL",
+        description="The page of a replica, or what leads to the pages of all, such as `https://vkprovider.example.com`;"
+        " several are separated by blanks. No HTTP if unset.",
+    )
+    token: Token = Field(
+        None, validation_alias="VKPROVIDER_TUNNEL_HTTP_TOKEN", description="The agent's token there, without its name."
+    )
+    ca_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_CA_FILE",
+        description="PEM file of the authorities that may sign the page's certificate; the system's if unset.",
+    )
+    cert_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_CERT_FILE",
+        description="PEM file of the agent's certificate, where replicas accept certificates.",
+    )
+    key_file: str | None = Field(
+        None, validation_alias="VKPROVIDER_TUNNEL_HTTP_KEY_FILE", description="PEM file of its key."
+    )
+
+    @model_validator(mode="after")
+    def _check_certificate(self) -> Self:
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError(
+                "set both VKPROVIDER_TUNNEL_HTTP_CERT_FILE and VKPROVIDER_TUNNEL_HTTP_KEY_FILE, or neither"
+            )
+        return self
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where to dial."""
+        return tuple(self.url.split())
 
 
 class TunnelSettings(Group):

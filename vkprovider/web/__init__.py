@@ -1,9 +1,10 @@
-"""The HTTP page of a replica: received session events, downloads, logins, administration.
+"""The HTTP page of a replica: received session events, downloads, logins, agents, administration.
 
 * `cloudevents`: CloudEvents 1.0 over HTTP, and the session events in them. Pure.
 * `events`: the receiver of CloudEvents: authentication, limits, answers.
 * `access`: authentication and authorization by the cluster: TokenReview, SubjectAccessReview.
 * `downloads`: a lab as a file. `logins`: the login URL of its session.
+* `agents`: agents beside workers dial in; who may bear which name.
 * `admin`: counters, and an immediate pass.
 * `connections`: limits on connections and heads of requests.
 * `answers`: refusals with reason and remedy.

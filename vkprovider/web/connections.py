@@ -25,6 +25,14 @@ _STUCK_S: Final = 30.0
 """How long an answer may wait for its reader."""
 
 
+def uncount(request: web.Request) -> None:
+    """Stop counting the connection of a request among those that may be closed: its client is known, and bounded."""
+    transport = request.transport
+    protocol = transport.get_protocol() if transport is not None else None
+    if isinstance(protocol, _Connection):
+        protocol.uncount()
+
+
 def runner_of(app: web.Application) -> web.AppRunner:
     """Return the runner of an application, with limits on the head of requests."""
     return web.AppRunner(
@@ -104,6 +112,11 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         self._connections.opened(self._transport)
         self._served.connection_made(transport)
+
+    def uncount(self) -> None:
+        """Leave the collection, for good."""
+        if self._transport is not None:
+            self._connections.closed(self._transport)
 
     def data_received(self, data: bytes) -> None:
         if self._transport is not None:

@@ -1,9 +1,10 @@
-"""Workers that only an agent reaches: through a real broker, from the agent's first hello to its end (R004-027…042)."""
+"""Workers that only an agent reaches, by MQTT and by HTTP, from the agent's first hello to its end (R004-027…042)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -12,18 +13,106 @@ from tests.component.controllers.looking import condition, imports, is_ready, la
 from tests.component.controllers.running import SHORT, Running
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
-from tests.support.mosquitto import CALLER, Mosquitto
+from tests.support.mosquitto import CALLER, Mosquitto, free_port
 from tests.support.mosquitto import PASSWORD as BROKER_PASSWORD
+from tests.support.tunnels import eventually
+from tests.support.websockets import Balancer
 from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
+from tunnels.protocol.presence import State
 from vkprovider.agent.process import facts_of, open_upstream
 from vkprovider.agent.upstream import AGENT_API
+from vkprovider.app.page import Page
+from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import agent_carrier
-from vkprovider.settings.tunnels import AgentSettings, MqttSettings
+from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
-SPEC = {"tunnel": "mqtt", "address": "198.51.100.7", "capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
+SPEC = {"address": "198.51.100.7", "capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
+
+
+class Way(Protocol):
+    """How replicas and agents meet."""
+
+    tunnel: str
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of one more replica."""
+
+    async def serve(self, running: Running, settings: dict[str, str]) -> None:
+        """Let agents come to a replica that runs."""
+
+    def dial(self, account: str) -> tuple[MqttSettings, DialSettings]:
+        """Return the settings of an agent with the credentials of an account."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+class ByMqtt:
+    """A broker, reached by both."""
+
+    tunnel = "mqtt"
+
+    def __init__(self, mosquitto: Mosquitto) -> None:
+        self.mosquitto = mosquitto
+
+    def settings(self) -> dict[str, str]:
+        account = {"VKPROVIDER_TUNNEL_MQTT_USERNAME": CALLER, "VKPROVIDER_TUNNEL_MQTT_PASSWORD": BROKER_PASSWORD}
+        return {"VKPROVIDER_TUNNEL_MQTT_URL": self.url, **account}
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.mosquitto.port}"
+
+    async def serve(self, running: Running, settings: dict[str, str]) -> None: ...
+
+    def dial(self, account: str) -> tuple[MqttSettings, DialSettings]:
+        given = {"url": self.url, "username": account, "password": BROKER_PASSWORD}
+        return MqttSettings.model_validate(given), DialSettings()
+
+    async def close(self) -> None:
+        await self.mosquitto.stop()
+
+
+class ByHttp:
+    """The pages of the replicas, and a proxy in front of them all, which agents dial first."""
+
+    tunnel = "http"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.ports: list[int] = []
+        self.pages: list[Page] = []
+        self.proxy = Balancer(lambda: self.ports)
+        self._running = asyncio.create_task(self.proxy.run(), name="proxy")
+
+    def settings(self) -> dict[str, str]:
+        port = free_port()
+        self.ports.append(port)
+        return {
+            "VKPROVIDER_TUNNEL_HTTP_TOKENS": " ".join(f"{name}:{self.token(name)}" for name in self.names),
+            "VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL": f"http://127.0.0.1:{port}",
+            "VKPROVIDER_HTTP_HOST": "127.0.0.1",
+            "VKPROVIDER_HTTP_PORT": str(port),
+        }
+
+    async def serve(self, running: Running, settings: dict[str, str]) -> None:
+        page = Page(Settings.from_environment(settings))
+        await page.start()
+        page.serve(running.replica)
+        self.pages.append(page)
+
+    def dial(self, account: str) -> tuple[MqttSettings, DialSettings]:
+        return MqttSettings(), DialSettings.model_validate({"url": self.proxy.url, "token": self.token(account)})
+
+    def token(self, name: str) -> str:
+        return f"the-token-of-{name}"
+
+    async def close(self) -> None:
+        self._running.cancel()
+        await asyncio.gather(self._running, *(page.stop() for page in self.pages), return_exceptions=True)
 
 
 @dataclass
@@ -32,26 +121,24 @@ class Place:
 
     Attributes:
         world: The cluster.
-        mosquitto: The broker, reached by both.
+        way: How replicas and agents meet.
         names: Of the workers, and of their agents' accounts.
         simulators: By the worker's name.
     """
 
     world: World
     folder: Path
-    mosquitto: Mosquitto
+    way: Way
     names: tuple[str, ...]
     simulators: dict[str, CmlSimulator] = field(default_factory=dict)
     _agents: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def replica(self, **env: str) -> Running:
-        """Start a replica that uses the broker."""
-        account = {"VKPROVIDER_TUNNEL_MQTT_USERNAME": CALLER, "VKPROVIDER_TUNNEL_MQTT_PASSWORD": BROKER_PASSWORD}
-        return await self.world.replica(SHORT, VKPROVIDER_TUNNEL_MQTT_URL=self.url, **account, **env)
-
-    @property
-    def url(self) -> str:
-        return f"mqtt://127.0.0.1:{self.mosquitto.port}"
+        """Start a replica that agents reach."""
+        settings = self.way.settings()
+        running = await self.world.replica(SHORT, **settings, **env)
+        await self.way.serve(running, settings)
+        return running
 
     def agent(self, name: str, *, account: str = "", keeps_credentials: bool = True) -> asyncio.Task[None]:
         """Start a process' worth of an agent; cancelling it is its orderly end."""
@@ -64,13 +151,13 @@ class Place:
             credentials_file=str(credentials) if keeps_credentials else "",
             insecure_skip_verify=True,
         )
-        mqtt = MqttSettings.model_validate({"url": self.url, "username": account or name, "password": BROKER_PASSWORD})
+        mqtt, dial = self.way.dial(account or name)
 
         async def run() -> None:
             upstream = open_upstream(settings)
             agent = Agent(
                 name,
-                agent_carrier(mqtt, Address(name, new_boot())),
+                agent_carrier(mqtt, dial, Address(name, new_boot())),
                 upstream,
                 allow=AGENT_API,
                 facts=lambda: facts_of(settings),
@@ -89,7 +176,9 @@ class Place:
     async def worker(self, name: str, **spec: object) -> None:
         """Create a CMLWorker for an agent."""
         body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}}
-        await self.world.admin.create(f"{GROUP}/cmlworkers", {**body, "spec": {**SPEC, **spec}})
+        await self.world.admin.create(
+            f"{GROUP}/cmlworkers", {**body, "spec": {"tunnel": self.way.tunnel, **SPEC, **spec}}
+        )
 
     async def reason(self, name: str, reason: str) -> str:
         """Wait for the reason of a CMLWorker's condition Ready, and return its message."""
@@ -102,19 +191,25 @@ class Place:
         await asyncio.gather(*self._agents, return_exceptions=True)
 
 
-@pytest.fixture
-async def place(world: World, tmp_path: Path) -> AsyncIterator[Place]:
-    folder = tmp_path / "mosquitto"
+async def started_way(tunnel: str, folder: Path, names: tuple[str, ...]) -> Way:
+    if tunnel == "http":
+        return ByHttp(names)
     await asyncio.to_thread(folder.mkdir)
-    names = (world.name("behind"), world.name("behind"))
     mosquitto = Mosquitto(folder, agents=names)
     await mosquitto.start()
+    return ByMqtt(mosquitto)
+
+
+@pytest.fixture(params=["mqtt", "http"])
+async def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> AsyncIterator[Place]:
+    names = (world.name("behind"), world.name("behind"))
+    way = await started_way(request.param, tmp_path / "mosquitto", names)
     simulators = {name: await world.simulator() for name in names}
-    place = Place(world, tmp_path, mosquitto, names, simulators)
+    place = Place(world, tmp_path, way, names, simulators)
     yield place
     await place.close()
     await world.close()
-    await mosquitto.stop()
+    await way.close()
 
 
 async def ended(task: asyncio.Task[None]) -> None:
@@ -129,7 +224,7 @@ async def test_lablets_live_and_end_through_an_agent(place: Place) -> None:
     await place.worker(name)
     place.agent(name)
     node = await world.node(name, is_ready)
-    assert node["metadata"]["labels"]["vkprovider.io/tunnel"] == "mqtt"
+    assert node["metadata"]["labels"]["vkprovider.io/tunnel"] == place.way.tunnel
     definition = await world.define()
     lablets = [await world.pod(definition, name) for _ in range(3)]
     for lablet in lablets:
@@ -217,15 +312,17 @@ async def test_an_agent_of_another_tunnel_than_the_workers_is_not_used(place: Pl
 
 
 async def test_an_agent_cannot_take_the_name_of_another(place: Place) -> None:
-    """The broker's access rules bind an account to its own topics."""
+    """The broker's access rules bind an account to its own topics, the page a token to its own name."""
     world, (name, other) = place.world, place.names
-    await place.replica()
+    running = await place.replica()
     await place.worker(name)
     place.agent(name, account=other)
     await place.worker(other)
     place.agent(other)
     await world.node(other, is_ready)
     assert "no agent" in await place.reason(name, "AgentAway")
+    if place.way.tunnel == "http":
+        assert running.replica.http_refusals["AgentUnknown"] >= 1
 
 
 async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> None:
@@ -250,16 +347,18 @@ async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> No
     await world.node(name, is_ready)
 
 
+@pytest.mark.parametrize("place", ["mqtt"], indirect=True)
 async def test_a_broker_that_is_restarted_costs_nothing(place: Place) -> None:
     world, name = place.world, place.names[0]
+    assert isinstance(place.way, ByMqtt)
     await place.replica()
     await place.worker(name)
     place.agent(name)
     await world.node(name, is_ready)
     definition = await world.define()
     lablets = [await world.pod(definition, name) for _ in range(4)]
-    await place.mosquitto.stop(kill=True)
-    await place.mosquitto.start()
+    await place.way.mosquitto.stop(kill=True)
+    await place.way.mosquitto.start()
     for lablet in lablets:
         await lablet.ready()
     assert len(imports(place.simulators[name])) == 4
@@ -277,6 +376,28 @@ async def test_another_replica_goes_on_after_a_crash(place: Place) -> None:
     second = await place.replica(LEADER_LEASE_TTL="6")
     await first.crash()
     await world.lease(name, lambda spec: spec.get("holderIdentity") == second.name)
+    await lablet.delete()
+    await lablet.gone()
+    assert not labs(place.simulators[name])
+
+
+@pytest.mark.parametrize("place", ["http"], indirect=True)
+async def test_every_replica_has_a_connection_of_its_own(place: Place) -> None:
+    """Also one that comes later; and one that owns the Node next needs no other one for it."""
+    world, name = place.world, place.names[0]
+    replicas = [await place.replica(), await place.replica()]
+    await place.worker(name)
+    place.agent(name)
+    await world.node(name, is_ready)
+    replicas.append(await place.replica())
+    for running in replicas:
+        hub = running.replica.tunnels.hubs["http"]
+        await eventually(lambda hub=hub: hub.view(name).state is State.THERE)  # type: ignore[misc]
+    owner = (await world.lease(name, lambda spec: spec.get("holderIdentity")))["holderIdentity"]
+    lablet = await world.pod(await world.define(), name)
+    await lablet.ready()
+    await next(running for running in replicas if running.name == owner).stop()
+    await world.lease(name, lambda spec: spec.get("holderIdentity") not in {"", owner})
     await lablet.delete()
     await lablet.gone()
     assert not labs(place.simulators[name])

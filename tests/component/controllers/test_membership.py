@@ -1,5 +1,7 @@
 """Which replicas count as gone, and which process has a replica's name."""
 
+import asyncio
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -8,10 +10,11 @@ import pytest
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import MEMBERS, Admin
 from tests.support.faultyapi import FaultyApi
+from tests.support.tunnels import eventually
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.replica.membership import MEMBER_PREFIX, Membership
+from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX, Membership
 from vkprovider.kube.client import KubeClient
 
 GONE_S = 10.0
@@ -195,3 +198,30 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
     assert lost == ([] if mine else ["all"])
     assert (membership.lease_age_s is not None) is mine
     assert membership.is_fenced is not mine
+
+
+async def test_replicas_name_each_other_to_agents(admin: Admin, members: Members, ctx: Context, clock: Clock) -> None:
+    """Of a replica that does not accept agents, or is gone, no agent hears."""
+    mine = dataclasses.replace(ctx, agents_url="https://me.example.com")
+    membership = to_act(Membership(mine, 15.0, changed=lambda: None, ended=lambda: None))
+    watching = asyncio.create_task(membership.members.run())
+    await membership._renew()
+    [lease] = await admin.items(MEMBERS)
+    assert lease["metadata"]["annotations"]["vkprovider.io/agents-url"] == "https://me.example.com"
+    for name, url in (("other", "https://other.example.com"), ("behind-a-proxy", ""), ("without", None)):
+        await members.join(name, f"process-of-{name}")
+        notes = {"vkprovider.io/agents-url": url} if url is not None else {}
+        meta = {"labels": {LABEL_MEMBER: "true"}, "annotations": notes}
+        await admin.patch(f"{MEMBERS}/{MEMBER_PREFIX}{name}", {"metadata": meta})
+    expected = {
+        ctx.process: "https://me.example.com",
+        "process-of-other": "https://other.example.com",
+        "process-of-behind-a-proxy": "",
+    }
+    await eventually(lambda: membership.dialled() == expected)
+    clock.now += GONE_S
+    await membership._renew()
+    membership._renew_began_at = clock.now
+    assert membership.dialled() == {ctx.process: "https://me.example.com"}
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)

@@ -20,9 +20,10 @@ from tunnels.errors import ConnectFailed, StaleEpoch
 from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
 from tunnels.websocket import listening
-from tunnels.websocket.dialing import PATH, Dialing
+from tunnels.websocket.dialing import Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, QUEUE_BYTES_MAX
+from tunnels.websocket.welcome import PATH
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
 

@@ -59,6 +59,7 @@ async def test_a_replica_without_an_api_server_lives_and_is_not_ready(early: str
         ("GET", "/labs/x/download"),
         ("GET", "/labs/x/login"),
         ("POST", "/events"),
+        ("GET", "/tunnel"),
     ],
 )
 async def test_whatever_needs_the_cluster_is_asked_to_come_again(early: str, method: str, path: str) -> None:

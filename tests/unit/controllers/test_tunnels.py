@@ -46,7 +46,7 @@ async def say(tunnels: Tunnels, boot: str, message: Message) -> None:
     ("kind", "reason", "says"),
     [
         ("mqtt", "TunnelNotConfigured", "set VKPROVIDER_TUNNEL_MQTT_URL"),
-        ("http", "TunnelUnsupported", "http is not there yet"),
+        ("http", "TunnelNotConfigured", "set VKPROVIDER_TUNNEL_HTTP_TOKENS"),
     ],
 )
 def test_a_tunnel_that_is_not_there_is_refused_with_the_remedy(kind: str, reason: str, says: str) -> None:

@@ -25,7 +25,7 @@ def test_every_refusal_stands_there_with_its_status() -> None:
 def test_every_path_stands_there() -> None:
     routes = set(re.findall(r'router\.add_(get|post)\("([^"]+)"', CODE))
     routes |= set(re.findall(r'\("(GET|POST)", "(/[^"]+)"\)', CODE))
-    assert len(routes) == 9
+    assert len(routes) == 10
     for method, path in routes:
         assert f"| `{method.upper()} {path}` |" in PAGE
 

@@ -60,7 +60,7 @@ class CMLWorkerSpec(Model):
     tunnel: Literal["direct", "mqtt", "http"] = Field(
         "direct",
         description="How the provider reaches the API: itself, or through an agent beside the worker, which has the "
-        "name of the CMLWorker. `http` is not there yet.",
+        "name of the CMLWorker: by an MQTT broker, or by the replicas' HTTP pages, which the agent dials.",
     )
     url: str | None = Field(
         None,

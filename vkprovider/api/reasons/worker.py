@@ -69,20 +69,15 @@ class WorkerReason(Reason):
         "spec.url is not the URL of a CML controller.",
         "Write for instance https://cml.example.com",
     )
-    TUNNEL_UNSUPPORTED = (
-        "TunnelUnsupported",
-        "spec.tunnel names a tunnel that this version does not have; nothing is sent another way.",
-        "Use mqtt, or direct if the provider can reach spec.url itself.",
-    )
     TUNNEL_NOT_CONFIGURED = (
         "TunnelNotConfigured",
         "spec.tunnel names a tunnel that the provider's settings do not configure; nothing is sent another way.",
-        "Set VKPROVIDER_TUNNEL_MQTT_URL, see docs/tunnels.md; or spec.tunnel: direct if spec.url can be reached.",
+        "Set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_TOKENS (docs/tunnels.md), or use tunnel: direct.",
     )
     AGENT_AWAY = (
         "AgentAway",
         "The agent beside the worker has left, is silent, or was never heard.",
-        "See that `vkprovider agent` runs beside the worker and reaches the broker. Nothing is deleted meanwhile.",
+        "See that `vkprovider agent` runs beside the worker, and what it logs. Nothing is deleted meanwhile.",
         Trait.SILENCE,
     )
     AGENT_CONFLICT = (

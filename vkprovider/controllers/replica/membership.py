@@ -57,6 +57,7 @@ class Membership:
         self._changed = changed
         self._ended = ended
         self._times = leases.times(ttl_s)
+        self._dialled = {names.ANNOTATION_AGENTS_URL: ctx.agents_url} if ctx.agents_url is not None else {}
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
@@ -97,6 +98,20 @@ class Membership:
         """Return whether a replica has ended, or has been silent for so long that it counts as gone."""
         since, gone_s = self._listening_since, self._times.gone_s
         return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
+
+    def dialled(self) -> dict[str, str]:
+        """Return where agents dial each replica that lives, by its process; see `Context.agents_url`."""
+        living = self.living()
+        others = living - {self._ctx.replica}
+        found = {
+            notes[names.ANNOTATION_PROCESS]: notes[names.ANNOTATION_AGENTS_URL]
+            for lease in self.members.items.values()
+            if lease.metadata.name.removeprefix(MEMBER_PREFIX) in others
+            and {names.ANNOTATION_PROCESS, names.ANNOTATION_AGENTS_URL} <= (notes := lease.metadata.annotations).keys()
+        }
+        if self._ctx.agents_url is not None and self._ctx.replica in living:
+            found[self._ctx.process] = self._ctx.agents_url
+        return found
 
     async def end(self, replica: str) -> bool:
         """End the membership of a replica that counts as gone; return False if it turns out to live.
@@ -193,7 +208,7 @@ class Membership:
             seconds=int(self._ttl_s),
             metadata={
                 "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
-                "annotations": {names.ANNOTATION_PROCESS: ctx.process},
+                "annotations": {names.ANNOTATION_PROCESS: ctx.process, **self._dialled},
             },
         )
         members, limit_s = ctx.api.member_leases, self._times.renew_s

@@ -79,7 +79,7 @@ class Connector:
             guard: Called right before a request is written.
 
         Raises:
-            InputError: `TunnelNotConfigured`, `TunnelUnsupported`, `WorkerUrlInvalid` or `CaBundleInvalid`.
+            InputError: `TunnelNotConfigured`, `WorkerUrlInvalid` or `CaBundleInvalid`.
         """
         way = Way(name, guard, partial(self._term, name))
         labs = self._open_labs(spec, way)

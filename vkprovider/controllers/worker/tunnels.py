@@ -20,7 +20,10 @@ from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
 
-SETTINGS: Final[Mapping[str, str]] = {"mqtt": "VKPROVIDER_TUNNEL_MQTT_URL"}
+SETTINGS: Final[Mapping[str, str]] = {
+    "mqtt": "VKPROVIDER_TUNNEL_MQTT_URL",
+    "http": "VKPROVIDER_TUNNEL_HTTP_TOKENS",
+}
 """The setting without which a tunnel is not there, by its word in `spec.tunnel`."""
 
 
@@ -77,17 +80,13 @@ class Tunnels:
         """Return the transport to a worker.
 
         Raises:
-            InputError: `TunnelNotConfigured` or `TunnelUnsupported`.
+            InputError: `TunnelNotConfigured`.
         """
         hub = self.hubs.get(kind)
         if hub is not None:
             return TunnelTransport(hub, way.name, allow=allow, guard=way.guard, epoch=way.term, user_agent=user_agent)
-        if (setting := SETTINGS.get(kind)) is None:
-            raise InputError(
-                WorkerReason.TUNNEL_UNSUPPORTED, f"spec.tunnel: {kind} is not there yet; use mqtt or direct"
-            )
         raise InputError(
-            WorkerReason.TUNNEL_NOT_CONFIGURED, f"spec.tunnel is {kind}, which is not configured: set {setting}"
+            WorkerReason.TUNNEL_NOT_CONFIGURED, f"spec.tunnel is {kind}, which is not configured: set {SETTINGS[kind]}"
         )
 
     def away(self, kind: str, name: str) -> Health | None:
@@ -101,7 +100,7 @@ def _away(name: str, view: View) -> Health | None:
         case State.THERE:
             return None
         case State.UNKNOWN:
-            text = f"no agent {name} was heard; see that `vkprovider agent` runs with that name, and reaches the broker"
+            text = f"no agent {name} was heard; see that `vkprovider agent` runs with that name, and what it logs"
         case State.SILENT:
             text = f"agent {name} is silent; see that it runs and has a connection. Nothing is deleted meanwhile"
         case _:

@@ -1,7 +1,8 @@
 """What it means for the CMLWorkers that an agent has presented itself.
 
-An agent's name is the broker's promise: its access rules let each agent speak under its own name only. Whether it may
-bring a worker into the cluster is a second question, and the setting `VKPROVIDER_TUNNEL_REGISTER` answers it.
+An agent's name is the promise of the broker, whose access rules let each agent speak under its own name only, or of the
+page, which knows the token or certificate of each agent. Whether it may bring a worker into the cluster is another
+question, and the setting `VKPROVIDER_TUNNEL_REGISTER` answers it.
 """
 
 from dataclasses import dataclass

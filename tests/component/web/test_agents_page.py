@@ -1,0 +1,166 @@
+"""Who may dial the page as an agent: tokens, certificates, refusals that are counted, logged once and harm nobody."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+import structlog
+import trustme
+from aiohttp import web
+
+from tests.component.web.test_page import write
+from tests.support.tunnels import Heard, eventually, running
+from tunnels.link.hub import Hub
+from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
+from tunnels.wire import codec
+from tunnels.wire.messages import Hello
+from vkprovider.api.errors import InputError
+from vkprovider.app.page import Page
+from vkprovider.app.settings import Settings
+from vkprovider.settings.services import HttpSettings
+from vkprovider.web import connections
+from vkprovider.web.agents import Agents
+from vkprovider.web.connections import listen, runner_of
+from vkprovider.web.tls import ServingCertificate
+
+TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]
+HELLO = codec.encode(Hello(1, 60_000))
+
+
+@asynccontextmanager
+async def served(tls: ssl.SSLContext | None = None, *, off: bool = False) -> AsyncIterator[tuple[str, Hub]]:
+    """A page that accepts agents, and the hub that they reach."""
+    listening = Listening("replica-0", dict)
+    hub = Hub(listening, Heard())
+    app = web.Application()
+    app.router.add_get("/tunnel", Agents(TOKENS, None if off else listening).handle)
+    runner = runner_of(app)
+    await runner.setup()
+    listener = await listen(runner, HttpSettings(host="127.0.0.1", port=0), tls)
+    port = listener.sockets[0].getsockname()[1]
+    async with running(hub.run):
+        await asyncio.sleep(0)
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{port}", hub
+    listener.close()
+    await runner.cleanup()
+
+
+async def refusal(url: str, agent: str, token: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
+    """Return status and reason of the refusal of an agent."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession(url) as session,
+        session.get("/tunnel", params={"agent": agent}, headers=headers, ssl=tls or True) as answer,
+    ):
+        return answer.status, (await answer.json())["reason"]
+
+
+@asynccontextmanager
+async def dialled(
+    url: str, agent: str, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """A WebSocket that the page accepts."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{url}/tunnel", params={"agent": agent}, headers=headers, ssl=tls or True) as websocket,
+    ):
+        assert '"replica-0"' in await websocket.receive_str(timeout=30)
+        yield websocket
+
+
+@pytest.mark.parametrize(
+    ("agent", "token"),
+    [("cml-7/a", "token-of-cml-7-a"), ("cml-7/a", "token-of-cml-7-b"), ("cml-8/a", "token-of-whoever")],
+)
+async def test_a_token_proves_a_name(agent: str, token: str) -> None:
+    async with served() as (url, hub), dialled(url, agent, token) as websocket:
+        await websocket.send_bytes(HELLO)
+        await eventually(lambda: hub.view(agent.partition("/")[0]).boot == "a")
+
+
+async def test_whoever_proves_no_name_is_refused_and_logged_once() -> None:
+    with structlog.testing.capture_logs() as logged:
+        async with served() as (url, hub):
+            for token in ("", "guessed", "token-of-cml-7-a", "token-of-cml-7-a "):
+                assert await refusal(url, "cml-8/a", token) == (401, "AgentUnknown")
+            for agent in ("", "cml-8", "cml-8/", "CML/a", "cml-8/a/b"):
+                assert await refusal(url, agent, "token-of-whoever") == (400, "AgentInvalid")
+            assert hub.view("cml-8").boot == ""
+    assert [line["agent"] for line in logged] == ["cml-8"]
+    assert not any(token in str(logged) for _, token in TOKENS)
+    assert "guessed" not in str(logged)
+
+
+async def test_without_settings_no_agent_is_accepted() -> None:
+    async with served(off=True) as (url, _):
+        assert await refusal(url, "cml-7/a", "token-of-cml-7-a") == (403, "AgentsDisabled")
+
+
+async def test_too_many_are_asked_to_come_again() -> None:
+    async with served() as (url, _):
+        sessions = [aiohttp.ClientSession() for _ in range(SOCKETS_OF_A_NAME_MAX)]
+        sockets = [
+            await session.ws_connect(
+                f"{url}/tunnel",
+                params={"agent": f"cml-7/{number}"},
+                headers={"Authorization": "Bearer token-of-cml-7-a"},
+            )
+            for number, session in enumerate(sessions)
+        ]
+        assert await refusal(url, "cml-7/more", "token-of-cml-7-a") == (503, "TooManyAgents")
+        for socket, session in zip(sockets, sessions, strict=True):
+            await socket.close()
+            await session.close()
+
+
+async def test_a_crowd_of_strangers_does_not_end_the_websocket_of_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 5)
+    async with served() as (url, hub), dialled(url, "cml-7/a", "token-of-cml-7-a") as websocket:
+        crowd = [await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2])) for _ in range(12)]
+        assert await crowd[0][0].read() == b"", "the page closed it"
+        await websocket.send_bytes(HELLO)
+        await eventually(lambda: hub.view("cml-7").boot == "a")
+        for _, writer in crowd:
+            writer.close()
+
+
+async def test_a_certificate_proves_a_name(tmp_path: Path) -> None:
+    authority, foreign = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "agents.pem")
+    files = write(tmp_path, authority)
+    pair = files["VKPROVIDER_HTTP_TLS_CERT"], files["VKPROVIDER_HTTP_TLS_KEY"]
+    page = ServingCertificate(pair, client_ca=str(tmp_path / "agents.pem"))
+
+    def client(by: trustme.CA | None, **names: str) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        if by is not None:
+            by.issue_cert(*names.values() if "dns" in names else (), common_name=names.get("common")).configure_cert(
+                context
+            )
+        return context
+
+    async with served(page.context) as (url, hub):
+        for number, context in enumerate((client(authority, common="cml-8"), client(authority, dns="cml-8"))):
+            async with dialled(url, f"cml-8/{number}", tls=context) as websocket:
+                await websocket.send_bytes(HELLO)
+                await eventually(lambda: hub.view("cml-8").boot)
+            assert await refusal(url, "cml-9/a", tls=context) == (401, "AgentUnknown")
+        assert await refusal(url, "cml-8/a", tls=client(None)) == (401, "AgentUnknown")
+        async with dialled(url, "cml-7/a", "token-of-cml-7-a", tls=client(None)):
+            pass
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await refusal(url, "cml-8/a", tls=client(foreign, common="cml-8"))
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_authorities_that_cannot_be_used_are_named(tmp_path: Path, *, tls: bool) -> None:
+    files = write(tmp_path, trustme.CA()) if tls else {}
+    settings = {"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE": str(tmp_path / "none.pem"), **files}
+    with pytest.raises(InputError, match="No such file" if tls else "plain HTTP"):
+        Page(Settings.from_environment(settings))
