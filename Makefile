@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@sh .ci/setup venv
 	@touch $@
 
-demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running, TUNNEL=mqtt
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running, TUNNEL=http or mqtt
 	@sh .ci/setup go
 	@$(BIN)/vkprovider demo $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 

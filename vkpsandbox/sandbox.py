@@ -15,7 +15,7 @@ from vkpsandbox.controlplane import build, content, programs
 from vkpsandbox.controlplane.build import Progress
 from vkpsandbox.controlplane.components import Tuning
 from vkpsandbox.controlplane.kubectl import Kubectl
-from vkpsandbox.controlplane.tunnels import Tunnel, plan_broker
+from vkpsandbox.controlplane.tunnels import Tunnel, plan_broker, plan_tokens
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import Layout, layout_of
 from vkpsandbox.processes.control import request, supervised
@@ -70,7 +70,8 @@ class Sandbox:
             workers: How many workers.
             replicas: How many provider replicas.
             backend: `cml`: a simulator per worker; `null`: the provider answers itself.
-            tunnel: How the provider reaches the workers: itself, or by MQTT, with a broker and an agent per worker.
+            tunnel: How the provider reaches the workers: itself; by MQTT, with a broker and an agent per worker; or by
+                HTTP, with an agent per worker that dials the replicas.
             audit: Whether the API server writes an audit log.
             controllers: Whether kube-scheduler and kube-controller-manager run; without them no Pod is placed, no
                 namespace has a ServiceAccount, and no owned object is collected.
@@ -106,6 +107,8 @@ class Sandbox:
             )
             if tunnel == "mqtt":
                 record = msgspec.structs.replace(record, broker=plan_broker(record.workers))
+            elif tunnel == "http":
+                record = msgspec.structs.replace(record, tokens=plan_tokens(record.workers))
             record.save(layout)
             sandbox = cls(layout, record)
             try:
@@ -116,6 +119,7 @@ class Sandbox:
                     start.create_workers(*steps, worker_args or [()], worker_spec)
                     on_progress(f"{workers} workers created")
                 providers = start.plan_providers(layout, record, replicas, provider_env) if provider else []
+                start.start_agents(layout, record, providers)
                 if record.lds:
                     start.start_lds(layout, record.lds, providers, lds_args)
                     on_progress(f"Lab Delivery System at {record.lds.url}")

@@ -110,11 +110,8 @@ def create_workers(
             add_process(layout, programs.worker_process(layout, worker, arguments))
     if record.broker:
         add_process(layout, tunnels.broker_process(layout, record.broker, manifests))
-        for worker in record.workers:
-            add_process(layout, tunnels.agent_process(layout, record.broker, worker))
     content.apply_manifests(kubectl, manifests)
-    by_tunnel = {"tunnel": "mqtt"} if record.broker else {}
-    content.apply_workers(kubectl, record.workers, record.name, {**by_tunnel, **spec})
+    content.apply_workers(kubectl, record.workers, record.name, {"tunnel": record.tunnel, **spec})
     content.write_provider_kubeconfig(kubectl, layout, record.name)
     waiting.await_workers(layout, record.workers)
 
@@ -123,10 +120,17 @@ def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapp
     """Return the process specs of the provider replicas."""
     settings = {
         **(programs.lds_settings(record.lds) if record.lds else {}),
-        **(tunnels.replica_settings(record.broker) if record.broker else {}),
+        **tunnels.replica_settings(record),
         **settings,
     }
-    return [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
+    specs = [programs.provider_process(layout.provider_kubeconfig, n, settings) for n in range(1, replicas + 1)]
+    return [tunnels.dialled(spec) for spec in specs] if record.tunnel == "http" else specs
+
+
+def start_agents(layout: Layout, record: Record, providers: Sequence[ProcessSpec]) -> None:
+    """Start an agent beside each worker, where the provider needs them."""
+    for worker in record.workers if record.tunnel != "direct" else ():
+        add_process(layout, tunnels.agent_process(layout, record, worker, providers))
 
 
 def start_lds(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], arguments: Sequence[str]) -> None:

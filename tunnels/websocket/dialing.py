@@ -138,7 +138,7 @@ class Dialing:
         """Dial an address once, and use the WebSocket if it leads to a caller that was not reached."""
         try:
             websocket, said = await self._open(session, url)
-        except (_DialError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        except (_DialError, aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: not a host's name
             self._failed(url, target, str(error) or f"no answer within {OPEN_S:.3g} s", logging.WARNING)
             return
         if said.caller in self._sockets:

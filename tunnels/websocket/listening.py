@@ -63,7 +63,7 @@ class Listening:
         self._inbox: Inbox | None = None
         self._guests: Final[set[_Guest]] = set()
         self._kept: Final[dict[str, _Guest]] = {}
-        self._complained: Final[set[str]] = set()
+        self._noted: Final[set[str]] = set()
 
     async def run(self, inbox: Inbox) -> None:
         """Pass frames on, and tell agents which callers there are, until cancelled; then close all WebSockets."""
@@ -159,7 +159,7 @@ class Listening:
     def _note(self, guest: _Guest, why: str) -> None:
         """Log why a WebSocket has ended: the first one of each agent for people, further ones for debugging."""
         name = guest.address.name
-        level = logging.DEBUG if name in self._complained else logging.INFO
-        if len(self._complained) < SOCKETS_MAX:
-            self._complained.add(name)
+        level = logging.DEBUG if name in self._noted else logging.INFO
+        if len(self._noted) < SOCKETS_MAX:
+            self._noted.add(name)
         _LOG.log(level, "tunnel: the WebSocket of %s has ended: %s", guest.address, why)

@@ -125,7 +125,7 @@ class HttpTunnelSettings(Group):
     advertised_url: Annotated[str, AfterValidator(_page)] = Field(
         "",
         validation_alias="VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL",
-        description="Where agents dial this replica and no other one, such as `https://$(POD_NAME).example.com`. If "
+        description="Where agents dial this replica and no other one, such as `https://replica-1.example.com`. If "
         "unset, they dial what leads to all replicas until each is reached.",
     )
 

@@ -3,11 +3,12 @@
 import signal
 import sys
 from types import FrameType
-from typing import Final, Literal
+from typing import Final
 
 import click
 
 from vkprovider.api.errors import VkproviderError
+from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.story import tell
 
 INTERRUPTED: Final = 130
@@ -19,13 +20,13 @@ INTERRUPTED: Final = 130
 @click.option("--name", default="demo", show_default=True, help="Name of the sandbox.")
 @click.option(
     "--tunnel",
-    type=click.Choice(["direct", "mqtt"]),
+    type=click.Choice(["direct", "mqtt", "http"]),
     default="direct",
     show_default=True,
     help="How the provider reaches the workers.",
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox running.")
-def demo(workers: int, name: str, tunnel: Literal["direct", "mqtt"], keep: bool) -> None:  # noqa: FBT001 (click passes flags so)
+def demo(workers: int, name: str, tunnel: Tunnel, keep: bool) -> None:  # noqa: FBT001 (click passes flags so)
     """Show a Deployment of lablets on a sandbox, from start to finish.
 
     Starts a real Kubernetes control plane with simulated CML workers, places lablets by affinity, compares the pods

@@ -14,6 +14,7 @@ import msgspec
 from vkprovider.api.errors import VkproviderError
 from vkpsandbox import ProcessStatus, Sandbox
 from vkpsandbox.controlplane.build import ensure_programs
+from vkpsandbox.controlplane.tunnels import Tunnel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,10 +59,11 @@ def sandbox() -> None:
 )
 @click.option(
     "--tunnel",
-    type=click.Choice(["direct", "mqtt"]),
+    type=click.Choice(["direct", "mqtt", "http"]),
     default="direct",
     show_default=True,
-    help="How the provider reaches the workers: itself, or through a broker, mosquitto, and an agent per worker.",
+    help="How the provider reaches the workers: itself, or through an agent per worker, which dials a broker "
+    "(mosquitto) or the provider.",
 )
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
@@ -79,7 +81,7 @@ def up(
     workers: int,
     replicas: int,
     backend: Literal["cml", "null"],
-    tunnel: Literal["direct", "mqtt"],
+    tunnel: Tunnel,
     lds: bool,
     audit: bool,
     no_provider: bool,
@@ -91,7 +93,9 @@ def up(
             "--audit and --kubeconfig exclude each other: only a sandbox's own API server can be audited"
         )
     if tunnel != "direct" and backend == "null":
-        raise click.UsageError("--tunnel mqtt and --backend null exclude each other: a null worker has no agent")
+        raise click.UsageError(f"--tunnel {tunnel} and --backend null exclude each other: a null worker has no agent")
+    if tunnel == "http" and no_provider:
+        raise click.UsageError("--tunnel http and --no-provider exclude each other: agents have no page to dial")
     made = Sandbox.up(
         name,
         directory=directory,

@@ -1,22 +1,24 @@
-"""The MQTT broker of a sandbox, and the agents beside its workers: each a process of its own, with an account."""
+"""The agents beside a sandbox's workers, and the MQTT broker that some sandboxes have: each a process of its own."""
 
 import base64
 import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER, WORKER_GRACE_S
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.process import ProcessSpec, Restart, write_atomically
-from vkpsandbox.processes.record import Broker, Worker
+from vkpsandbox.processes.record import Broker, Record, Worker
 
-Tunnel = Literal["direct", "mqtt"]
+Tunnel = Literal["direct", "mqtt", "http"]
 
 _REPLICA: Final = "vkprovider"
 """The account of all replicas at the broker; an agent's account has the agent's name."""
@@ -38,6 +40,11 @@ def plan_broker(workers: Iterable[Worker]) -> Broker:
     [port] = free_ports(1)
     accounts = {name: secrets.token_urlsafe(18) for name in (_REPLICA, *(worker.name for worker in workers))}
     return Broker(program=program, port=port, accounts=accounts)
+
+
+def plan_tokens(workers: Iterable[Worker]) -> dict[str, str]:
+    """Choose the tokens of agents that dial the replicas."""
+    return {worker.name: secrets.token_urlsafe(18) for worker in workers}
 
 
 def broker_process(layout: Layout, broker: Broker, manifests: Path) -> ProcessSpec:
@@ -71,20 +78,37 @@ def broker_process(layout: Layout, broker: Broker, manifests: Path) -> ProcessSp
     )
 
 
-def replica_settings(broker: Broker) -> dict[str, str]:
-    """Return the settings with which a replica reaches the broker."""
-    return _account(broker, _REPLICA)
+def replica_settings(record: Record) -> dict[str, str]:
+    """Return the settings with which all replicas are reached by agents."""
+    if record.broker is not None:
+        return _account(record.broker, _REPLICA)
+    known = " ".join(f"{name}:{token}" for name, token in record.tokens.items())
+    return {"VKPROVIDER_TUNNEL_HTTP_TOKENS": known} if known else {}
 
 
-def agent_process(layout: Layout, broker: Broker, worker: Worker) -> ProcessSpec:
-    """Write an agent's credentials file and return its command line."""
+def dialled(provider: ProcessSpec) -> ProcessSpec:
+    """Return a replica that tells agents where they reach it."""
+    return msgspec.structs.replace(
+        provider, env={"VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL": provider.url, **provider.env}
+    )
+
+
+def agent_process(layout: Layout, record: Record, worker: Worker, providers: Sequence[ProcessSpec]) -> ProcessSpec:
+    """Write an agent's credentials file and return its command line.
+
+    Args:
+        layout: The sandbox's files.
+        record: The sandbox.
+        worker: The worker beside it.
+        providers: The replicas, which it dials unless there is a broker.
+    """
     credentials = layout.workers / f"{worker.name}.credentials"
     write_atomically(credentials, f"{worker.username}\n{worker.password}\n".encode())
     return ProcessSpec(
         name=worker.agent,
         argv=[*VKPROVIDER, "agent"],
         env={
-            **_account(broker, worker.name),
+            **_dials(record, worker, providers),
             "VKPROVIDER_AGENT_NAME": worker.name,
             "VKPROVIDER_AGENT_CML_URL": worker.url,
             "VKPROVIDER_AGENT_ADDRESS": worker.address,
@@ -96,6 +120,15 @@ def agent_process(layout: Layout, broker: Broker, worker: Worker) -> ProcessSpec
         restart=Restart.UNLESS_KILLED,
         grace_s=PROVIDER_GRACE_S,
     )
+
+
+def _dials(record: Record, worker: Worker, providers: Sequence[ProcessSpec]) -> dict[str, str]:
+    if record.broker is not None:
+        return _account(record.broker, worker.name)
+    return {
+        "VKPROVIDER_TUNNEL_HTTP_URL": " ".join(provider.url for provider in providers),
+        "VKPROVIDER_TUNNEL_HTTP_TOKEN": record.tokens[worker.name],
+    }
 
 
 def _account(broker: Broker, name: str) -> dict[str, str]:

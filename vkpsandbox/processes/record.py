@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -110,6 +110,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         workers: Its simulated workers.
         lds: Its simulated Lab Delivery System, if it has one.
         broker: Its MQTT broker, if its workers are reached by MQTT.
+        tokens: Tokens of its agents by their workers' names, if its workers are reached by HTTP.
     """
 
     name: str
@@ -120,6 +121,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[Worker] = []
     lds: Lds | None = None
     broker: Broker | None = None
+    tokens: dict[str, str] = {}
+
+    @property
+    def tunnel(self) -> Literal["direct", "mqtt", "http"]:
+        """How its workers are reached."""
+        if self.broker is not None:
+            return "mqtt"
+        return "http" if self.tokens else "direct"
 
     def save(self, layout: Layout) -> None:
         """Write it to the sandbox's directory."""

@@ -369,6 +369,13 @@ async def test_what_is_not_a_caller_is_named(
     await runner.cleanup()
 
 
+async def test_a_host_that_has_no_name_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    carrier = Dialing(["http://a..b", "http://127.0.0.1:99999"], Address("w1", "a"))
+    async with running(lambda: carrier.run(Deaf())):
+        for url in ("http://a..b: ", "http://127.0.0.1:99999: "):
+            await eventually(lambda url=url: any(f"tunnel: {url}" in line for line in caplog.messages))  # type: ignore[misc]
+
+
 class Deaf:
     """An inbox of nobody."""
 

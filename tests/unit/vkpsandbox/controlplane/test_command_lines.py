@@ -11,7 +11,7 @@ from vkpsandbox.controlplane.kubeconfig import read_cluster
 from vkpsandbox.controlplane.pki import CLIENTS, SERVER_NAMES, write_pki
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import Restart
-from vkpsandbox.processes.record import Broker
+from vkpsandbox.processes.record import Broker, Record
 
 PORTS = components.Ports(api=1, etcd=2, etcd_peer=3, scheduler=4, controller_manager=5)
 BIN = Path("/bin")
@@ -147,10 +147,26 @@ def test_broker_and_agents_share_accounts(layout: Layout) -> None:
     assert [line.partition(":")[0] for line in users.splitlines()] == ["vkprovider", "worker-1", "worker-2"]
     assert "p-worker-1" not in users
     assert spec.argv == ["/usr/sbin/mosquitto", "-c", str(layout.workers / "mosquitto.conf")]
-    replica, agent = tunnels.replica_settings(broker), tunnels.agent_process(layout, broker, workers[0])
+    record = Record(name="mine", kubectl="", context="", foreign=False, audit=False, workers=workers, broker=broker)
+    replica, agent = tunnels.replica_settings(record), tunnels.agent_process(layout, record, workers[0], [])
     assert replica["VKPROVIDER_TUNNEL_MQTT_URL"] == agent.env["VKPROVIDER_TUNNEL_MQTT_URL"] == "mqtt://127.0.0.1:1883"
     assert agent.env["VKPROVIDER_TUNNEL_MQTT_PASSWORD"] == "p-worker-1"
     assert agent.env["VKPROVIDER_AGENT_NAME"] == agent.env["VKPROVIDER_TUNNEL_MQTT_USERNAME"] == "worker-1"
+
+
+def test_agents_dial_all_replicas_each_with_a_token_of_its_own(layout: Layout) -> None:
+    layout.workers.mkdir(parents=True)
+    workers = programs.plan_workers(layout, 2, "cml")
+    tokens = tunnels.plan_tokens(workers)
+    record = Record(name="mine", kubectl="", context="", foreign=False, audit=False, workers=workers, tokens=tokens)
+    assert record.tunnel == "http"
+    known = tunnels.replica_settings(record)["VKPROVIDER_TUNNEL_HTTP_TOKENS"].split()
+    assert known == [f"{worker.name}:{tokens[worker.name]}" for worker in workers]
+    replicas = [tunnels.dialled(programs.provider_process(layout.provider_kubeconfig, n, {})) for n in (1, 2)]
+    assert [replica.env["VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL"] for replica in replicas] == [r.url for r in replicas]
+    agent = tunnels.agent_process(layout, record, workers[1], replicas)
+    assert agent.env["VKPROVIDER_TUNNEL_HTTP_URL"] == f"{replicas[0].url} {replicas[1].url}"
+    assert agent.env["VKPROVIDER_TUNNEL_HTTP_TOKEN"] == tokens["worker-2"]
 
 
 def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:

@@ -1,4 +1,4 @@
-"""Workers that only an agent reaches: the main job by MQTT, and what ends or moves on the way (R004-040, R004-041)."""
+"""Workers that only an agent reaches, by MQTT and HTTP: the main job, and what ends or moves (R004-040, R004-041)."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,27 @@ from tests.support.replicas import Replicas
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
 
 REPLICAS, WORKERS = 2, 2
 
 
+@pytest.fixture(scope="module", params=["mqtt", "http"])
+def tunnel(request: pytest.FixtureRequest) -> Tunnel:
+    """How the workers of the module's sandbox are reached."""
+    way: Tunnel = request.param
+    return way
+
+
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox of its own: two replicas, two workers with agents, a broker."""
+def sandbox(tunnel: Tunnel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox of its own: two replicas, two workers with agents, a broker if there is need of one."""
     made = Sandbox.up(
-        "mqtt",
-        directory=tmp_path_factory.mktemp("mqtt"),
+        tunnel,
+        directory=tmp_path_factory.mktemp(tunnel),
         workers=WORKERS,
         replicas=REPLICAS,
-        tunnel="mqtt",
+        tunnel=tunnel,
         provider_env={"WORKER_PROBE_SECONDS": "1", "RECONCILE_INTERVAL": "5"},
         worker_args=[["--boot-seconds=0.3-1"]],
         tied=True,
@@ -44,11 +52,11 @@ def reason(cluster: Cluster, number: int) -> str:
     return str(condition(found, "Ready").get("reason"))
 
 
-def test_a_lablet_lives_and_ends(cluster: Cluster, namespace: str, netlab: str) -> None:
+def test_a_lablet_lives_and_ends(cluster: Cluster, namespace: str, netlab: str, tunnel: Tunnel) -> None:
     for worker in cluster.workers:
         node = cluster.node(worker)
         assert node
-        assert node["metadata"]["labels"]["vkprovider.io/tunnel"] == "mqtt"
+        assert node["metadata"]["labels"]["vkprovider.io/tunnel"] == tunnel
         name = f"on-{worker.name}"
         cluster.apply(pod(name, netlab, nodeSelector={"kubernetes.io/hostname": worker.node}), namespace=namespace)
     for ready in cluster.wait_ready(namespace, WORKERS):
@@ -88,11 +96,14 @@ def test_an_agent_that_ends_makes_its_node_not_ready_at_once(cluster: Cluster, n
     )
 
 
-def test_a_broker_that_is_restarted_costs_no_lablet_anything(cluster: Cluster, namespace: str, netlab: str) -> None:
+def test_what_lies_between_may_be_restarted(cluster: Cluster, namespace: str, netlab: str, tunnel: Tunnel) -> None:
+    """The broker; by HTTP a replica, whose workers go to the other one, and the agents of both."""
+    between = ["mosquitto"] if tunnel == "mqtt" else ["provider-2", *(f"agent-{w.name}" for w in cluster.workers)]
     cluster.apply(*(pod(f"p{n}", netlab) for n in range(6)), namespace=namespace)
     until(lambda: sum(len(worker.labs()) for worker in cluster.workers) > 0, 30)
-    cluster.sandbox.kill("mosquitto")
-    cluster.sandbox.start("mosquitto")
+    for process in between:
+        cluster.sandbox.kill(process)
+        cluster.sandbox.start(process)
     cluster.wait_ready(namespace, 6)
     assert sum(len(worker.labs()) for worker in cluster.workers) == 6
 
