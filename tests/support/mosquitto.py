@@ -46,6 +46,7 @@ class Mosquitto:
         agents: Users besides the caller.
         lines: Further lines of its configuration.
         persistent: Whether it saves what it holds.
+        acl: Its access rules.
         by_certificate: Whether it knows its clients by certificates instead of passwords.
         port: Where it listens.
     """
@@ -54,6 +55,7 @@ class Mosquitto:
     agents: tuple[str, ...] = ("w1", "w2")
     lines: tuple[str, ...] = ()
     persistent: bool = False
+    acl: Path = ACL
     by_certificate: bool = False
     port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
@@ -74,7 +76,7 @@ class Mosquitto:
                     *(("user root",) if os.geteuid() == 0 else ()),
                     "allow_anonymous false",
                     *(() if self.by_certificate else (f"password_file {passwords}",)),
-                    f"acl_file {ACL}",
+                    f"acl_file {self.acl}",
                     "max_packet_size 262144",
                     "set_tcp_nodelay true",
                     f"persistence {str(self.persistent).lower()}",

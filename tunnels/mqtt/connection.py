@@ -30,10 +30,24 @@ QOS: Final = 1
 
 _PACKET_BYTES_MAX: Final = FRAME_BYTES_MAX + 2048
 _MISC_S: Final = 1.0
+_NOT_LET_IN: Final = frozenset({0x86, 0x87, 0x8A, 0x8C})
+"""Reasons of a CONNACK (MQTT 5, 3.2.2.2): bad user name or password, not authorized, banned, bad method."""
 
 
 class BrokerFault(Exception):  # noqa: N818 (a state of the world)
     """The broker cannot be reached, refuses the client, or the connection ended."""
+
+
+class TlsFault(BrokerFault):
+    """The broker cannot be trusted, or does not speak TLS."""
+
+
+class LoginRefused(BrokerFault):
+    """The broker does not accept user name, password or certificate."""
+
+
+class TopicRefused(BrokerFault):
+    """The broker's access rules do not allow a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,7 @@ class Connection:
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._subscribed: asyncio.Future[None] = self._loop.create_future()
+        self._confirming: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self._paho = self._make(client)
 
     async def open(self) -> None:
@@ -99,9 +114,11 @@ class Connection:
         except TimeoutError:
             raise BrokerFault(f"{where}: the broker did not answer within {where.connect_s:.3g} s") from None
         except ssl.SSLCertVerificationError as error:
-            raise BrokerFault(f"{where}: the broker's certificate cannot be trusted: {error.verify_message}") from error
+            raise TlsFault(f"{where}: the broker's certificate cannot be trusted: {error.verify_message}") from error
         except CertificateInvalid as error:
-            raise BrokerFault(f"{where}: {error}") from error
+            raise TlsFault(f"{where}: {error}") from error
+        except ssl.SSLError as error:
+            raise TlsFault(f"{where}: no TLS: {error.reason or error}") from error
         except OSError as error:
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
             raise BrokerFault(f"{where}: {said}") from error
@@ -111,6 +128,25 @@ class Connection:
         if not self._attached or self._ended.done():
             return False
         return self._paho.publish(topic, payload, qos=QOS, retain=False).rc is MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    async def confirm(self, topic: str, payload: bytes) -> None:
+        """Send a message, not retained, and wait until the broker has accepted it.
+
+        Raises:
+            TopicRefused: The broker refuses it (version 5 only).
+            BrokerFault: There is no connection, or the broker does not answer.
+        """
+        if not self._attached or self._ended.done():
+            raise BrokerFault(f"{self._broker}: there is no connection")
+        number = self._paho.publish(topic, payload, qos=QOS, retain=False).mid
+        self._confirming[number] = (topic, self._loop.create_future())
+        try:
+            async with asyncio.timeout(self._broker.connect_s):
+                await self._first(self._confirming[number][1])
+        except TimeoutError:
+            raise BrokerFault(f"{self._broker}: the broker did not accept a message in time") from None
+        finally:
+            del self._confirming[number]
 
     async def tend(self) -> None:
         """Keep the connection alive until it ends.
@@ -225,7 +261,8 @@ class Connection:
         self, _client: object, _data: object, _flags: object, code: ReasonCode, _properties: object
     ) -> None:
         if code.is_failure:
-            self._fail(self._connected, f"the broker refuses {self._identity.identity}: {code}")
+            kind = LoginRefused if code.value in _NOT_LET_IN else BrokerFault
+            self._fail(self._connected, kind(f"{self._broker}: the broker refuses {self._identity.identity}: {code}"))
         elif not self._connected.done():
             self._connected.set_result(None)
 
@@ -234,14 +271,15 @@ class Connection:
     ) -> None:
         for topic, code in zip(self._identity.subscriptions, codes, strict=False):
             if code.is_failure:
-                self._fail(self._subscribed, f"the broker refuses the subscription to {topic}: {code}")
+                why = f"{self._broker}: the broker refuses the subscription to {topic}: {code}"
+                self._fail(self._subscribed, TopicRefused(why))
                 return
         if not self._subscribed.done():
             self._subscribed.set_result(None)
 
-    def _fail(self, waited: asyncio.Future[None], why: str) -> None:
+    def _fail(self, waited: asyncio.Future[None], fault: BrokerFault) -> None:
         if not waited.done():
-            waited.set_exception(BrokerFault(f"{self._broker}: {why}"))
+            waited.set_exception(fault)
 
     def _on_disconnect(
         self, _client: object, _data: object, _flags: object, code: ReasonCode, _properties: object
@@ -252,9 +290,15 @@ class Connection:
         if not message.retain:
             self._deliver(message.topic, bytes(message.payload))
 
-    def _on_publish(self, _client: object, _data: object, _mid: int, code: ReasonCode, _properties: object) -> None:
-        if code.is_failure:
-            self._refused(str(code))
+    def _on_publish(self, _client: object, _data: object, mid: int, code: ReasonCode, _properties: object) -> None:
+        topic, waited = self._confirming.get(mid, ("", None))
+        if waited is None:
+            if code.is_failure:
+                self._refused(str(code))
+        elif code.is_failure:
+            self._fail(waited, TopicRefused(f"{self._broker}: the broker refuses a message to {topic}: {code}"))
+        elif not waited.done():
+            waited.set_result(None)
 
     def _on_socket_close(self, _client: object, _data: object, sock: Any) -> None:
         if self._attached and sock.fileno() != -1:

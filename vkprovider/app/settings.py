@@ -55,6 +55,12 @@ class AgentProcessSettings(_Process):
     log: LogSettings = LogSettings()
 
 
+class DoctorProcessSettings(_Process):
+    """What `vkprovider doctor` examines from where it runs, by subject."""
+
+    mqtt: MqttSettings = MqttSettings()
+
+
 class Settings(_Process):
     """The settings of one replica, by subject."""
 

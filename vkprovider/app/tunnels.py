@@ -52,7 +52,7 @@ def carriers(mqtt: MqttSettings, process: str, http: Listening | None) -> dict[s
     """
     found: dict[str, Carrier] = {}
     if mqtt.url:
-        found["mqtt"] = MqttCarrier(_broker(mqtt), CallerSide(_TOPICS, _identity(process)))
+        found["mqtt"] = MqttCarrier(broker_of(mqtt), CallerSide(_TOPICS, _identity(process)))
     if http is not None:
         found["http"] = http
     return found
@@ -73,7 +73,7 @@ def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> C
         wrong = "both are set" if mqtt.url else "neither is set: the agent has nothing to dial"
         raise InputError("SettingInvalid", f"set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_URL; {wrong}")
     if mqtt.url:
-        return MqttCarrier(_broker(mqtt), AgentSide(_TOPICS, address))
+        return MqttCarrier(broker_of(mqtt), AgentSide(_TOPICS, address))
     return Dialing(dial.urls, address, token=reveal(dial.token) or "", tls=_client_tls(dial))
 
 
@@ -89,7 +89,12 @@ def read_pem(path: str | None, setting: str) -> str | None:
         raise InputError("SettingInvalid", f"{setting} {path}: {error}") from None
 
 
-def _broker(mqtt: MqttSettings) -> Broker:
+def broker_of(mqtt: MqttSettings) -> Broker:
+    """Return the broker of the settings, which name one.
+
+    Raises:
+        InputError: `SettingInvalid`: a file cannot be read.
+    """
     host, port = mqtt.broker
     password = reveal(mqtt.password) or ""
 

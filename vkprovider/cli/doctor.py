@@ -1,13 +1,19 @@
 """`vkprovider doctor`: check a cluster and its workers, one line per fault."""
 
 import asyncio
+import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 import click
 import msgspec
+from pydantic import ValidationError
 
+from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
+from vkprovider.app.settings import DoctorProcessSettings
+from vkprovider.app.tunnels import broker_of
 from vkprovider.cli.cluster import cluster_options, context_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor
@@ -42,7 +48,8 @@ def doctor(
 
     It checks versions, custom resource definitions, rights of the provider, replicas and Leases, clocks, workers
     (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
-    also queried from this machine, with the login in their Secrets.
+    also queried from this machine, with the login in their Secrets; those with `tunnel: mqtt` through their agents, if
+    VKPROVIDER_TUNNEL_MQTT_URL and its login are set here as for the provider (kubectl exec deploy/vkprovider).
 
     -o json prints one object: context, server, kubernetes, vkprovider, cml (version by worker), exitCode, and findings,
     each with level (fault, unchecked, note), object, reason, message and remedy.
@@ -67,7 +74,10 @@ async def _examine(
         kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context, timeout_s=_TIMEOUT_S)
         server = kube.server
         try:
-            return await Doctor(kube, context=name, namespace=namespace, manifest=manifest, probe=probe).examine()
+            doctor = Doctor(
+                kube, context=name, namespace=namespace, manifest=manifest, probe=probe, broker=broker_from(os.environ)
+            )
+            return await doctor.examine()
         finally:
             await kube.close()
     except InputError as error:
@@ -75,6 +85,18 @@ async def _examine(
     except OutsideError as error:
         text = f"the API server cannot be asked: {error.message}"
         return Report(name, server, findings=(unchecked("Cluster", "ApiUnavailable", text),))
+
+
+def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
+    """Return the broker that the settings name; None if they name none, an error if they cannot be used."""
+    try:
+        mqtt = DoctorProcessSettings.from_environment(environment).mqtt
+        return broker_of(mqtt) if mqtt.url else None
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
+        return InputError("SettingInvalid", faults)
+    except InputError as error:
+        return error
 
 
 def _json(report: Report) -> str:

@@ -1,12 +1,14 @@
 """`vkprovider doctor`: what is wrong with a cluster and its workers, one finding per fault.
 
 * `gather`: decides what is read and who is asked, and passes it to the checks.
-* `reading`: reads the cluster; `asking`: probes a worker. With `gather`, all I/O.
+* `reading`: reads the cluster; `asking`: probes a worker; `agents`: probes workers through their agents. With
+  `gather`, all I/O.
 * `findings`: what a check reports, and the report made of it.
 * `conditions`: what the provider reports on a custom resource.
 * `rights`: what the provider's ServiceAccount needs, read from the shipped manifest.
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.
+* `tunnels`: checks of the broker, and of workers behind agents.
 * `lablets`: checks of LabletDefinitions and Pods.
 
 Checks are functions of what was read, without I/O.

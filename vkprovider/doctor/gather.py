@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tunnels.mqtt.broker import Broker
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.crd import crds
@@ -25,6 +26,7 @@ from vkprovider.api.objects import (
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import lablets, setup, workers
+from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
 from vkprovider.doctor.reading import Reading
@@ -57,14 +59,27 @@ class Doctor:
         namespace: The provider's.
         manifest: The text of the shipped `rbac.yaml`.
         probe: Whether to probe the workers from this machine.
+        broker: That of `spec.tunnel: mqtt`, as this process reaches it: None if its settings name none, or why they
+            cannot be used.
     """
 
-    def __init__(self, kube: KubeClient, *, context: str, namespace: str, manifest: str, probe: bool = True) -> None:
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        context: str,
+        namespace: str,
+        manifest: str,
+        probe: bool = True,
+        broker: Broker | InputError | None = None,
+    ) -> None:
         self._kube = kube
         self._context = context
         self._namespace = namespace
         self._manifest = manifest
         self._probing = probe
+        self._broker = broker
+        self._agents: dict[str, workers.Probe] = {}
         self._found: list[Finding] = []
         self._reading = Reading(kube)
         self._cml: dict[str, str] = {}
@@ -198,6 +213,9 @@ class Doctor:
                 self._found.append(note("CMLWorker", "NoWorker", "there is not one, so no lablet can run"))
             return
         self._found += workers.check_urls(resources)
+        if self._probing:
+            self._agents, found = await ask_agents(self._broker, resources, self._namespace)
+            self._found += found
         installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
         nodes = {n.metadata.name: n for n in await self._reading.list("/api/v1/nodes", Node, "Node")}
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
@@ -233,7 +251,9 @@ class Doctor:
             try:
                 secret = await Api(self._kube, self._namespace).secrets.get(spec.credentials_secret_name)
             except OutsideError as error:
-                return workers.SecretState(forbidden=error.message), await self._probe(spec, None)
+                return workers.SecretState(forbidden=error.message), await self._probe(
+                    resource.metadata.name, spec, None
+                )
             if secret is not None:
                 refused = worker_secret_refusal(
                     secret.metadata, self._namespace, destination_of(resource.metadata.name, spec)
@@ -241,11 +261,11 @@ class Doctor:
                 keys = frozenset(key for key, value in secret.data.items() if value)
                 state = workers.SecretState(keys, refused=refused)
                 credentials = None if refused else _credentials(secret.data)
-        return state, await self._probe(spec, credentials)
+        return state, await self._probe(resource.metadata.name, spec, credentials)
 
-    async def _probe(self, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
+    async def _probe(self, name: str, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
         if not self._probing or spec.tunnel != "direct" or spec.cml_url.startswith("null://"):
-            return workers.Probe()
+            return self._agents.get(name, workers.Probe())
         return await ask(spec, credentials)
 
     def _now_s(self) -> float:

@@ -63,6 +63,7 @@ class Probe(msgspec.Struct, frozen=True):
         skew_s: How far its clock is ahead of this machine's; None if unknown, as for the following.
         admin: Whether the user is an administrator of CML.
         licence: Its licence.
+        unheard_s: The seconds in which nothing was heard of its agent; None if it was heard, or there is none.
     """
 
     version: str = ""
@@ -70,6 +71,7 @@ class Probe(msgspec.Struct, frozen=True):
     skew_s: float | None = None
     admin: bool | None = None
     licence: Licence | None = None
+    unheard_s: float | None = None
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -104,6 +106,7 @@ def check_worker(seen: Seen, *, namespace: str, installation: str) -> list[Findi
         *_check_licence(about, spec, seen.probe.licence),
         *_check_ports(about, spec),
         *_check_transport(about, spec),
+        *_check_agent(about, seen),
         *check_clock(about, "this worker", seen.probe.skew_s or 0.0),
     ]
     return once([*found, *_check_probe(about, seen)])
@@ -228,6 +231,15 @@ def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
     if found is None:
         return []
     return [note(about, found.type, found.message, remedy_of(WORKERS, found.reason))]
+
+
+def _check_agent(about: str, seen: Seen) -> list[Finding]:
+    if seen.probe.unheard_s is None:
+        return []
+    text = f"nothing was heard of its agent in {seen.probe.unheard_s:.0f} s"
+    if _provider_reaches(seen):
+        return [note(about, "UnreachableFromHere", f"the provider reaches it, but here {text}")]
+    return [_known(about, "AgentAway", text)]
 
 
 def _check_probe(about: str, seen: Seen) -> list[Finding]:

@@ -26,7 +26,11 @@ from vkprovider.agent.upstream import AGENT_API
 from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import agent_carrier
+from vkprovider.cli.doctor import broker_from
+from vkprovider.doctor.findings import Level
+from vkprovider.doctor.gather import Doctor
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
+from vkprovider.shipped import find_manifests
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 SPEC = {"address": "198.51.100.7", "capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
@@ -345,6 +349,28 @@ async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> No
     allowed = {"metadata": {"annotations": {"vkprovider.io/host": f"agent://{name}"}}}
     await world.admin.patch(f"/api/v1/namespaces/vkprovider-system/secrets/{name}", allowed)
     await world.node(name, is_ready)
+
+
+async def test_the_doctor_asks_workers_through_their_agents(place: Place) -> None:
+    """It can by MQTT; by HTTP agents dial replicas only, and it says so."""
+    world, name = place.world, place.names[0]
+    running = await place.replica()
+    await place.worker(name)
+    place.agent(name)
+    await world.node(name, is_ready)
+    broker = broker_from(place.way.settings())
+    manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
+    doctor = Doctor(running.ctx.kube, context="t", namespace=running.ctx.namespace, manifest=manifest, broker=broker)
+    before = len(requests(place.simulators[name], "GET", "/system_information"))
+    report = await doctor.examine()
+    found = {finding.object: finding for finding in report.findings}
+    if isinstance(place.way, ByMqtt):
+        assert found[f"Broker/127.0.0.1:{place.way.mosquitto.port}"].message.startswith("1 of 1 workers answer")
+        assert len(requests(place.simulators[name], "GET", "/system_information")) > before
+    else:
+        assert name in found["Tunnel/http"].message
+    assert report.cml[name]
+    assert not [f for f in report.findings if f.object == f"CMLWorker/{name}" and f.level is Level.FAULT]
 
 
 @pytest.mark.parametrize("place", ["mqtt"], indirect=True)

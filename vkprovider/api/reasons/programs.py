@@ -127,6 +127,37 @@ class DoctorReason(Reason):
         Trait.LASTING,
     )
     UNREACHABLE_FROM_HERE = ("UnreachableFromHere", "The provider reaches the worker, the doctor's machine does not.")
+    TUNNEL_NOT_EXAMINED = (
+        "TunnelNotExamined",
+        "The doctor cannot use this tunnel from where it runs; it reports what the provider says of its workers.",
+        "For `mqtt`: `kubectl -n vkprovider-system exec deploy/vkprovider -- vkprovider doctor`.",
+    )
+    BROKER_UNREACHABLE = (
+        "BrokerUnreachable",
+        "The MQTT broker does not answer, or ends the connection.",
+        "See that it runs, and that VKPROVIDER_TUNNEL_MQTT_URL and the NetworkPolicy lead there.",
+    )
+    BROKER_NOT_TRUSTED = (
+        "BrokerNotTrusted",
+        "The MQTT broker's certificate cannot be trusted, or it does not speak TLS.",
+        "Correct VKPROVIDER_TUNNEL_MQTT_CA_FILE, the URL's scheme, or the broker's certificate.",
+    )
+    BROKER_LOGIN_REFUSED = (
+        "BrokerLoginRefused",
+        "The MQTT broker does not accept the provider's user name, password or certificate.",
+        "Correct VKPROVIDER_TUNNEL_MQTT_USERNAME and VKPROVIDER_TUNNEL_MQTT_PASSWORD, or the broker's users.",
+    )
+    BROKER_TOPIC_REFUSED = (
+        "BrokerTopicRefused",
+        "The MQTT broker's access rules do not allow a topic that replicas need.",
+        "Give the provider's user the rights of manifests/mosquitto/aclfile.",
+    )
+    NO_AGENT_HEARD = (
+        "NoAgentHeard",
+        "The MQTT broker can be used, but none of the agents was heard.",
+        "See that they run, and that the provider's user may read their topics (manifests/mosquitto/aclfile).",
+    )
+    ROUND_TRIP = ("RoundTrip", "How long workers take to answer through their agents, to CML and back.")
     UNSCHEDULABLE = (
         "Unschedulable",
         "The scheduler finds no Node for a lablet; the message is from it.",
