@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.support.mosquitto import free_port
 from tests.support.tunnels import HABITS, Heard, running
-from tunnels.agent.core import Agent, Habits, new_boot
+from tunnels.agent.core import Agent, Habits, StreamOpener, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
@@ -111,11 +111,22 @@ def dialing_agent(
     epochs: Path | None = None,
     habits: Habits = HABITS,
     tls: ssl.SSLContext | None = None,
+    streams: StreamOpener | None = None,
 ) -> tuple[Agent, Dialing]:
     """Return an agent, and its carrier."""
     carrier = Dialing(urls, Address(name, new_boot()), token=token, tls=tls)
     kept = EpochFile(epochs) if epochs is not None else None
-    agent = Agent(name, carrier, transport, allow=allow, facts=lambda: b"{}", epochs=kept, version="1.0", habits=habits)
+    agent = Agent(
+        name,
+        carrier,
+        transport,
+        allow=allow,
+        streams=streams,
+        facts=lambda: b"{}",
+        epochs=kept,
+        version="1.0",
+        habits=habits,
+    )
     return agent, carrier
 
 

@@ -168,7 +168,7 @@ class Agent:
     def connected(self, peer: str) -> None:
         """Introduce itself; see `Inbox`."""
         self._say(peer, self._hello())
-        self._streams.connected()
+        self._streams.connected(peer)
 
     def disconnected(self, peer: str) -> None:
         """Go on: what callers miss, they ask for again. See `Inbox`."""

@@ -168,12 +168,12 @@ class Hub:
         """Ask who is there, and repeat what is unanswered; see `Inbox`."""
         if peer == ALL:
             self._carrier.send(ALL, codec.encode(messages.Probe()))
-            self._streams.connected()
             for name, calling in list(self._callings.items()):
                 self._handle(name, calling, calling.connected(_now_s()))
         elif (address := parse_address(peer)) is not None and address.name in self._callings:
             calling = self._callings[address.name]
             self._handle(address.name, calling, calling.connected(_now_s()))
+        self._streams.connected(peer)
 
     def disconnected(self, peer: str) -> None:
         """Count a loss; what is unanswered is repeated when the connection is back. See `Inbox`."""

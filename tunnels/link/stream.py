@@ -169,9 +169,9 @@ class StreamPort:
         self._handle(self._streams.vanished(peer))
         self._sweep_all()
 
-    def connected(self) -> None:
-        """Repeat what is not acknowledged."""
-        self._handle(self._streams.connected(_now_s()))
+    def connected(self, peer: str) -> None:
+        """Repeat what a peer, or any of `ALL`, has not acknowledged."""
+        self._handle(self._streams.connected(_now_s(), peer))
 
     def tick(self) -> None:
         """Let time pass."""

@@ -228,10 +228,11 @@ class Streams:
         if (end := self._ends.pop(stream, None)) is not None:
             yield from end.vanished(reason)
 
-    def connected(self, now_s: float) -> Iterator[StreamOutput]:
-        """Repeat what is not acknowledged: the carrier came back."""
+    def connected(self, now_s: float, peer: str = "") -> Iterator[StreamOutput]:
+        """Repeat what a peer, or any of them, has not acknowledged: the carrier came back."""
         for end in list(self._ends.values()):
-            yield from end.connected(now_s)
+            if peer in {"", end.peer}:
+                yield from end.connected(now_s)
 
     def again(self, stream: str, now_s: float) -> Iterator[StreamOutput]:
         """Acknowledge an opening that came twice."""

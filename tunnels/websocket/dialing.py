@@ -19,7 +19,9 @@ from tunnels.wire.messages import Goodbye
 
 PAUSE_S: Final = 0.5
 """The pause before the first new attempt at an address; each further one is up to twice as long."""
-PAUSE_S_MAX: Final = 10.0
+PAUSE_S_MAX: Final = 5.0
+TRIES: Final = 4
+"""Attempts in vain at a caller's own address, after which it is looked for at the first addresses, too."""
 OPEN_S: Final = 10.0
 """Until a WebSocket must stand and the caller have said who it is."""
 LOOK_S: Final = 0.25
@@ -118,8 +120,8 @@ class Dialing:
         callers = {caller: url for said in self._said.values() for caller, url in said.items()}
         missing = {caller: url for caller, url in callers.items() if caller not in self._sockets}
         own = {url for url in missing.values() if url}
-        tried = {url for url in own if (target := self._targets.get(url)) is not None and target.tries}
-        entries_needed = not self._sockets or tried or not all(missing.values())
+        in_vain = any((target := self._targets.get(url)) is not None and target.tries >= TRIES for url in own)
+        entries_needed = not self._sockets or in_vain or not all(missing.values())
         return own | set(self._urls) if entries_needed else own
 
     def _learn(self, said: Welcome) -> None:

@@ -13,11 +13,14 @@ from aiohttp import web
 
 from tests.component.cml.conftest import MiniCml, reply
 from tests.component.tunnels.conftest import ALLOW
+from tests.component.tunnels.test_mqtt import Consoles
 from tests.support.tunnels import eventually, running
 from tests.support.websockets import TOKEN, Balancer, Caller, dialing_agent, started
+from tunnels.allowlist import AllowList
 from tunnels.direct import DirectTransport
 from tunnels.errors import ConnectFailed, StaleEpoch
 from tunnels.link.carrier import Address
+from tunnels.link.transport import TunnelTransport
 from tunnels.protocol.presence import State
 from tunnels.websocket import listening
 from tunnels.websocket.dialing import Dialing
@@ -302,6 +305,35 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_queue(direct: DirectTra
         assert sent * FRAME_BYTES_MAX < 2 * QUEUE_BYTES_MAX, "the operating system's buffers hold the rest"
         assert (await caller.transport(ALLOW).request("GET", "/x", deadline_s=30)).status == 200
         transport.abort()
+
+
+async def test_a_console_survives_lost_websockets(direct: DirectTransport) -> None:
+    async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(line.upper())
+        writer.close()
+
+    console = await asyncio.start_server(shout, "127.0.0.1", 0, limit=2**20)
+    allow = AllowList([("OPEN", "/console/{device}")])
+    caller = Caller()
+    consoles = Consoles(console.sockets[0].getsockname()[1])
+    agent, _ = dialing_agent([caller.url], direct, allow=allow, streams=consoles)
+    async with console, started(caller), running(agent.run):
+        await caller.heard.until(lambda: caller.heard.views)
+        transport = TunnelTransport(caller.hub, "w1", allow=allow, epoch=lambda: 1)
+        stream = await transport.open_stream("/console/r1", params={"line": "0"}, deadline_s=30)
+        said = b"".join(b"line %d of the console\n" % number for number in range(150_000))
+        writing = asyncio.ensure_future(stream.write(said))
+        got, lost = b"", 0
+        while len(got) < len(said):
+            got += await asyncio.wait_for(stream.read(), 60)
+            if len(got) > len(said) * (lost + 1) // 4 and caller.listening._guests:
+                lost += 1
+                await next(iter(caller.listening._guests)).socket._websocket.close()
+        assert got == said.upper()
+        assert lost >= 2
+        await writing
+        await stream.close()
 
 
 async def test_certificates_are_verified(direct: DirectTransport, caplog: pytest.LogCaptureFixture) -> None:

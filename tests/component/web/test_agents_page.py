@@ -14,13 +14,15 @@ from aiohttp import web
 
 from tests.component.web.test_page import write
 from tests.support.tunnels import Heard, eventually, running
+from tunnels.link.carrier import Address, Carrier
 from tunnels.link.hub import Hub
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
 from tunnels.wire import codec
 from tunnels.wire.messages import Hello
 from vkprovider.api.errors import InputError
 from vkprovider.app.page import Page
-from vkprovider.app.settings import Settings
+from vkprovider.app.settings import AgentProcessSettings, Settings
+from vkprovider.app.tunnels import agent_carrier
 from vkprovider.settings.services import HttpSettings
 from vkprovider.web import connections
 from vkprovider.web.agents import Agents
@@ -156,6 +158,43 @@ async def test_a_certificate_proves_a_name(tmp_path: Path) -> None:
             pass
         with pytest.raises((aiohttp.ClientError, OSError)):
             await refusal(url, "cml-8/a", tls=client(foreign, common="cml-8"))
+
+
+class Introduces:
+    """An agent that says hello, and nothing else."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.carrier = carrier
+
+    def received(self, peer: str, frame: bytes) -> None: ...
+
+    def connected(self, peer: str) -> None:
+        assert self.carrier.send(peer, HELLO)
+
+    def disconnected(self, peer: str) -> None: ...
+
+
+@pytest.mark.parametrize("by", ["token", "certificate"])
+async def test_an_agent_by_its_settings(tmp_path: Path, by: str) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    files = write(tmp_path, authority)
+    pair = files["VKPROVIDER_HTTP_TLS_CERT"], files["VKPROVIDER_HTTP_TLS_KEY"]
+    issued = authority.issue_cert(common_name="cml-7")
+    issued.cert_chain_pems[0].write_to_path(tmp_path / "agent.crt")
+    issued.private_key_pem.write_to_path(tmp_path / "agent.key")
+    given = {"VKPROVIDER_TUNNEL_HTTP_CA_FILE": str(tmp_path / "ca.pem")}
+    if by == "token":
+        given["VKPROVIDER_TUNNEL_HTTP_TOKEN"] = "token-of-cml-7-b"
+    else:
+        given["VKPROVIDER_TUNNEL_HTTP_CERT_FILE"] = str(tmp_path / "agent.crt")
+        given["VKPROVIDER_TUNNEL_HTTP_KEY_FILE"] = str(tmp_path / "agent.key")
+    page = ServingCertificate(pair, client_ca=str(tmp_path / "ca.pem"))
+    async with served(page.context) as (url, hub):
+        settings = AgentProcessSettings.from_environment({"VKPROVIDER_TUNNEL_HTTP_URL": url, **given})
+        carrier = agent_carrier(settings.mqtt, settings.dial, Address("cml-7", "a"))
+        async with running(lambda: carrier.run(Introduces(carrier))):
+            await eventually(lambda: hub.view("cml-7").boot == "a")
 
 
 @pytest.mark.parametrize("tls", [True, False])
