@@ -5,12 +5,18 @@ import sys
 
 import uvloop
 
-from bench import idle, main_job, ports, throughput
+from bench import idle, main_job, ports, throughput, tunnels
 from bench.figures import Figures, finish, median_of
 
 RUNS = {"idle": 3, "main-job": 3}
-"""How often a benchmark is run whole; its figures are the medians. `throughput` repeats itself, `ports` its steps."""
-BENCHMARKS = {"idle": idle.run, "main-job": main_job.run, "ports": ports.run, "throughput": throughput.run}
+"""How often a benchmark is run whole; its figures are the medians. The others repeat their steps themselves."""
+BENCHMARKS = {
+    "idle": idle.run,
+    "main-job": main_job.run,
+    "ports": ports.run,
+    "throughput": throughput.run,
+    "tunnels": tunnels.run,
+}
 
 
 def main() -> int:

@@ -83,7 +83,7 @@ class DirectTransport:
         allow: The requests that may be sent.
         guard: Called in the same step of the event loop in which the request is written; what it raises passes through
             unchanged, and nothing is sent.
-        connections_max: Requests beyond this many wait, within their deadline.
+        connections_max: Requests beyond this many wait, within their deadline and in the order in which they came.
         user_agent: The `User-Agent` header; none if empty.
 
     Raises:
@@ -108,6 +108,7 @@ class DirectTransport:
         self._allow = allow
         self._guard = guard
         self._connections_max = connections_max
+        self._turns = asyncio.Semaphore(connections_max)  # the pool itself prefers who asks just when one is free
         self._headers = {"User-Agent": user_agent} if user_agent else None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -136,6 +137,7 @@ class DirectTransport:
         try:
             async with (
                 asyncio.timeout(deadline_s),
+                self._turns,
                 session.request(
                     method,
                     URL(self._base + path, encoded=True),

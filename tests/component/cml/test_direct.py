@@ -59,6 +59,18 @@ async def test_the_deadline_covers_waiting_for_a_connection(transport: Transport
     assert mini.count("GET /x") == 2
 
 
+async def test_who_waits_longest_is_next(transport: Transport, mini: MiniCml) -> None:
+    async def again_and_again() -> None:
+        for _ in range(20):
+            await transport.request("GET", "/x", deadline_s=60)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(again_and_again())
+        group.create_task(transport.request("POST", "/x", deadline_s=60))
+    assert mini.seen.index("POST /x") <= 3
+
+
 async def test_an_endless_answer_ends(transport: Transport, mini: MiniCml, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "BODY_BYTES_MAX", 1000)
     mini.replies["/x"] = reply(200, "x" * 2000)
