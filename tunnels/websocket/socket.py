@@ -67,6 +67,8 @@ class Socket:
                     break
                 if message.type in {aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT}:
                     received(message.data)
+        except (OSError, aiohttp.ClientError) as error:  # a ping whose pong cannot leave any more
+            fault = f", {error}"
         finally:
             self._ending = True
             writing.cancel()

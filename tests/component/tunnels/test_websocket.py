@@ -14,6 +14,7 @@ from aiohttp import web
 from tests.component.cml.conftest import MiniCml, reply
 from tests.component.tunnels.conftest import ALLOW
 from tests.component.tunnels.test_mqtt import Consoles
+from tests.support.mosquitto import free_port
 from tests.support.tunnels import eventually, running
 from tests.support.websockets import TOKEN, Balancer, Caller, dialing_agent, started
 from tunnels.allowlist import AllowList
@@ -25,7 +26,7 @@ from tunnels.protocol.presence import State
 from tunnels.websocket import listening
 from tunnels.websocket.dialing import Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, QUEUE_BYTES_MAX
+from tunnels.websocket.socket import MESSAGE_BYTES_MAX, QUEUE_BYTES_MAX, Socket
 from tunnels.websocket.welcome import PATH
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
@@ -288,6 +289,30 @@ async def test_a_websocket_without_a_hello_is_closed(monkeypatch: pytest.MonkeyP
         assert (await idle.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSE
         assert state(caller) is State.UNKNOWN
         assert caller.hub.counts["disconnected"] == 0
+
+
+async def test_a_ping_of_a_peer_that_is_gone_ends_the_websocket() -> None:
+    ended: list[str] = []
+
+    async def handle(request: web.Request) -> web.WebSocketResponse:
+        websocket = web.WebSocketResponse()
+        await websocket.prepare(request)
+        assert request.transport is not None
+        ended.append(await Socket(websocket).run(lambda _: request.transport.abort()))  # type: ignore[union-attr]
+        return websocket
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    runner, port = web.AppRunner(app), free_port()
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"http://127.0.0.1:{port}/") as websocket:
+        await websocket.send_bytes(b"the last word")
+        await websocket.ping()  # before the other end reads: it meets both at once, and the transport closed
+        assert (await websocket.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSED
+        await eventually(lambda: ended)
+    await runner.cleanup()
+    assert "closing transport" in ended[0]
 
 
 async def test_a_peer_that_does_not_read_costs_a_bounded_queue(direct: DirectTransport) -> None:
