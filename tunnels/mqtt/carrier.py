@@ -15,7 +15,8 @@ from tunnels.wire.messages import Goodbye
 
 PAUSE_S: Final = 0.5
 """The pause before the first new attempt; each further one waits up to twice as long."""
-PAUSE_S_MAX: Final = 30.0
+PAUSE_S_MAX: Final = 10.0
+"""However long the broker was away, all are back within this."""
 
 _LOG: Final = logging.getLogger("tunnels")
 
