@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohttp
-from aiohttp import web
 
 from tunnels.wire.limits import FRAME_BYTES_MAX
+
+if TYPE_CHECKING:
+    from aiohttp import web  # agents do without the server, which is 2 MB
 
 QUEUE_BYTES_MAX: Final = 8 * 2**20
 """Messages that wait for a slow peer; further ones are dropped, and the protocol repeats them."""
@@ -20,7 +22,7 @@ PING_S: Final = 20.0
 PART_S: Final = 2.0
 """How long the last messages and the close of a WebSocket may take."""
 
-WebSocket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+WebSocket: TypeAlias = "web.WebSocketResponse | aiohttp.ClientWebSocketResponse"
 
 
 class Socket:

@@ -15,10 +15,11 @@ from tunnels.direct import DirectTransport
 from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import NAME, Address
 from vkprovider import __version__
+from vkprovider.agent.carrier import agent_carrier
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
 from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
-from vkprovider.app.tunnels import agent_carrier, read_pem
+from vkprovider.app.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
+from vkprovider.app.broker import broker_of
 from vkprovider.app.settings import DoctorProcessSettings
-from vkprovider.app.tunnels import broker_of
 from vkprovider.cli.cluster import cluster_options, context_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor

@@ -21,11 +21,11 @@ from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
+from vkprovider.agent.carrier import agent_carrier
 from vkprovider.agent.process import facts_of, open_upstream
 from vkprovider.agent.upstream import AGENT_API
 from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
-from vkprovider.app.tunnels import agent_carrier
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.gather import Doctor

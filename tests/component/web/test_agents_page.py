@@ -19,10 +19,10 @@ from tunnels.link.hub import Hub
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
 from tunnels.wire import codec
 from tunnels.wire.messages import Hello
+from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
 from vkprovider.app.page import Page
 from vkprovider.app.settings import AgentProcessSettings, Settings
-from vkprovider.app.tunnels import agent_carrier
 from vkprovider.settings.services import HttpSettings
 from vkprovider.web import connections
 from vkprovider.web.agents import Agents

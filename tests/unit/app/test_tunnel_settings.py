@@ -9,9 +9,10 @@ from pydantic import ValidationError
 from tunnels.link.carrier import Address
 from tunnels.mqtt.carrier import MqttCarrier
 from tunnels.websocket.dialing import Dialing
+from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
 from vkprovider.app.settings import AgentProcessSettings, Settings
-from vkprovider.app.tunnels import agent_carrier, carriers, listening
+from vkprovider.app.tunnels import carriers, listening
 
 URL = "VKPROVIDER_TUNNEL_MQTT_URL"
 

@@ -1,0 +1,54 @@
+"""The carrier of an agent: to a broker, or to the replicas' pages."""
+
+import ssl
+
+from tunnels.direct import fresh_ssl_context
+from tunnels.errors import CertificateInvalid
+from tunnels.link.carrier import Address, Carrier
+from tunnels.mqtt.carrier import AgentSide, MqttCarrier
+from tunnels.websocket.dialing import Dialing
+from vkprovider.api.errors import InputError
+from vkprovider.app.broker import TOPICS, broker_of, read_pem
+from vkprovider.settings.services import reveal
+from vkprovider.settings.tunnels import DialSettings, MqttSettings
+
+
+def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> Carrier:
+    """Return an agent's carrier; nothing connects before it runs.
+
+    Args:
+        mqtt: The broker.
+        dial: The replicas' pages.
+        address: The agent's.
+
+    Raises:
+        InputError: `SettingInvalid`: a setting is missing, or a file cannot be read.
+    """
+    if bool(mqtt.url) == bool(dial.url):
+        wrong = "both are set" if mqtt.url else "neither is set: the agent has nothing to dial"
+        raise InputError("SettingInvalid", f"set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_URL; {wrong}")
+    if mqtt.url:
+        return MqttCarrier(broker_of(mqtt), AgentSide(TOPICS, address))
+    return Dialing(dial.urls, address, token=reveal(dial.token) or "", tls=_client_tls(dial))
+
+
+def _client_tls(dial: DialSettings) -> ssl.SSLContext:
+    """Return the TLS settings of an agent that dials pages.
+
+    Raises:
+        InputError: `SettingInvalid`: a file cannot be read.
+    """
+    bundle = read_pem(dial.ca_file, "VKPROVIDER_TUNNEL_HTTP_CA_FILE")
+    try:
+        context = fresh_ssl_context(verify=True, ca_bundle=bundle)
+    except CertificateInvalid as error:
+        raise InputError("SettingInvalid", f"VKPROVIDER_TUNNEL_HTTP_CA_FILE {dial.ca_file}: {error}") from None
+    if dial.cert_file is not None:
+        try:
+            context.load_cert_chain(dial.cert_file, dial.key_file)
+        except (OSError, ssl.SSLError) as error:
+            where = (
+                f"VKPROVIDER_TUNNEL_HTTP_CERT_FILE {dial.cert_file}, VKPROVIDER_TUNNEL_HTTP_KEY_FILE {dial.key_file}"
+            )
+            raise InputError("SettingInvalid", f"{where}: {error}") from None
+    return context

@@ -1,0 +1,48 @@
+"""The MQTT broker that the settings name, for replicas, agents and the doctor."""
+
+from pathlib import Path
+from typing import Final
+
+from tunnels.mqtt.broker import Broker, Login
+from tunnels.mqtt.topics import Topics
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.settings.services import reveal
+from vkprovider.settings.tunnels import MqttSettings
+
+TOPICS: Final = Topics(names.MANAGER)
+
+
+def broker_of(mqtt: MqttSettings) -> Broker:
+    """Return the broker of the settings, which name one.
+
+    Raises:
+        InputError: `SettingInvalid`: a file cannot be read.
+    """
+    host, port = mqtt.broker
+    password = reveal(mqtt.password) or ""
+
+    def login() -> Login | None:
+        return (mqtt.username, password) if mqtt.username else None
+
+    return Broker(
+        host,
+        port,
+        tls=mqtt.is_encrypted,
+        ca_bundle=read_pem(mqtt.ca_file, "VKPROVIDER_TUNNEL_MQTT_CA_FILE"),
+        certificate_file=mqtt.cert_file,
+        key_file=mqtt.key_file,
+        login=login,
+    )
+
+
+def read_pem(path: str | None, setting: str) -> str | None:
+    """Return the text of a PEM file; None without a path.
+
+    Raises:
+        InputError: `SettingInvalid`: it cannot be read.
+    """
+    try:
+        return Path(path).read_text("ascii") if path else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("SettingInvalid", f"{setting} {path}: {error}") from None
