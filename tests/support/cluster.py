@@ -79,8 +79,10 @@ class Cluster:
         """`kubectl delete` this at the end of the test, when the namespace of the test is empty."""
         self._created.append((kind, name, *place))
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
-        """Send one request as admin and give the decoded answer.
+    def request(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json", *, user: str = ""
+    ) -> Any:
+        """Send one request, as admin or in the name of a user, and give the decoded answer.
 
         Raises:
             Refused: By the API server.
@@ -88,7 +90,8 @@ class Cluster:
         connection = http.client.HTTPSConnection(self._server, timeout=15, context=self._context)
         try:
             payload = None if body is None else json.dumps(body)
-            connection.request(method, path, payload, {"Content-Type": content_type, "Accept": "application/json"})
+            headers = {"Content-Type": content_type, "Accept": "application/json"}
+            connection.request(method, path, payload, headers | ({"Impersonate-User": user} if user else {}))
             answer = connection.getresponse()
             text = answer.read()
         finally:

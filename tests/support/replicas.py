@@ -37,19 +37,24 @@ class Replicas:
         Raises:
             OSError: It does not answer.
         """
-        return str(json.loads(self._page(process, "/health"))["instance_id"])
+        return str(json.loads(self.page(process, "/health"))["instance_id"])
 
     def missing(self, process: str) -> list[str]:
         """Name what a process lacks to be ready."""
-        found: list[str] = json.loads(self._page(process, "/ready"))["missing"]
+        found: list[str] = json.loads(self.page(process, "/ready"))["missing"]
         return found
 
     def metric(self, process: str, name: str) -> float:
         """Read a metric without labels from a process."""
-        lines = self._page(process, "/metrics").decode().splitlines()
+        lines = self.page(process, "/metrics").decode().splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
-    def _page(self, process: str, path: str) -> bytes:
+    def page(self, process: str, path: str) -> bytes:
+        """Read a path of a process's HTTP page.
+
+        Raises:
+            OSError: It does not answer.
+        """
         host = self.sandbox.process(process).url.removeprefix("http://")
         connection = http.client.HTTPConnection(host, timeout=5)
         try:
