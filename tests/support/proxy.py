@@ -1,13 +1,15 @@
-"""A TCP proxy of the test's own: what passes through it can be held up, for everybody or for one process.
+"""A TCP proxy of the test's own: it holds up what passes, for every process or for one, or fails as networks do.
 
 With the two TLS settings it ends TLS and begins it anew, so that it sees which connections carry a watch. Held bytes
-are not lost: they arrive when the proxy is healed, late, as they do when a network comes back; perhaps from somebody
-who has long given up.
+are not lost: they arrive when the proxy is healed, late, as they do when a network comes back; perhaps from a process
+that has long given up.
 """
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import struct
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -31,7 +33,7 @@ class _Pair:
         self._of: dict[int, bool] = {}
 
     def belongs(self, pid: int) -> bool:
-        """Tell whether the client is this process."""
+        """Return whether the client is this process."""
         if pid not in self._of:
             self._of[pid] = _belongs(self.port, pid)
         return self._of[pid]
@@ -55,7 +57,10 @@ class Proxy:
         self._server: asyncio.Server
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pairs: set[_Pair] = set()
         self._pairs_held: set[_Pair] = set()
+        self._backlog: socket.socket | None = None
+        self._resets = False
         self.held_bytes = 0
         self.port = 0
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -80,6 +85,33 @@ class Proxy:
         """Let nothing through any more, in neither direction, on no connection (of a process)."""
         self._hold(lambda pair, _: pid is None or pair.belongs(pid))
 
+    def deafen(self) -> None:
+        """Let what the clients send through, and nothing that they are answered."""
+        self._hold(lambda _, upwards: not upwards)
+
+    def refuse(self) -> None:
+        """Reset every connection, and refuse new ones: the server's process has ended."""
+        self._call(self._deny())
+
+    def reset(self) -> None:
+        """Reset every connection, and each new one as soon as it is made: a firewall has forgotten them."""
+
+        async def reset() -> None:
+            self._resets = True
+            self._abort()
+
+        self._call(reset())
+
+    def half_open(self) -> None:
+        """Let nothing through, and accept new connections of which nothing follows: the server hangs."""
+        self.cut()
+
+        async def half_open() -> None:
+            await self._deny(abort=False)
+            self._backlog = socket.create_server(("127.0.0.1", self.port), backlog=64)
+
+        self._call(half_open())
+
     def stall_watches(self) -> None:
         """Let nothing of a watch through to the client any more; all else goes on."""
         self._hold(lambda pair, upwards: pair.watches and not upwards)
@@ -88,11 +120,27 @@ class Proxy:
         """Let everything through again."""
 
         async def heal() -> None:
-            self._held = lambda _pair, _upwards: False
+            self._held, self._resets = lambda _pair, _upwards: False, False
+            if self._backlog is not None:
+                self._backlog.close()
+                self._backlog = None
+            if not self._server.is_serving():
+                await self._listen_at(self.port)
             async with self._free:
                 self._free.notify_all()
 
         self._call(heal())
+
+    async def _deny(self, *, abort: bool = True) -> None:
+        self._server.close()
+        if abort:
+            self._abort()
+
+    def _abort(self) -> None:
+        """Reset every connection."""
+        for pair in self._pairs:
+            for end in pair.ends:
+                _reset(end)
 
     def _hold(self, held: Callable[[_Pair, bool], bool]) -> None:
         async def hold() -> None:
@@ -106,10 +154,15 @@ class Proxy:
 
     async def _open(self) -> None:
         self._free = asyncio.Condition()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._listen)
+        await self._listen_at(0)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    async def _listen_at(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=self._listen)
+
     async def _close(self) -> None:
+        if self._backlog is not None:
+            self._backlog.close()
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -121,17 +174,22 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         with contextlib.suppress(OSError, asyncio.CancelledError):
+            if self._resets:
+                return _reset(writer)
             host, port = self._target
             name = None if self._dial is None else host
             above, to_server = await asyncio.open_connection(host, port, ssl=self._dial, server_hostname=name)
             pair = _Pair(writer, to_server)
+            self._pairs.add(pair)
             try:
                 await self._both(
                     self._pump(pair, reader, to_server, upwards=True), self._pump(pair, above, writer, upwards=False)
                 )
             finally:
+                self._pairs.discard(pair)
                 for end in pair.ends:
                     end.transport.abort()
+        return None
 
     async def _both(self, *pumps: Awaitable[None]) -> None:
         """Run until one direction ends."""
@@ -165,8 +223,16 @@ class Proxy:
             await self._free.wait_for(lambda: not self._held(pair, upwards))
 
 
+def _reset(end: asyncio.StreamWriter) -> None:
+    """Close a connection by RST."""
+    made: socket.socket | None = end.get_extra_info("socket")
+    if made is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.transport.abort()
+
+
 def _belongs(port: int, pid: int) -> bool:
-    """Tell whether the client's end of a connection is a socket of a process."""
+    """Return whether the client's end of a connection is a socket of a process."""
     inodes = {
         fields[9]
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
