@@ -95,7 +95,7 @@ class Replica:
             holders=(self.fleet, index),
         )
         self.deployments = deployments
-        self.lds_content = LdsContent(deployments, queues.lds_content)
+        self.lds_content = LdsContent(deployments if settings.lds.refresh_content else None, queues.lds_content)
         self.packages = Packages(
             open_store(settings.content), ctx.parser, settings.packages, queues.packages, queues.definitions.add
         )

@@ -161,6 +161,11 @@ class LdsSettings(Group):
         validation_alias="VKPROVIDER_LDS_EVERY_ACCESS",
         description="Whether a session receives every access to a device, not its primary access alone.",
     )
+    refresh_content: bool = Field(
+        default=True,
+        validation_alias="VKPROVIDER_LDS_REFRESH_CONTENT",
+        description="Whether new content of a definition makes every deployment fetch its form anew.",
+    )
     timeslot_s: float = Field(
         86400.0,
         validation_alias="VKPROVIDER_TIMESLOT_SECONDS",

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import is_ready
+from tests.component.controllers.looking import is_ready, when
 from tests.component.controllers.running import SHORT
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
@@ -119,6 +119,25 @@ async def test_one_access_for_each_device_without_every_access(world: World) -> 
     assert len(session.devices) == 1
     [part] = session.parts
     assert abs(part.ends_unix_s - time.time() - 86400) < 60
+
+
+@pytest.mark.parametrize("setting", ["true", "false"])
+async def test_refresh_of_content(world: World, setting: str) -> None:
+    """R000-080: the LDS fetches the form of new content anew, unless the setting says otherwise."""
+    lds = await open_lds(world)
+    await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN, VKPROVIDER_LDS_REFRESH_CONTENT=setting)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+
+    def refreshes() -> int:
+        return sum(entry.path.endswith("/content/refresh") for entry in lds.log.since(0))
+
+    if setting == "true":
+        await when(lambda: refreshes() == 1, "the LDS is asked once")
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    assert lds.world.sessions, "with either setting sessions are made"
+    assert refreshes() == (1 if setting == "true" else 0)
 
 
 async def test_secrets_of_lds_grader_and_senders_are_in_no_log_and_no_object(

@@ -20,7 +20,7 @@ class LdsContent:
     """Notifies LDS deployments of forms whose content changed.
 
     Attributes:
-        deployments: None if no LDS is configured; nothing is queued then.
+        deployments: None if no LDS is configured, or none is to be asked; nothing is queued then.
         queue: Of forms, by qualified name.
     """
 
