@@ -126,9 +126,6 @@ def bad_workers(programs: dict[str, Program], controllers: Controllers, api: str
             {"tls": {"caBundle": controllers.certificate}},
         ),
         "no-url": Bad({"url": "nonsense"}, account, "WorkerUrlInvalid", "'nonsense': the scheme is not", url["no-url"]),
-        "tunnelled": Bad(
-            {"tunnel": "mqtt"}, account, "TunnelNotConfigured", "set VKPROVIDER_TUNNEL_MQTT_URL", {"tunnel": "direct"}
-        ),
         "half-a-url": Bad({"url": "https://[::1"}, account, "WorkerUrlInvalid", "Invalid IPv6 URL", url["half-a-url"]),
         "url-with-path": Bad(
             {"url": f"{controllers.url('url-with-path')}/api/v0"},
