@@ -23,6 +23,8 @@ TAKEN_S, READY_S, APART_S, WHOLE_S = 15.0, 90.0, 20.0, 1200.0
 PAUSE_S, OUTAGE_S = 60, 120
 FENCE_S = 8.0
 """Of LEADER_LEASE_TTL: how long after its last renewal a replica may act."""
+LED = {"labletdefinitions", "runtimeclasses"}
+"""What the replica that leads writes."""
 
 
 @pytest.fixture(scope="module")
@@ -169,22 +171,30 @@ def late_at_cml(cluster: Cluster, replica: str, stopped: float, again: dict[str,
 
 
 def late_writes(cluster: Cluster, replica: str, stopped: float, again: dict[str, float]) -> list[str]:
-    """Name the writes that reached a Node, node Lease, Pod or Event likewise, from the API server's audit log."""
+    """Name the writes that reached a Node, node Lease, Pod or Event likewise, from the API server's audit log.
+
+    Definitions and their RuntimeClasses belong to no Node: the replica that leads writes them, once it has renewed
+    its own Lease.
+    """
     assert cluster.sandbox.audit_log
     nodes = {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in cluster.pods("default")}
-    late, before = [], 0
+    late, before, renewed = [], 0, 1e12
     for raw in cluster.sandbox.audit_log.read_text().splitlines():
         entry = json.loads(raw)
         ref = entry.get("objectRef", {})
         if replica not in entry.get("userAgent", "") or entry["verb"] in {"get", "list", "watch"}:
             continue
         before += datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp() < stopped
-        if ref.get("resource") == "leases" and ref.get("namespace") != "kube-node-lease":
-            continue  # its membership
+        begun = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
+        if ref.get("resource") == "leases" and ref.get("namespace") != "kube-node-lease":  # its membership
+            if begun > stopped + FENCE_S and entry.get("responseStatus", {}).get("code") in {200, 201}:
+                renewed = min(renewed, begun)
+            continue
+        if ref.get("resource") in LED and begun >= renewed:
+            continue
         node = ref["name"] if ref["resource"] in {"nodes", "leases"} else nodes.get(ref.get("name", ""), "")
         if ref["resource"] == "cmlworkers":
             node = f"vnode.{ref['name']}"
-        begun = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
         if stopped + FENCE_S + 1 < begun < again.get(node, min(again.values())) - 1:
             late.append(f"{entry['verb']} {ref['resource']} {ref.get('name')} {begun - stopped:.1f} s")
     assert before, f"the audit log names {replica} as no agent"

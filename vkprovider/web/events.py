@@ -33,6 +33,8 @@ RETRY_AFTER_S: Final = 5
 _READ_S: Final = 10.0
 _UNSURE_MAX: Final = 8
 """Bodies that are read at once before their sender is known: a signature is checked with the whole body."""
+_LOG_EVERY_S: Final = 10.0
+"""How often a refusal is logged, by reason: a sender without the secret must not fill the log."""
 
 Accept = Callable[[SessionEvent], Awaitable[EventOutcome]]
 
@@ -65,6 +67,7 @@ class Receiver:
         self._secrets = [(deployment, secret.encode()) for deployment, secret in secrets]
         self._wall = wall
         self._unsure = asyncio.Semaphore(_UNSURE_MAX)
+        self._logged_at: dict[str, float] = {}
         self.counts: Counter[str] = counts if counts is not None else Counter()
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -73,8 +76,15 @@ class Receiver:
             return await self._take(request)
         except Refused as refusal:
             self.counts[refusal.why] += 1
-            _log.warning("events refused", reason=refusal.why, sender=request.remote, message=refusal.text)
+            self._log_refusal(refusal, request.remote)
             raise
+
+    def _log_refusal(self, refusal: Refused, sender: str | None) -> None:
+        now = self._wall()
+        if now - self._logged_at.get(refusal.why, 0.0) >= _LOG_EVERY_S:
+            self._logged_at[refusal.why] = now
+            total = self.counts[refusal.why]
+            _log.warning("events refused", reason=refusal.why, sender=sender, message=refusal.text, total=total)
 
     async def _take(self, request: web.Request) -> web.Response:
         try:

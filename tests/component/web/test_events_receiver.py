@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from cloudevents.core.bindings import http
 from cloudevents.core.v1.event import CloudEvent
+from structlog.testing import capture_logs
 
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.web import events
@@ -36,6 +37,7 @@ class Board:
     outcomes: dict[str, EventOutcome] = field(default_factory=dict)
     taken: list[SessionEvent] = field(default_factory=list)
     url: str = ""
+    time_s: float = 1e9
 
     async def accept(self, said: SessionEvent) -> EventOutcome:
         self.taken.append(said)
@@ -45,7 +47,7 @@ class Board:
 @pytest.fixture
 async def board(request: pytest.FixtureRequest) -> AsyncIterator[Board]:
     board = Board()
-    receiver = Receiver(board.accept, getattr(request, "param", SECRETS))
+    receiver = Receiver(board.accept, getattr(request, "param", SECRETS), wall=lambda: board.time_s)
     app = web.Application()
     app.router.add_post("/events", receiver.handle)
     runner = web.AppRunner(app, access_log=None)
@@ -132,6 +134,17 @@ async def test_any_secret_is_good_as_token_and_as_key(board: Board, secret: str)
     assert (await post(board, body, STRUCTURED | signed(body, secret)))[0] == 202
     batch = b"[" + body + b"]"
     assert (await post(board, batch, BATCH | signed(batch, secret)))[0] == 202
+
+
+async def test_refusals_are_logged_once_in_a_while_by_reason(board: Board) -> None:
+    with capture_logs() as logs:
+        for _ in range(5):
+            assert (await post(board, event(), STRUCTURED | {"Authorization": "Bearer wrong"}))[0] == 401
+        assert (await post(board, b"{", STRUCTURED | BEARER))[0] == 400
+        board.time_s += 60
+        assert (await post(board, event(), STRUCTURED | {"Authorization": "Bearer wrong"}))[0] == 401
+    found = [(line["reason"], line["total"]) for line in logs if line["event"] == "events refused"]
+    assert found == [("SecretWrong", 1), ("EventInvalid", 1), ("SecretWrong", 6)]
 
 
 async def test_who_knows_no_secret_is_refused(board: Board) -> None:
