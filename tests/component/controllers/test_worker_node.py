@@ -1,11 +1,13 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
+import base64
 from typing import Any
 
 import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
+from tests.component.controllers.running import SHORT
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
@@ -112,6 +114,20 @@ async def test_lease_of_others_is_never_taken(world: World) -> None:
     await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "NodeConflict")
     assert (await world.lease(name))["holderIdentity"] == "kubelet"
     assert await world.admin.get(f"{NODES}/vnode.{name}") is None
+
+
+async def test_worker_that_never_worked_has_one_event_that_says_why(world: World) -> None:
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, ready=False)
+    await world.admin.patch(f"{SECRETS}/{worker}", {"data": {"password": base64.b64encode(b"wrong").decode()}})
+    await world.replica(SHORT)
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "CredentialsInvalid")
+    event = await world.until_event("CredentialsInvalid", worker)
+    assert (event["type"], event["message"]) == ("Warning", condition(found, "Ready")["message"])
+    assert event["involvedObject"]["kind"] == "CMLWorker"
+    asked = simulator.log.entries[-1].number
+    await when(lambda: simulator.log.entries[-1].number > asked + 3, "the worker is asked again")
+    assert [event["count"] for event in await world.events("CredentialsInvalid", worker)] == [1]
 
 
 async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(world: World) -> None:

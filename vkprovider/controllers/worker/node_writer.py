@@ -3,10 +3,12 @@
 import contextlib
 import socket
 from collections.abc import Container
+from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
@@ -20,6 +22,9 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 from vkprovider.settings.cluster import WorkerSettings
+
+_NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
+"""Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""
 
 
 def slim(node: Node) -> Node:
@@ -74,6 +79,8 @@ class NodeWriter:
         await self._mark_in_use(resource, worker)
         if view.health.ready:
             self._status.recovered(resource.metadata.uid)
+        elif view.health.reason not in _NO_FAULT:
+            self._status.warn(resource, view.health.reason, view.health.message)
         if not view.ip:
             note = f"address {nodes.address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
             self._status.warn(resource, "AddressUnresolved", note)
