@@ -33,7 +33,8 @@ class View:
     Attributes:
         state: Whether it can be asked.
         boot: The process that bears the name.
-        rival: A second process that claims the name and was refused; empty if there is none.
+        rival: A second process that claims the name and was refused, the first one of several; empty if there is none,
+            or it is silent.
         version: Of its software.
         epoch: The newest epoch that it has seen.
         facts: What its embedder said last.
@@ -76,13 +77,18 @@ class Presence:
         self._offsets_ms: deque[float] = deque(maxlen=_SAMPLES)
         self._challenger: _Challenger | None = None
         self._lost: _Lost | None = None
+        self._rival_heard_s = float("-inf")
+        self._rival_silence_s = 0.0
 
     def hello(self, boot: str, said: Hello, now_s: float) -> bool:
         """Note a hello; True if the bearer of the name has to prove now that it is still there."""
         if self.view.state is not State.THERE or boot == self.view.boot or self._lost is not None:
             self._adopt(boot, said, now_s)
             return False
-        if boot == self.view.rival or (self._challenger is not None and self._challenger.boot == boot):
+        if boot == self.view.rival:
+            self._rival_heard_s = now_s
+            return False
+        if self._challenger is not None and self._challenger.boot == boot:
             return False
         self._challenger = _Challenger(boot, said, now_s)
         return True
@@ -94,7 +100,10 @@ class Presence:
             self._offsets_ms.append(said.clock_ms - now_s * 1000)
             self.view = replace(self.view, epoch=said.epoch, facts=said.facts or self.view.facts)
             return True
-        return self.view.state is State.THERE and boot == self.view.rival
+        if self.view.state is not State.THERE or boot != self.view.rival:
+            return False
+        self._rival_heard_s = now_s
+        return True
 
     def heard(self, boot: str, now_s: float) -> None:
         """Note a sign of life: any other message."""
@@ -126,9 +135,11 @@ class Presence:
             if self.heard_s > challenger.since_s:
                 refused = challenger.boot
                 self._challenger = None
-                self.view = replace(self.view, rival=refused)
+                self._note_rival(challenger, now_s)
             else:
                 self._promote(now_s)
+        if self.view.rival and now_s - self._rival_heard_s >= self._rival_silence_s:
+            self.view = replace(self.view, rival="")
         if self._lost is not None and now_s >= self._lost.leaves_s:
             self._leave(now_s)
         elif now_s - self.heard_s >= self._silence_s:
@@ -143,6 +154,8 @@ class Presence:
         due_s = self.heard_s + self._silence_s
         if self._challenger is not None:
             due_s = min(due_s, self._challenger.since_s + PROVE_S)
+        if self.view.rival:
+            due_s = min(due_s, self._rival_heard_s + self._rival_silence_s)
         return due_s if self._lost is None else min(due_s, self._lost.leaves_s)
 
     def clock_ms(self, now_s: float) -> int:
@@ -167,6 +180,12 @@ class Presence:
         self._offsets_ms.append(said.clock_ms - now_s * 1000)
         rival = "" if boot == self.view.rival else self.view.rival
         self.view = View(State.THERE, boot, rival, said.version, said.epoch, said.facts)
+
+    def _note_rival(self, challenger: _Challenger, now_s: float) -> None:
+        """Note who was refused; of several, only the first one, so that they do not replace each other for ever."""
+        if not self.view.rival:
+            self.view = replace(self.view, rival=challenger.boot)
+            self._rival_heard_s, self._rival_silence_s = now_s, challenger.said.silence_ms / 1000
 
     def _promote(self, now_s: float) -> None:
         challenger, self._challenger = self._challenger, None

@@ -40,9 +40,10 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         raise InputError("SettingInvalid", "VKPROVIDER_AGENT_NAME is not set: it is the name of the CMLWorker")
     transport = open_upstream(settings)
     try:
+        boot = new_boot()
         agent = Agent(
             settings.name,
-            agent_carrier(mqtt, dial, Address(settings.name, new_boot())),
+            agent_carrier(mqtt, dial, Address(settings.name, boot)),
             transport,
             allow=AGENT_API,
             facts=lambda: facts_of(settings),
@@ -51,7 +52,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         )
         running = asyncio.create_task(agent.run(), name="agent")
         stopping = asyncio.create_task(stop.wait(), name="signals")
-        _log.info("agent started", agent=settings.name, cml=settings.url, dials=mqtt.url or dial.url)
+        _log.info("agent started", agent=settings.name, process=boot, cml=settings.url, dials=mqtt.url or dial.url)
         for url in filter(is_plain, dial.urls):
             _log.warning("replicas are dialled in plain text: the token and all requests can be read", url=url)
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)

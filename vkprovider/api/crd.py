@@ -258,6 +258,7 @@ def crds() -> list[dict[str, Any]]:
                 _column("URL", ".spec.url", priority=1),
                 _column("Address", ".spec.address", priority=1),
                 _column("Epoch", ".status.epoch", "integer", priority=1),
+                _column("Turned-Away", '.status.conditions[?(@.type=="AgentTurnedAway")].reason', priority=1),
                 _column("Message", ready + "message", priority=1),
             ],
         ),

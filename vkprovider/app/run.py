@@ -112,10 +112,10 @@ class Replica:
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
-        self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs)
         self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
         found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
+        self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs, self.tunnels.bearers)
         connector = Connector(ctx, self.tunnels, self.ownership.term)
         self.workers = Workers(
             ctx,

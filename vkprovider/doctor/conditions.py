@@ -1,4 +1,4 @@
-"""What the provider reports on a custom resource: whether it is current, and the condition Ready."""
+"""What the provider reports on a custom resource: whether it is current, and its conditions."""
 
 from typing import Any
 
@@ -6,9 +6,14 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.doctor.findings import Finding, fault
 
 
+def condition_of(resource: CustomResource, type_: str) -> dict[str, Any]:
+    """Return a condition; empty if there is not one of that type."""
+    return next((c for c in resource.status.get("conditions", []) if c.get("type") == type_), {})
+
+
 def ready_of(resource: CustomResource) -> dict[str, Any]:
     """Return the condition Ready; empty if there is not one."""
-    return next((c for c in resource.status.get("conditions", []) if c.get("type") == "Ready"), {})
+    return condition_of(resource, "Ready")
 
 
 def is_ready(resource: CustomResource) -> bool:

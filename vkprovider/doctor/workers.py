@@ -10,7 +10,7 @@ from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthori
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
 from vkprovider.api.reasons import WORKERS
-from vkprovider.doctor.conditions import check_observed, is_ready, ready_of
+from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
@@ -144,6 +144,8 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
     if not is_ready(seen.resource):
         ready = ready_of(seen.resource)
         found.append(_known(about, ready.get("reason", "NotReady"), ready.get("message", "")))
+    if agent := condition_of(seen.resource, "AgentTurnedAway"):
+        found.append(_known(about, agent.get("reason", ""), agent.get("message", "")))
     foreign = seen.resource.status.get("labs", {}).get("foreign", 0)
     if foreign:
         found.append(note(about, "ForeignLabs", f"{foreign} labs on it are not vkprovider's and are never touched"))

@@ -295,24 +295,51 @@ async def test_an_agent_that_ends_and_comes_back(place: Place) -> None:
 
 
 async def test_two_agents_of_one_name_are_both_named(place: Place) -> None:
+    """On the CMLWorker, written once however often the second one comes again, as long as it is there."""
     world, name = place.world, place.names[0]
-    await place.replica()
+    running = await place.replica()
     await place.worker(name)
     place.agent(name)
     await world.node(name, is_ready)
-    place.agent(name)
+    second = place.agent(name)
     event = await world.until_event("AgentConflict", name)
-    assert "is used" in event["message"]
+    said = await turned_away(world, name, "AgentConflict")
+    assert event["message"] == said
+    view = running.replica.tunnels.hubs[place.way.tunnel].view(name)
+    assert said == f"two agents bear the name {name}: process {view.boot} is used, process {view.rival} is refused"
     assert is_ready(await world.node(name))
+    versions = []
+    for _ in range(2):
+        looks = looks_at(place, name)
+        await eventually(lambda looks=looks: looks_at(place, name) >= looks + 3)  # type: ignore[misc]
+        versions.append((await world.cmlworker(name))["metadata"]["resourceVersion"])
+    assert versions[0] == versions[1]
+    await ended(second)
+    await world.cmlworker(name, lambda seen: not condition(seen, "AgentTurnedAway")["status"])
+    assert is_ready(await world.node(name))
+
+
+def looks_at(place: Place, name: str) -> int:
+    """Return how often a worker was asked for its labs."""
+    return len(requests(place.simulators[name], "GET", "/labs"))
+
+
+async def turned_away(world: World, name: str, reason: str) -> str:
+    """Wait for the condition AgentTurnedAway of a CMLWorker, and return its message."""
+    found = await world.cmlworker(name, lambda seen: condition(seen, "AgentTurnedAway").get("reason") == reason)
+    return str(condition(found, "AgentTurnedAway")["message"])
 
 
 async def test_an_agent_of_another_tunnel_than_the_workers_is_not_used(place: Place) -> None:
     world, name = place.world, place.names[0]
     await place.replica()
     await place.worker(name, tunnel="direct", url=f"null://{name}", credentialsSecretName="none")
-    place.agent(name)
+    agent = place.agent(name)
     event = await world.until_event("AgentRefused", name)
     assert "spec.tunnel is direct" in event["message"]
+    assert await turned_away(world, name, "AgentRefused") == event["message"]
+    await ended(agent)
+    await world.cmlworker(name, lambda seen: not condition(seen, "AgentTurnedAway")["status"])
 
 
 async def test_an_agent_cannot_take_the_name_of_another(place: Place) -> None:

@@ -1,5 +1,7 @@
 """What the doctor says of tunnels, as functions of what was seen."""
 
+import msgspec
+
 from tests.unit.cli.test_doctor_checks import check, seen
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.connection import BrokerFault
@@ -41,6 +43,14 @@ def test_tunnels_that_cannot_be_examined_are_noted_with_the_reason() -> None:
 def test_settings_that_cannot_be_used_leave_mqtt_unchecked() -> None:
     [finding] = check_unseen({"mqtt": ["w"]}, InputError("SettingInvalid", "no such file"), "ns")
     assert (finding.level, finding.object, finding.reason) == (Level.UNCHECKED, "Tunnel/mqtt", "SettingInvalid")
+
+
+def test_an_agent_that_is_turned_away_is_a_fault_of_a_ready_worker() -> None:
+    said = {"type": "AgentTurnedAway", "status": "True", "reason": "AgentConflict", "message": "m"}
+    good = seen(tunnel="mqtt")
+    status = {**good.resource.status, "conditions": [*good.resource.status["conditions"], said]}
+    conflict = msgspec.structs.replace(good, resource=msgspec.structs.replace(good.resource, status=status))
+    assert check(conflict) == [("fault", "AgentConflict")]
 
 
 def test_an_agent_that_only_the_provider_hears_is_no_fault() -> None:

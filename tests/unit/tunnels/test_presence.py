@@ -90,13 +90,46 @@ def test_of_two_agents_the_second_is_refused_until_the_first_leaves() -> None:
 
 
 def test_a_rival_that_gives_up_is_forgotten() -> None:
+    presence = rivalled()
+    presence.goodbye("b", Goodbye("shut down"), 20.0)
+    assert presence.view.rival == ""
+    assert state(presence) is State.THERE
+
+
+def test_a_rival_of_which_nothing_is_heard_is_forgotten() -> None:
+    presence = rivalled()
+    presence.heartbeat("a", Heartbeat(6000), 30.0)
+    assert presence.heartbeat("b", Heartbeat(6000), 30.0), "it is known, and need not introduce itself"
+    presence.heartbeat("a", Heartbeat(6000), 59.0)
+    presence.tick(59.9)
+    assert presence.view.rival == "b"
+    assert presence.due_s() == 60.0
+    presence.tick(presence.due_s())
+    assert (presence.view.boot, presence.view.rival, presence.view.state) == ("a", "", State.THERE)
+
+
+def test_a_third_agent_is_refused_and_does_not_replace_the_second() -> None:
+    presence = rivalled()
+    for now_s in (20.0, 30.0):
+        assert presence.hello("c", HELLO, now_s)
+        presence.heard("a", now_s + 1)
+        assert presence.tick(now_s + PROVE_S) == "c"
+        assert presence.view.rival == "b"
+        presence.heartbeat("b", Heartbeat(6000), now_s + 4)
+    presence.goodbye("b", Goodbye("shut down"), 35.0)
+    presence.hello("c", HELLO, 40.0)
+    presence.heard("a", 41.0)
+    presence.tick(40.0 + PROVE_S)
+    assert presence.view.rival == "c"
+
+
+def rivalled() -> Presence:
+    """Return what is known when `a` bears the name and `b` was refused."""
     presence = there()
     presence.hello("b", HELLO, 10.0)
     presence.heard("a", 11.0)
     presence.tick(10.0 + PROVE_S)
-    presence.goodbye("b", Goodbye("shut down"), 20.0)
-    assert presence.view.rival == ""
-    assert state(presence) is State.THERE
+    return presence
 
 
 def test_the_agents_clock_is_judged_by_the_fastest_of_the_last_heartbeats() -> None:

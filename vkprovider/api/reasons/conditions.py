@@ -23,6 +23,10 @@ CONDITIONS: Final = {
         "report also of the settings: a service is reached by http.",
         "Use https, and spec.tls.caBundle.",
     ),
+    "AgentTurnedAway": Explanation(
+        "Of a CMLWorker: an agent with its name is not used; its reason says why. The condition goes with that agent.",
+        "Stop that agent, or correct its name or spec.tunnel.",
+    ),
     "Refreshed": Explanation("Of a LabletDefinition: how the last refresh went.", "While it is False, see its reason."),
     "NetworkUnavailable": Explanation(
         "Of a Node: always False (`RouteCreated`), lablets use the worker's own network."

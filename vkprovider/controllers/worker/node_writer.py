@@ -2,11 +2,12 @@
 
 import contextlib
 import socket
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
@@ -17,6 +18,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
 from vkprovider.domain.worker.node import Health, View, unhealthy
+from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
@@ -41,18 +43,26 @@ class NodeWriter:
         objects: The Nodes of all workers; complete only if this replica owns them.
     """
 
-    def __init__(self, ctx: Context, settings: WorkerSettings, owned: Container[str]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        settings: WorkerSettings,
+        owned: Container[str],
+        bearers: Callable[[str], Sequence[Bearer]],
+    ) -> None:
         """Create the writer.
 
         Args:
             ctx: The replica.
             settings: What all Nodes say.
             owned: Workers whose Nodes this replica owns; other Nodes are kept without labels, see `slim`.
+            bearers: Returns the agents that bear a worker's name.
         """
         self._ctx = ctx
         self._settings = settings
         self._internal_ip = settings.internal_ip or own_ip()
         self._owned = owned
+        self._bearers = bearers
         self.objects: Informer[Node] = Informer(
             ctx.kube,
             ctx.api.nodes.path,
@@ -84,6 +94,7 @@ class NodeWriter:
         if not view.ip:
             note = f"address {nodes.address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
             self._status.warn(resource, "AddressUnresolved", note)
+        agents = self._turned_away(resource)
         await self._status.write(
             resource,
             view.health if resource.metadata.deletion_timestamp is None else _in_use(worker),
@@ -96,8 +107,7 @@ class NodeWriter:
                 "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},
             },
             worker.guard,
-            ports_open=worker.ports_open,
-            insecure=insecure(worker.spec),
+            further=filter(None, (worker.ports_open, insecure(worker.spec), agents)),
         )
         if worker.ports_open is not None and worker.ports_open.status == "False":
             self._status.warn(resource, worker.ports_open.reason, worker.ports_open.message)
@@ -135,7 +145,8 @@ class NodeWriter:
         """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
         health = unhealthy(fault.reason, fault.message)
         known = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
-        await self._status.write(resource, health, known)
+        agents = self._turned_away(resource)
+        await self._status.write(resource, health, known, further=filter(None, (agents,)))
         self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))
         if node is None or not nodes.ours(node, self._ctx.installation) or isinstance(fault, NodeConflict):
@@ -154,6 +165,13 @@ class NodeWriter:
         }
         status = {"status": {"conditions": [condition]}}
         await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, status, strategic=True)
+
+    def _turned_away(self, resource: CustomResource) -> Condition | None:
+        """Return the condition AgentTurnedAway of a CMLWorker, and warn of what it says if nobody has yet."""
+        found = turned_away(resource, self._bearers(resource.metadata.name))
+        if found is not None:
+            self._status.warn(resource, found.reason, found.message)
+        return found
 
     async def find(self, worker: str) -> Node | None:
         """Find a worker's Node, if there is one.

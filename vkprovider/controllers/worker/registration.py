@@ -9,9 +9,9 @@ from tunnels.protocol.presence import State
 from vkprovider.api.agents import parse_facts
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid
 from vkprovider.api.objects import CustomResource
-from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.tunnels import Tunnels
-from vkprovider.domain.worker.registration import Create, Deny, Hello, Warn, decide
+from vkprovider.domain.worker.registration import Create, Deny, Hello, decide
 from vkprovider.kube.queue import Result
 from vkprovider.settings.tunnels import TunnelSettings
 
@@ -57,7 +57,7 @@ class Registration:
             if view.state is not State.THERE:
                 continue
             try:
-                hello = Hello(name, kind, view.boot, view.rival, parse_facts(view.facts))
+                hello = Hello(name, kind, parse_facts(view.facts))
             except InputError as error:
                 self._say(name, error.message)
                 continue
@@ -65,8 +65,7 @@ class Registration:
         return Result()
 
     async def _do(self, hello: Hello) -> None:
-        known = self._resources.get(hello.name)
-        match decide(hello, known, self._settings.register_policy):
+        match decide(hello, self._resources.get(hello.name), self._settings.register_policy):
             case Create(body):
                 try:
                     await self._ctx.api.workers.metadata_only.create(body)
@@ -78,8 +77,8 @@ class Registration:
                 _log.info("a CMLWorker was made for an agent", worker=hello.name, tunnel=hello.tunnel)
             case Deny(why):
                 self._say(hello.name, why)
-            case Warn(fault) if known is not None:
-                self._ctx.events.emit(ref_of(known, "CMLWorker"), "Warning", fault.reason, fault.message)
+            case None:
+                pass
 
     def _say(self, name: str, why: str) -> None:
         """Log once why an agent remains without a CMLWorker."""

@@ -1,18 +1,18 @@
 """The status of a CMLWorker, and the Warnings about it: each is written when it changes, and only then."""
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any, Final
 
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import known as reason_of
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health
 from vkprovider.kube.client import Guard
 
-_LASTING: Final = frozenset({"AddressUnresolved", "PortsNotOpened", "UnclaimedLab"})
-"""Reasons of Warnings about a worker that is Ready all the same."""
 _COUNTS_EVERY_S: Final = 10.0
 """How often a status is written of which only counts have changed."""
 
@@ -32,8 +32,7 @@ class WorkerStatusWriter:
         known: dict[str, Any],
         guard: Guard | None = None,
         *,
-        ports_open: Condition | None = None,
-        insecure: Condition | None = None,
+        further: Iterable[Condition] = (),
     ) -> None:
         """Write the fields that have changed.
 
@@ -42,8 +41,7 @@ class WorkerStatusWriter:
             health: Becomes its condition Ready.
             known: Further fields of its status.
             guard: Called right before the write.
-            ports_open: Its condition PortsOpen; None keeps the one there is.
-            insecure: Its condition TransportInsecure; None removes it.
+            further: Its other conditions. PortsOpen remains as it is if it is not among them; any other one is removed.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -53,15 +51,11 @@ class WorkerStatusWriter:
         before = conditions_of(status)
         is_ready = "True" if health.ready else "False"
         now = self._ctx.now_unix
-        conditions = [condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)]
-        if ports_open is not None:
-            conditions.append(condition(before, ports_open, now_unix=now))
-        elif said := before.get("PortsOpen"):
-            conditions.append(said)
-        if insecure is not None:
-            conditions.append(condition(before, insecure, now_unix=now))
+        ready = condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
+        others = {"PortsOpen": said} if (said := before.get("PortsOpen")) else {}
+        others |= {each.type: condition(before, each, now_unix=now) for each in further}
         wanted = {
-            "conditions": conditions,
+            "conditions": [ready, *(others[type_] for type_ in sorted(others))],
             "observedGeneration": resource.metadata.generation,
             **known,
         }
@@ -80,13 +74,13 @@ class WorkerStatusWriter:
         if key in self._warned:
             return
         self._warned.add(key)
-        said = conditions_of(resource.status).get("Ready", {})
-        if (said.get("reason"), said.get("message")) != (reason, note):  # else an earlier owner has emitted it
+        said = [(each.get("reason"), each.get("message")) for each in conditions_of(resource.status).values()]
+        if (reason, note) not in said:  # else an earlier owner has emitted it
             self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", reason, note)
 
     def recovered(self, uid: str) -> None:
         """Note that a CMLWorker is Ready: a fault that comes back is reported again."""
-        self._warned = {key for key in self._warned if key[0] != uid or key[1] in _LASTING}
+        self._warned = {key for key in self._warned if key[0] != uid or reason_of(key[1]).lasting}
 
     def forget(self, uid: str) -> None:
         """Forget the Warnings about a CMLWorker that is gone."""

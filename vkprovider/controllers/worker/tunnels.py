@@ -16,6 +16,7 @@ from tunnels.protocol.presence import State, View
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.worker.node import Health, unhealthy
+from vkprovider.domain.worker.registration import Bearer
 from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
@@ -88,6 +89,11 @@ class Tunnels:
         raise InputError(
             WorkerReason.TUNNEL_NOT_CONFIGURED, f"spec.tunnel is {kind}, which is not configured: set {SETTINGS[kind]}"
         )
+
+    def bearers(self, name: str) -> list[Bearer]:
+        """Return the agents of a name that are there, one for each kind of tunnel."""
+        views = {kind: hub.view(name) for kind, hub in self.hubs.items()}
+        return [Bearer(kind, view.boot, view.rival) for kind, view in views.items() if view.state is State.THERE]
 
     def away(self, kind: str, name: str) -> Health | None:
         """Return why an agent cannot be asked; None if it can, or the tunnel has none."""

@@ -5,6 +5,7 @@ page, which knows the token or certificate of each agent. Whether it may bring a
 question, and the setting `VKPROVIDER_TUNNEL_REGISTER` answers it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 from vkprovider.api import names
 from vkprovider.api.agents import AgentFacts
 from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Fault
+from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.settings.tunnels import Register
@@ -27,16 +28,27 @@ class Hello:
     Attributes:
         name: Its name, which is that of its CMLWorker.
         tunnel: The word in `spec.tunnel`.
-        boot: Its process.
-        rival: Another process that claims the name and was refused; empty if there is none.
         facts: What it says of itself and its worker.
     """
 
     name: str
     tunnel: str
+    facts: AgentFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """The agent that bears a worker's name in a tunnel.
+
+    Attributes:
+        tunnel: The word in `spec.tunnel`.
+        boot: Its process.
+        rival: Another process that claims the name and was refused; empty if there is none.
+    """
+
+    tunnel: str
     boot: str
     rival: str
-    facts: AgentFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +59,13 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Warn:
-    """A Warning is due about a CMLWorker."""
-
-    fault: Fault
-
-
-@dataclass(frozen=True, slots=True)
 class Deny:
     """The agent remains without a CMLWorker; the log says why."""
 
     why: str
 
 
-Decision = Create | Warn | Deny | None
+Decision = Create | Deny | None
 
 
 def decide(hello: Hello, known: CustomResource | None, policy: Register) -> Decision:
@@ -71,19 +76,35 @@ def decide(hello: Hello, known: CustomResource | None, policy: Register) -> Deci
         known: The CMLWorker of its name.
         policy: What happens if there is none.
     """
-    if known is None:
-        if policy == "deny":
-            return Deny(f"create a CMLWorker {hello.name} with spec.tunnel: {hello.tunnel}, if you know the agent")
-        return Create(_worker(hello, approved=policy == "allow"))
-    if known.metadata.deletion_timestamp is not None:
+    if known is not None:
         return None
-    if (wanted := known.spec.get("tunnel", "direct")) != hello.tunnel:
-        text = f"an agent {hello.name} came by {hello.tunnel}, but spec.tunnel is {wanted}; it is not used"
-        return Warn(Fault(WorkerReason.AGENT_REFUSED, text))
-    if hello.rival:
-        text = f"two agents bear the name {hello.name}: {hello.boot} is used, {hello.rival} is refused"
-        return Warn(Fault(WorkerReason.AGENT_CONFLICT, text))
-    return None
+    if policy == "deny":
+        return Deny(f"create a CMLWorker {hello.name} with spec.tunnel: {hello.tunnel}, if you know the agent")
+    return Create(_worker(hello, approved=policy == "allow"))
+
+
+def turned_away(resource: CustomResource, bearers: Sequence[Bearer]) -> Condition | None:
+    """Return the condition AgentTurnedAway of a CMLWorker; None if no agent of its name is turned away.
+
+    Args:
+        resource: The CMLWorker.
+        bearers: The agents of its name that are there, by any tunnel.
+    """
+    name, wanted = resource.metadata.name, resource.spec.get("tunnel", "direct")
+    rivals = [
+        f"two agents bear the name {name}: process {bearer.boot} is used, process {bearer.rival} is refused"
+        for bearer in bearers
+        if bearer.tunnel == wanted and bearer.rival
+    ]
+    strays = [
+        f"agent {name} (process {bearer.boot}) came by {bearer.tunnel}, but spec.tunnel is {wanted}: it is not used"
+        for bearer in bearers
+        if bearer.tunnel != wanted
+    ]
+    if not rivals and not strays:
+        return None
+    reason = WorkerReason.AGENT_CONFLICT if rivals else WorkerReason.AGENT_REFUSED
+    return Condition("AgentTurnedAway", "True", reason, "; ".join(rivals + strays))
 
 
 def unapproved(resource: CustomResource) -> InputError | None:

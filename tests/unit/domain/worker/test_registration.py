@@ -9,10 +9,10 @@ from vkprovider.api.agents import AgentFacts, encode_facts, parse_facts
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.worker.registration import Create, Deny, Hello, Warn, decide, unapproved
+from vkprovider.domain.worker.registration import Bearer, Create, Deny, Hello, decide, turned_away, unapproved
 
 FACTS = AgentFacts("prod", "https://192.0.2.7", "", holds_credentials=True)
-HELLO = Hello("cml-7", "mqtt", "k3j9", "", FACTS)
+HELLO = Hello("cml-7", "mqtt", FACTS)
 
 
 def known(**spec: Any) -> CustomResource:
@@ -48,23 +48,32 @@ def test_an_agent_whose_worker_is_there_changes_nothing(policy: Any) -> None:
 
 def test_an_agent_by_another_tunnel_is_not_used() -> None:
     for tunnel in ("direct", "http"):
-        decided = decide(HELLO, known(tunnel=tunnel), "allow")
-        assert isinstance(decided, Warn)
-        assert decided.fault.reason == "AgentRefused"
-        assert f"spec.tunnel is {tunnel}" in decided.fault.message
-    assert isinstance(decide(HELLO, CustomResource(Metadata("cml-7"), {"url": "https://192.0.2.7"}), "allow"), Warn)
+        said = turned_away(known(tunnel=tunnel), [Bearer("mqtt", "k3j9", "")])
+        assert said is not None
+        assert (said.type, said.status, said.reason) == ("AgentTurnedAway", "True", "AgentRefused")
+        assert "process k3j9) came by mqtt" in said.message
+        assert f"spec.tunnel is {tunnel}" in said.message
+    default = CustomResource(Metadata("cml-7"), {"url": "https://192.0.2.7"})
+    assert turned_away(default, [Bearer("mqtt", "k3j9", "")]) is not None
 
 
 def test_two_agents_of_one_name_are_both_named() -> None:
-    decided = decide(Hello("cml-7", "mqtt", "k3j9", "x2x2", FACTS), known(), "allow")
-    assert isinstance(decided, Warn)
-    assert decided.fault.reason == "AgentConflict"
-    assert "k3j9 is used, x2x2 is refused" in decided.fault.message
+    said = turned_away(known(), [Bearer("mqtt", "k3j9", "x2x2")])
+    assert said is not None
+    assert (said.type, said.status, said.reason) == ("AgentTurnedAway", "True", "AgentConflict")
+    assert said.message == ("two agents bear the name cml-7: process k3j9 is used, process x2x2 is refused")
 
 
-def test_a_worker_that_is_being_deleted_is_left_alone() -> None:
-    gone = CustomResource(Metadata("cml-7", deletion_timestamp="2026-01-01T00:00:00Z"), {"tunnel": "direct"})
-    assert decide(HELLO, gone, "allow") is None
+def test_three_agents_by_two_tunnels_are_all_named() -> None:
+    said = turned_away(known(), [Bearer("http", "h1", ""), Bearer("mqtt", "k3j9", "x2x2")])
+    assert said is not None
+    assert said.reason == "AgentConflict"
+    assert "x2x2 is refused; agent cml-7 (process h1) came by http" in said.message
+
+
+def test_the_one_agent_of_a_worker_is_not_worth_a_word() -> None:
+    assert turned_away(known(), [Bearer("mqtt", "k3j9", "")]) is None
+    assert turned_away(known(), []) is None
 
 
 def test_a_worker_that_a_person_made_needs_no_approval() -> None:
