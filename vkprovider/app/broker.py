@@ -33,6 +33,7 @@ def broker_of(mqtt: MqttSettings) -> Broker:
         certificate_file=mqtt.cert_file,
         key_file=mqtt.key_file,
         login=login,
+        version=mqtt.version,
     )
 
 

@@ -63,6 +63,12 @@ class MqttSettings(Group):
         None, validation_alias="VKPROVIDER_TUNNEL_MQTT_KEY_FILE", description="PEM file of its key."
     )
 
+    version: Literal["5", "3.1.1"] = Field(
+        "5",
+        validation_alias="VKPROVIDER_TUNNEL_MQTT_VERSION",
+        description="Version of MQTT. By 3.1.1 a broker does not say which messages its access rules refuse.",
+    )
+
     @model_validator(mode="after")
     def _check_certificate(self) -> Self:
         if bool(self.cert_file) != bool(self.key_file):

@@ -53,6 +53,13 @@ async def test_a_broker_that_replicas_can_use_has_no_finding(mosquitto: Mosquitt
     assert await found(from_settings(mosquitto)) == []
 
 
+async def test_an_old_broker_is_used_as_the_settings_say(mosquitto: Mosquitto) -> None:
+    """Mosquitto notes the protocol's level: 2 for MQTT 3.1.1, 5 for MQTT 5."""
+    for version, level in (("5", "p5"), ("3.1.1", "p2")):
+        assert await found(from_settings(mosquitto, VERSION=version)) == []
+        await eventually(lambda level=level: f"({level}, " in mosquitto.log())  # type: ignore[misc]
+
+
 async def test_an_agent_that_is_there_is_asked_and_its_owner_notices_nothing(
     mosquitto: Mosquitto, mini: MiniCml, direct: DirectTransport
 ) -> None:
