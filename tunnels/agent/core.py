@@ -1,6 +1,7 @@
 """Relays callers' requests to one server, and says by itself that it is alive and what has changed."""
 
 import asyncio
+import contextlib
 import logging
 import random
 import secrets
@@ -16,7 +17,7 @@ from tunnels.errors import ConnectionLost, DeadlineExceeded, RequestRefused, Tra
 from tunnels.link.carrier import ALL, WORD, Carrier
 from tunnels.link.stream import Channel, StreamPort, join
 from tunnels.protocol import refusals
-from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
+from tunnels.protocol.answering import READS, AgentOutput, Answering, Run, Say, Stop
 from tunnels.wire import codec, limits, messages
 
 CALLERS_MAX: Final = 1000
@@ -105,6 +106,7 @@ class Agent:
         self._answering = Answering(allow, epoch=epochs.read() if epochs is not None else 0)
         self._stored_epoch = self._answering.epoch
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._commands: set[asyncio.Task[None]] = set()
         self._events = 0
         self._hello_s = float("inf")
         self._complained: set[str] = set()
@@ -127,6 +129,18 @@ class Agent:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    async def finish(self, within_s: float) -> None:
+        """Begin no further command, and wait, while `run` goes on, until those under way are answered.
+
+        Args:
+            within_s: At most this long.
+        """
+        self._answering.is_finishing = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._commands:
+                    await asyncio.wait(self._commands)
 
     def push(self, kind: str, data: bytes) -> None:
         """Tell the owner that something changed; with no owner, the next one learns by the count that it has to look.
@@ -207,7 +221,10 @@ class Agent:
         if (lost := self._store_epoch()) is not None:
             self._handle(self._answering.answered(run.op, lost))
             return
-        self._spawn(run.op, self._relay(run))
+        task = self._spawn(run.op, self._relay(run))
+        if run.request.method not in READS:
+            self._commands.add(task)
+            task.add_done_callback(self._commands.discard)
 
     def _store_epoch(self) -> ConnectionLost | None:
         """Put a raised epoch on disk, before anything is done under it."""
@@ -220,10 +237,11 @@ class Agent:
             self._stored_epoch = self._answering.epoch
         return None
 
-    def _spawn(self, key: str, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, key: str, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=f"agent: {key}")
         self._running[key] = task
         task.add_done_callback(lambda _: self._running.pop(key, None))
+        return task
 
     async def _relay(self, run: Run) -> None:
         request = run.request

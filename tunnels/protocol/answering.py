@@ -15,7 +15,7 @@ from tunnels.protocol.memory import OPERATIONS_MAX, Memory, Operation
 from tunnels.wire import limits, messages
 from tunnels.wire.messages import Cancel, Piece, Refusal, Request, StreamOpen, Want
 
-_READS: Final = frozenset({"GET", "HEAD"})
+READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,12 @@ AgentOutput = Say | Run | Stop
 class Answering:
     """The operations of one agent.
 
+    Attributes:
+        epoch: The newest that was seen.
+        owner: The caller that it came from.
+        is_finishing: Whether new commands are passed over: the caller asks the next boot for them.
+        refused: How many requests were refused, by code.
+
     Args:
         allow: The requests that it carries out.
         epoch: The newest epoch that it has seen before, in an earlier boot.
@@ -64,6 +70,7 @@ class Answering:
     def __init__(self, allow: AllowList, *, epoch: int = 0) -> None:
         self.epoch = epoch
         self.owner = ""
+        self.is_finishing = False
         self.refused: Final[Counter[str]] = Counter()
         self._allow = allow
         self._memory = Memory()
@@ -140,6 +147,8 @@ class Answering:
             else:
                 yield from self._repeat(known)
             return
+        if self.is_finishing and request.method not in READS:
+            return
         why = self._objection(
             caller, request.op, request.method, request.path, request.epoch, request.expires_ms, now_ms
         ) or self._busy(request)
@@ -161,7 +170,7 @@ class Answering:
         if not self._allow.allows(method, path):
             return refusals.refusal(op, refusals.NOT_ALLOWED, f"{method} {path} is not on the agent's allow-list")
         if epoch == 0:
-            if method not in _READS:
+            if method not in READS:
                 return refusals.refusal(op, refusals.NOT_ALLOWED, "without an epoch, only reads are carried out")
         elif not self.raise_epoch(caller, epoch):
             return refusals.refusal(op, refusals.STALE, f"epoch {epoch} is over: the agent has seen {self.epoch}")

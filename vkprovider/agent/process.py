@@ -1,4 +1,4 @@
-"""The process of an agent: open CML and the tunnel, run, say goodbye."""
+"""The process of an agent: open CML and the tunnel, run, finish what is under way, say goodbye."""
 
 import asyncio
 import signal
@@ -23,6 +23,9 @@ from vkprovider.app.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
+
+FINISH_S: Final = 20.0
+"""How long a process that is to end waits for the answers of CML to what it has begun."""
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -56,6 +59,8 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         for url in filter(is_plain, dial.urls):
             _log.warning("replicas are dialled in plain text: the token and all requests can be read", url=url)
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            await agent.finish(FINISH_S)
         for task in (running, stopping):
             task.cancel()
         await asyncio.gather(running, stopping, return_exceptions=True)

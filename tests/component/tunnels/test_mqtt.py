@@ -439,6 +439,34 @@ async def test_a_restarted_agent_in_the_middle_of_a_command(
     assert (count(mini, "GET"), count(mini, "POST")) == (2, 1)
 
 
+async def test_an_agent_finishes_the_commands_that_it_has_begun_and_begins_no_other(
+    mosquitto: Mosquitto, mini: MiniCml, direct: DirectTransport
+) -> None:
+    mini.replies["/x"] = mini.hang
+    heard = Heard()
+    hub = hub_over(broker(mosquitto, CALLER), heard)
+    transport = caller_of(hub)
+    async with running(hub.run):
+        agent = agent_over(broker(mosquitto, "w1"), direct, allow=ALLOW)
+        async with running(agent.run):
+            await heard.until(lambda: heard.views)
+            asked = asyncio.ensure_future(transport.request("POST", "/x", deadline_s=90))
+            await mini.wait_for("POST /x")
+            await agent.finish(0.05)
+            finishing = asyncio.ensure_future(agent.finish(60))
+            late = asyncio.ensure_future(transport.request("PUT", "/x", deadline_s=90))
+            read = asyncio.ensure_future(transport.request("GET", "/x", deadline_s=90))
+            await mini.wait_for("GET /x")
+            assert not finishing.done()
+            mini.silent.set()
+            await finishing
+            assert [(await each).status for each in (asked, read)] == [200, 200]
+        assert (count(mini, "POST"), count(mini, "PUT")) == (1, 0)
+        async with running(agent_over(broker(mosquitto, "w1"), direct, allow=ALLOW).run):
+            assert (await late).status == 200
+    assert (count(mini, "POST"), count(mini, "PUT")) == (1, 1)
+
+
 class Consoles:
     """Opens connections to a loopback server that answers each line in capital letters."""
 
