@@ -178,7 +178,10 @@ class Proxy:
                 return _reset(writer)
             host, port = self._target
             name = None if self._dial is None else host
-            above, to_server = await asyncio.open_connection(host, port, ssl=self._dial, server_hostname=name)
+            try:
+                above, to_server = await asyncio.open_connection(host, port, ssl=self._dial, server_hostname=name)
+            except OSError:  # what the client would have met itself, a moment later
+                return _reset(writer)
             pair = _Pair(writer, to_server)
             self._pairs.add(pair)
             try:
