@@ -130,7 +130,7 @@ class Replica:
             ports=settings.ports,
             queue=queues.workers,
             flushes=queues.claims,
-            recover=Recovery(ctx, index.items, contents).recover,
+            recover=Recovery(ctx, index.items, contents, self.definitions.awaits_content).recover,
         )
         self.registration = Registration(ctx, settings.tunnels, self.tunnels, objects.workers.items, self._leads)
         self.archive = Archive(ctx, settings.lablets, self._leads)

@@ -16,6 +16,7 @@ from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
 
+CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
 SIX = topology(
     {"r1": "iosv", "pc": "desktop"},
     {"r1": ["serial:4001", "serial:4002:1", "pat:4003:22", "pat:udp:4004:53"], "pc": ["vnc:4005", "serial:4006"]},
@@ -66,6 +67,27 @@ async def test_lablets_keep_the_ports_of_their_labs_when_the_claims_were_lost_wi
         assert sorted(pods[lablet.name].values()) == opened(simulator, lablet)
     assert set(pods[kept.name].values()).isdisjoint(pods[late.name].values())
     assert (await kept.ready())["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+async def test_claims_are_rebuilt_when_the_content_is_stored_that_was_lost_with_them(world: World) -> None:
+    """The provider's namespace was deleted, with all that was in it."""
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker)
+    before = told(await lablet.ready())
+    await lablet.claim(lambda row: row.get("labId"))
+    await first.crash()
+    await delete_claims(world, worker)
+    for found in await world.admin.items(CONTENT):
+        await world.admin.delete(f"{CONFIG_MAPS}/{found['metadata']['name']}")
+    second = await world.replica(MORTAL)
+    second.api.fault(r"^POST .*/configmaps", status=503, count=None)
+    await when(lambda: second.replica.queues.claims.failures_total > 0, "the claims wait for the content")
+    second.api.heal()
+    await lablet.claim(lambda row: row.get("labId"))
+    assert told(await lablet.ready()) == before
+    assert len(imports(simulator)) == 1
 
 
 NAME, LEARNER = "vkprovider.io/username", "vkprovider.io/learner"

@@ -86,6 +86,17 @@ class Definitions:
         content = self.contents.get(digest)
         return content.need if content is not None else None
 
+    def awaits_content(self, name: str) -> bool:
+        """Return whether a definition of which no version is known may still get one: nothing says why it has none."""
+        resource, known = self._resource(name), self.items.get(name)
+        if (
+            resource is None
+            or resource.metadata.deletion_timestamp is not None
+            or (known is not None and known.versions)
+        ):
+            return False
+        return definitionstatus.condition(resource, definitionstatus.READY).get("status") != "False"
+
     async def reconcile(self, name: str) -> Result:
         """Bring content and RuntimeClass of one definition up to date."""
         resource = self._resource(name)

@@ -1,17 +1,18 @@
 """Rebuilds the claims of a worker whose ConfigMap was lost, from the labs on it.
 
 A missing ConfigMap is not "no claims": until every lab of the worker was looked at, no lablet on it begins or ends.
-What cannot be read is not "no lab" either; the worker is asked again until it can.
+What cannot be read is not "no lab" either; the worker is asked again until it can. Nor is content that is not stored
+yet content that is gone: the namespace with claims and content may have been deleted as a whole.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import NotFound
+from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.lab_index import KnownLab
@@ -32,17 +33,19 @@ class Recovery:
     Attributes:
         lablets: By Pod UID.
         contents: By digest.
+        awaits_content: Returns whether a definition of which no version is known may still get one.
     """
 
     ctx: Context
     lablets: Mapping[str, Lablet]
     contents: Mapping[str, Content]
+    awaits_content: Callable[[str], bool]
 
     async def recover(self, worker: Worker) -> None:
         """Rebuild the claims of a worker, unless they are complete.
 
         Raises:
-            OutsideError: A lab of the worker could not be read; nothing has changed.
+            OutsideError: A lab of the worker could not be read, or content is not stored yet; nothing has changed.
             Fenced: This replica no longer owns the Node.
         """
         if worker.claims.complete:
@@ -51,6 +54,11 @@ class Recovery:
         pods = {uid: lablet.pod for uid, lablet in self.lablets.items() if lablet.pod is not None}
         elsewhere = {uid for uid in pods if self.lablets[uid].worker != worker.name}  # on the same CML controller
         labs = [lab for lab in labs if lab.origin.pod_uid not in elsewhere]
+        unknown = {lab.origin.definition for lab in labs if lab.origin.digest not in self.contents}
+        if awaited := sorted(name for name in unknown if self.awaits_content(name)):
+            raise Unavailable(
+                f"worker {worker.name} has labs of definitions whose content is not stored yet: {', '.join(awaited)}"
+            )
         rows = recovered(labs, pods, self.contents)
         worker.claims.recover(rows)
         if rows:
