@@ -129,15 +129,15 @@ class Mallory:
 
     @property
     def attacks(self) -> dict[str, Callable[[], None]]:
-        """The attacks by finding of the review."""
+        """The attacks by finding of the review; M4 long after the flood, which locks unknown callers out."""
         return {
+            "M4 another tenant's lab": self.download,
             "H1 a worker's password as a device's": self.loot,
             "H1 a worker's password for another host": self.trap,
             "H2 claims that cannot be written": self.fill_claims,
             "H3 documents that explode": self.explode,
             "M1 floods of the page": self.flood,
             "M2 a token that is not meant for the page": self.wrong_token,
-            "M4 another tenant's lab": self.download,
             "M5 M6 squatters with long annotations": self.squat,
             "L1 L3 headers and ids of any bytes": self.odd_bytes,
             "V1 a slot that is over": self.be_over,
