@@ -68,7 +68,7 @@ def test_reset_wipes_the_lab_and_starts_it_afresh(cluster: Cluster, namespace: s
 
 
 def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
-    """R000-014…017: without a grader the lablet has succeeded; by name and by UID for a week."""
+    """R000-017, R000-111: without a grader the lablet has succeeded; by name and by UID for a week."""
     ready, worker, since = start_one(cluster, namespace, "done", annotations={"vkprovider.io/username": "alice"})
     uid = ready["metadata"]["uid"]
     nothing = lablet(cluster, "configs", "done", "-n", namespace)
@@ -126,7 +126,7 @@ def test_what_is_no_lablet_is_told(cluster: Cluster, namespace: str, command: tu
 
 
 def test_ports_are_those_that_cml_shows(cluster: Cluster, namespace: str) -> None:
-    """R000-066: device, way in, worker's address and port, as the tags of the lab's devices say."""
+    """R000-062, R000-063: device, way in, worker's address and port, as the tags of the lab's devices say."""
     worker, kind = cluster.workers[0], f"open-{namespace[-5:]}"
     tags = {"h 0": ["serial:4001", "pat:4003:22"], "h1": ["vnc:4005"]}
     cluster.define(definition(kind, topology({"h 0": "alpine", "h1": "alpine"}, tags)))

@@ -1,4 +1,4 @@
-"""`kubectl lablet assign`: a warm lablet becomes one learner's, out of reach of its pool, and comes back (R000-026)."""
+"""`kubectl lablet assign`: a warm lablet becomes one learner's, out of reach of its pool, and comes back."""
 
 import json
 from collections.abc import Sequence

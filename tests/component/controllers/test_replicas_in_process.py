@@ -6,7 +6,7 @@ import structlog
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, imports, is_ready, requests, when
-from tests.component.controllers.running import MORTAL, Running
+from tests.component.controllers.running import MORTAL, SHORT, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
 from vkpsandbox.http.faults import Fault
 
@@ -44,6 +44,21 @@ async def test_replica_that_ends_hands_back_its_nodes_and_its_membership(world: 
     assert await world.admin.get(f"{MEMBERS}/vkprovider-replica-{first.name}") is None
     second = await world.replica()
     await world.lease(worker, lambda spec: spec.get("holderIdentity") == second.name)
+
+
+async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_loaded_other(world: World) -> None:
+    """R004-035 to R004-037: a replica whose writes of node Leases fail lives on, and is planned for nodes."""
+    levels = {"VKPROVIDER_WORKLOAD_LEVELS": "3"}
+    first, second = await world.replica(SHORT, **levels), await world.replica(SHORT, **levels)
+    for running in (first, second):
+        await when(lambda each=running: each.replica.ownership.plan.settled.is_set(), "both take part")  # type: ignore[misc]
+    refused = first.api.fault(r"^(POST|PUT|PATCH) .*/kube-node-lease/leases", status=500, count=None)
+    workers = {await world.worker(ready=False) for _ in range(4)}
+    await when(lambda: nodes_of(second) == workers, "it owns the nodes that were planned for the other, too")
+    assert refused.met
+    assert nodes_of(first) == set()
+    plans = [running.replica.ownership.plan for running in (first, second)]
+    assert all(first.name in plan.planned.values() for plan in plans), "it lives, so nodes are planned for it"
 
 
 async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world: World) -> None:

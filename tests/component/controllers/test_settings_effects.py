@@ -2,14 +2,16 @@
 
 import logging
 import time
+from pathlib import Path
 
 import aiohttp
 import pytest
 import structlog
+import yaml
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import is_ready, when
-from tests.component.controllers.running import SHORT
+from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
@@ -138,6 +140,40 @@ async def test_refresh_of_content(world: World, setting: str) -> None:
     await lablet.ready()
     assert lds.world.sessions, "with either setting sessions are made"
     assert refreshes() == (1 if setting == "true" else 0)
+
+
+async def test_api_qps_and_burst(world: World) -> None:
+    """R004-051: a provider keeps to its rate on a real API server; only Leases and watches go before."""
+    running = await world.replica(VKPROVIDER_API_QPS="6", VKPROVIDER_API_BURST="4")
+    began, before = running.ctx.now(), paced(running)
+    worker, definition = await world.worker(), await world.define()
+    for lablet in [await world.pod(definition, worker) for _ in range(4)]:
+        await lablet.ready()
+    sent = paced(running) - before
+    assert 4 < sent <= 4 + 6 * (running.ctx.now() - began) + 1
+
+
+def paced(running: Running) -> int:
+    """Count the requests to the API server so far that are neither about Leases nor watches."""
+    return len(running.api.matching(r"^(?!.*(/leases|watch=))"))
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_lds_timeouts(world: World, tmp_path: Path, *, several: bool) -> None:
+    """R000-097, R000-121: LDS_API_TIMEOUT bounds calls of the one deployment, the other those of the file's."""
+    lds = await open_lds(world)
+    file = tmp_path / "lds_deployments.yaml"
+    entry = {"id": "one", "base_url": lds.url, "capacity": 10, "priority": 1}
+    file.write_text(yaml.safe_dump({"lds_deployments": [entry]}))
+    short, long = "1.5", "600"
+    timeouts = {"LDS_API_TIMEOUT": long if several else short, "LDS_DEFAULT_TIMEOUT": short if several else long}
+    way = {"LDS_DEPLOYMENTS_CONFIG": str(file)} if several else {"LDS_API_URL": lds.url}
+    lds.faults.add(Fault(kind="silence", route="^POST .*/sessions$"), lds.now())
+    await world.replica(SHORT, LDS_API_TOKEN=TOKEN, **timeouts, **way)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    assert "1.5 s" in (await lablet.waits("LDSUnavailable"))["message"]
 
 
 async def test_secrets_of_lds_grader_and_senders_are_in_no_log_and_no_object(

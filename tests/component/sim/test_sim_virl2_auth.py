@@ -1,4 +1,4 @@
-"""Cisco's client logs in to the simulator: versions, passwords, tokens, TLS (R000-041)."""
+"""Cisco's client logs in to the simulator: versions, passwords, tokens, TLS (R000-043)."""
 
 import asyncio
 import datetime as dt

@@ -1,6 +1,6 @@
 """A learner's session, row by row: made, followed, collected, graded, given back, paused, reset.
 
-R000-017 to R000-019, R000-023 to R000-030; C11 to C17, C33, C34.
+R000-017 to R000-019, R000-023 to R000-025; C11 to C17, C33, C34.
 """
 
 from typing import Any
@@ -138,7 +138,7 @@ def test_no_session_before_the_devices_run() -> None:
 
 
 def test_intent_is_written_with_a_key_of_its_own() -> None:
-    """R000-025: one lablet, one key; the next learner of a pool's lablet gets another."""
+    """R000-110: one lablet, one key; the next learner of a pool's lablet gets another."""
     notes = wish(username="alice", timeslot_start="2027-01-15T08:00:00Z", timeslot_end="2027-01-15T09:00:00Z")
     first = changed(ask(READY, notes, delivery=LDS))
     assert first.session == Session("eu-1", POD_UID, "alice", slot_start=UNIX, slot_end=UNIX + 3600)
@@ -170,7 +170,7 @@ def test_full_lds_is_asked_again_and_told_once_more() -> None:
 def test_session_is_followed(
     session: Session, said: dict[str, int], started: int, ended: int, events: list[str]
 ) -> None:
-    """R000-028: READY → RUNNING by the LDS alone."""
+    """R000-024: READY → RUNNING by the LDS alone."""
     delivery = msgspec.structs.replace(LDS, **said)
     decision = ask(of(READY, session), ALICE, delivery=delivery)
     assert decision.kind is Kind.SAVE

@@ -2,7 +2,7 @@
 
 Usernames are edited at any time, reports removed, and claims lost: no learner ever sees another's session or lab.
 
-R000-019, R000-023 to R000-030; C11, C12, C33.
+R000-019, R000-023 to R000-025; C11, C12, C33.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""The operation table of CML, over every operation and state (R000-036, R000-037)."""
+"""The operation table of CML, over every operation and state (R000-029, R000-030)."""
 
 import re
 from collections.abc import Callable
