@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 from tunnels.link.carrier import ALL, Address, Inbox, parse_address
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import BrokerFault, Client, Connection
+from tunnels.mqtt.connection import Client, Connection
+from tunnels.mqtt.faults import BrokerFault
 from tunnels.mqtt.topics import Topics
 from tunnels.wire import codec
 from tunnels.wire.messages import Goodbye

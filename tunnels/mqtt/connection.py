@@ -20,6 +20,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from tunnels.errors import CertificateInvalid
 from tunnels.mqtt.broker import Broker
+from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from tunnels.wire.limits import FRAME_BYTES_MAX
 
 IN_FLIGHT_MAX: Final = 20
@@ -32,22 +33,6 @@ _PACKET_BYTES_MAX: Final = FRAME_BYTES_MAX + 2048
 _MISC_S: Final = 1.0
 _NOT_LET_IN: Final = frozenset({0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK (MQTT 5, 3.2.2.2): bad user name or password, not authorized, banned, bad method."""
-
-
-class BrokerFault(Exception):  # noqa: N818 (a state of the world)
-    """The broker cannot be reached, refuses the client, or the connection ended."""
-
-
-class TlsFault(BrokerFault):
-    """The broker cannot be trusted, or does not speak TLS."""
-
-
-class LoginRefused(BrokerFault):
-    """The broker does not accept user name, password or certificate."""
-
-
-class TopicRefused(BrokerFault):
-    """The broker's access rules do not allow a topic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from tunnels.base import Response
 from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from tunnels.link.carrier import Address
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import BrokerFault, Client, Connection
+from tunnels.mqtt.connection import Client, Connection
+from tunnels.mqtt.faults import BrokerFault
 from tunnels.mqtt.topics import Topics
 from tunnels.protocol import refusals
 from tunnels.wire import codec, messages

@@ -29,7 +29,7 @@ from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
-from vkprovider.doctor.reading import Reading
+from vkprovider.doctor.reading import Reading, renewed_unix_s, unix_s
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
 from vkprovider.domain.worker.secrets import worker_secret_refusal
 from vkprovider.domain.worker.transport import destination_of
@@ -171,7 +171,7 @@ class Doctor:
             self._found.append(unchecked("Cluster", "ClockUnknown", f"its clock cannot be read: {error.message}"))
             return
         if stamp:
-            self._ahead_s = _unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
+            self._ahead_s = unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
             self._found += setup.check_clock("Cluster", "the API server", self._ahead_s)
 
     async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -185,12 +185,12 @@ class Doctor:
         if self._reading.failed(about):
             return set()
         now = time.time()
-        ages = {name: now - _renewed(lease) for name, lease in first.items()}
+        ages = {name: now - renewed_unix_s(lease) for name, lease in first.items()}
         silent = {name: age for name, age in ages.items() if age > (first[name].spec.lease_duration_seconds or 0)}
         if silent:
             await asyncio.sleep(max((first[name].spec.lease_duration_seconds or 0) for name in silent) / 3)
             again = await self._members(about)
-            for name in [n for n in silent if n in again and _renewed(again[n]) != _renewed(first[n])]:
+            for name in [n for n in silent if n in again and renewed_unix_s(again[n]) != renewed_unix_s(first[n])]:
                 del silent[name]
         alive = set(first) - set(silent)
         for name in sorted(alive):
@@ -292,15 +292,3 @@ def _credentials(data: dict[str, bytes]) -> Credentials | None:
     except (KeyError, UnicodeDecodeError):
         return None
     return Credentials(username, password) if username and password else None
-
-
-def _renewed(lease: Lease) -> float:
-    return _unix_s(lease.spec.renew_time or "")
-
-
-def _unix_s(stamp: str) -> float:
-    """Return the Unix time of a Kubernetes timestamp; 0 if it is unreadable."""
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0

@@ -1,10 +1,12 @@
-"""Reads objects of the cluster; what cannot be read is a finding, never an empty answer that looks like one."""
+"""Reads objects of the cluster, and times in them; what cannot be read is a finding, never an empty answer."""
 
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
 from vkprovider.api.errors import NotFound, OutsideError
+from vkprovider.api.objects import Lease
 from vkprovider.doctor.findings import Finding, unchecked
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PAGE_SIZE, pages
@@ -50,3 +52,16 @@ class Reading:
     def failed(self, about: str) -> bool:
         """Return whether something about this object could not be read."""
         return any(finding.object == about for finding in self.found)
+
+
+def renewed_unix_s(lease: Lease) -> float:
+    """Return when a Lease was renewed; 0 if that is unreadable."""
+    return unix_s(lease.spec.renew_time or "")
+
+
+def unix_s(stamp: str) -> float:
+    """Return the Unix time of a Kubernetes timestamp; 0 if it is unreadable."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import BrokerFault, LoginRefused, TlsFault, TopicRefused
+from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.api.errors import InputError
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
 from vkprovider.doctor.workers import Probe

@@ -16,7 +16,7 @@ from tools.generate import groups, variables
 from vkprovider.api.errors import InputError
 from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.cli.main import main
-from vkprovider.controllers.worker.node_writer import own_ip
+from vkprovider.controllers.context import own_ip
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.settings.services import reveal
 

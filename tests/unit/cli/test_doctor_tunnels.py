@@ -4,7 +4,7 @@ import msgspec
 
 from tests.unit.cli.test_doctor_checks import check, seen
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import BrokerFault
+from tunnels.mqtt.faults import BrokerFault
 from vkprovider.api.errors import InputError
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen

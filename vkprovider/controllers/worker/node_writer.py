@@ -1,7 +1,6 @@
 """The Node and the status of a CMLWorker: written when they differ from what they should say, and only then."""
 
 import contextlib
-import socket
 from collections.abc import Callable, Container, Sequence
 from typing import Final
 
@@ -11,13 +10,13 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
-from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.context import Context, own_ip, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
-from vkprovider.domain.worker.node import Health, View, unhealthy
+from vkprovider.domain.worker.node import View, unhealthy
 from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
@@ -97,7 +96,7 @@ class NodeWriter:
         agents = self._turned_away(resource)
         await self._status.write(
             resource,
-            view.health if resource.metadata.deletion_timestamp is None else _in_use(worker),
+            view.health if resource.metadata.deletion_timestamp is None else worker.in_use,
             {
                 "node": names.node_name(worker.name),
                 "cmlVersion": worker.seen.version,
@@ -298,18 +297,3 @@ class NodeWriter:
             return
         with contextlib.suppress(Conflict):
             await self._ctx.api.nodes.delete(node.metadata.name, uid=node.metadata.uid)
-
-
-def _in_use(worker: Worker) -> Health:
-    count = max(len(worker.claims.claims), worker.running)
-    return unhealthy("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
-
-
-def own_ip() -> str:
-    """Guess the address by which others reach this host; no packet is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
@@ -145,6 +146,12 @@ class Worker:
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
         return unhealthy(unfit.reason, unfit.message) if unfit else healthy(f"CML {self.seen.version} answers")
+
+    @property
+    def in_use(self) -> Health:
+        """Why its deleted CMLWorker is still there."""
+        count = max(len(self.claims.claims), self.running)
+        return unhealthy("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
 
     @property
     def offer(self) -> tuple[object, ...]:
