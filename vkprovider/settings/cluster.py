@@ -46,7 +46,7 @@ class ReplicaSettings(Group):
         validation_alias="VKPROVIDER_WORKLOAD_LEVELS",
         ge=1,
         description="Levels of load. The least loaded replicas try first for a Node that its planned owner does "
-        "not claim.",
+        "not claim. The level is made of the Nodes that a replica owns (`vkprovider_owned_nodes`).",
     )
 
 
