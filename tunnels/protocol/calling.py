@@ -109,9 +109,12 @@ class Calling:
             yield Send(operation.boot, messages.Cancel(op))
 
     def was_sent(self, op: str) -> bool:
-        """Return whether any part of an operation has left, so that it may have been carried out."""
+        """Return whether any part of an operation has left, so that it may have been carried out.
+
+        One that is not known any more was answered, perhaps just when its caller gave up.
+        """
         operation = self._operations.get(op)
-        return operation is not None and operation.sent
+        return operation is None or operation.sent
 
     def left(self, op: str) -> None:
         """Note that the carrier took a message of the operation."""

@@ -47,7 +47,7 @@ async def test_worker_probe_failures(world: World) -> None:
     await world.replica(VKPROVIDER_WORKER_PROBE_FAILURES="1")
     simulator = await world.simulator()
     worker = await world.worker(simulator.url)
-    simulator.faults.add(Fault(kind="status", status=503, route="^GET ", count=1), simulator.now())
+    simulator.faults.add(Fault(kind="status", status=503, route="^GET ", rate=0.5), simulator.now())
     await world.node(worker, lambda node: not is_ready(node))
     await world.node(worker, is_ready)
 

@@ -91,10 +91,12 @@ async def test_a_hanging_server_costs_the_deadline_and_nobody_else(transport: Tr
         return await mini.hang(request) if request.query else web.Response()
 
     mini.replies["/x"] = some_hang
-    hanging = [asyncio.ensure_future(transport.request("GET", "/x", params={"a": "b"}, deadline_s=3)) for _ in range(5)]
+    assert (await transport.request("GET", "/x", deadline_s=30)).status == 200, "the way there is open"
+    hanging = [asyncio.ensure_future(transport.request("GET", "/x", params={"a": "b"}, deadline_s=4)) for _ in range(5)]
     assert (await transport.request("GET", "/x", deadline_s=30)).status == 200
     found = await asyncio.gather(*hanging, return_exceptions=True)
-    assert {type(each) for each in found} == {DeadlineExceeded}
+    assert {type(each) for each in found} == {DeadlineExceeded}, "each has reached the server"
+    assert mini.count("GET /x") == 7
 
 
 async def test_no_server_there(opener: Opener) -> None:

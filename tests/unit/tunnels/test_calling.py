@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from tunnels.errors import ConnectFailed, RequestRefused
+from tunnels.protocol import refusals
 from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling
-from tunnels.protocol.outputs import Send
+from tunnels.protocol.outputs import Failed, Send
 from tunnels.wire import limits
 from tunnels.wire.messages import Goodbye, Hello, Request
 
@@ -45,6 +46,16 @@ def test_what_the_carrier_dropped_is_repeated_soon_and_was_not_sent() -> None:
         calling.dropped("op", DROPPED_S * (number - 1))
         assert not calling.was_sent("op")
         assert sends(calling, DROPPED_S * number) == 1
+
+
+def test_what_the_agent_refuses_when_the_deadline_is_over_was_sent() -> None:
+    """The refusal and the caller's own deadline come at the same time."""
+    calling = there()
+    list(calling.begin(REQUEST, b"", 4.0, 0.0))
+    calling.left("op")
+    [failed] = calling.received("a", refusals.refusal("op", refusals.EXPIRED, "too late"), 4.0)
+    assert isinstance(failed, Failed)
+    assert calling.was_sent("op")
 
 
 def test_a_request_waits_for_an_agent_that_nobody_has_heard_of() -> None:
