@@ -1,0 +1,1 @@
+"""Sessions over aiohttp: thin shells between `wire` and a client's connection."""

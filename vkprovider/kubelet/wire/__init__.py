@@ -1,0 +1,1 @@
+"""Bytes of the kubelet API's streams and what they mean. Pure."""
