@@ -1,9 +1,7 @@
 """What all tests share: one sandbox for the cluster tests, and what a failed one left behind."""
 
 import asyncio
-import os
 import re
-import shutil
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
+from tests.support.sandboxes import started
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
@@ -92,19 +91,10 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     Workers 1 and 3 are in `zone-a`, 2 in `zone-b`; 1 and 2 are CML 2.9.1, 3 is 2.8.1.
     """
     directory = tmp_path_factory.mktemp("sandbox")
-    made = Sandbox.up(
-        "tests",
-        directory=directory,
-        workers=len(WORKERS),
-        audit=True,
-        provider_env=SETTINGS,
-        worker_args=WORKERS,
-        tied=True,
-    )
-    with made:
+    with started(
+        "tests", directory, workers=len(WORKERS), audit=True, provider_env=SETTINGS, worker_args=WORKERS
+    ) as made:
         yield made
-        if (folder := os.environ.get("RIGHTS_LOGS")) and made.audit_log:  # `make rights` compares them
-            shutil.copy(made.audit_log, Path(folder) / f"audit-{os.getpid()}.log")
 
 
 @pytest.fixture

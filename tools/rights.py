@@ -1,11 +1,15 @@
 """Rights used and rights granted: `python -m tools.rights AUDIT-LOG…` prints each right of the provider and its uses.
 
-The rights are those of `manifests/base/rbac.yaml`, the uses are the requests of the provider's ServiceAccount in audit
-logs of API servers (JSON lines). `make rights` makes the logs: it runs the cluster tests. The exit code is 1 if a right
-was granted and never used, or used without a grant (another role gives it).
+The rights are those of `manifests/base/rbac.yaml`: what the ServiceAccount is bound to, and the roles of the provider
+that an admin binds where it is needed. The uses are the requests of replicas in audit logs of API servers (JSON
+lines): those with the provider's ServiceAccount and the name of a replica in the user agent. A test, or a doctor, that
+acts with that ServiceAccount has no such name. `make rights` makes the logs: it runs the cluster tests, with an audit
+log of each of their sandboxes. The exit code is 1 if a right was granted and never used, or used without a grant
+(another role gives it).
 """
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -13,11 +17,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import yaml
 
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, SHIPPED_NAMESPACE, Right, rights_of
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, SHIPPED_NAMESPACE, Right, rights_in, rights_of
 
 RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
 USER: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:{SERVICE_ACCOUNT}"
+_REPLICA: Final = re.compile(r"vkprovider/\S+ \(\S+\)")
+"""The user agent of a replica; see `vkprovider.kube.client.user_agent`."""
 _FORBIDDEN: Final = 403
 
 
@@ -42,6 +49,7 @@ class _Event(msgspec.Struct, frozen=True, rename="camel"):
 
     verb: str = ""
     user: _User = _User()
+    user_agent: str = ""
     object_ref: _Object | None = None
     response_status: _Answer = _Answer()
 
@@ -51,43 +59,67 @@ class Uses(msgspec.Struct, frozen=True):
 
     Attributes:
         granted: How often each right was used.
+        offered: How often each right of a role was used that only an admin binds: (role, right) → count.
         beyond: Requests that succeeded by no right of the provider's own.
     """
 
     granted: dict[Right, int]
+    offered: dict[tuple[str, Right], int]
     beyond: Counter[Right]
 
     @property
     def unused(self) -> list[Right]:
         """Rights that no request needed."""
-        return [right for right, count in self.granted.items() if not count]
+        offered = [(right, count) for (_, right), count in self.offered.items()]
+        return [right for right, count in (*self.granted.items(), *offered) if not count]
 
     def table(self) -> str:
         """Return one line for each right, and one for each request beyond them."""
         lines = [f"{count or 'UNUSED':>8}  {right.verb:<7} {right.what}" for right, count in self.granted.items()]
+        lines += [
+            f"{count or 'UNUSED':>8}  {right.verb:<7} {right.what}  where {role} is bound"
+            for (role, right), count in self.offered.items()
+        ]
         lines += [f"{count:>8}  {right.verb:<7} {right.what}  NOT GRANTED" for right, count in self.beyond.items()]
         return "\n".join(lines)
 
 
-def uses_of(rights: Iterable[Right], lines: Iterable[bytes]) -> Uses:
-    """Count the uses of rights in the lines of audit logs; a request that was forbidden uses none."""
+def offers(manifest: str) -> list[tuple[str, Right]]:
+    """Return the rights of the ClusterRoles that `rbac.yaml` does not bind, each with the name of its role."""
+    documents = [document for document in yaml.safe_load_all(manifest) if document]
+    bound = {d["roleRef"]["name"] for d in documents if d["kind"] == "ClusterRoleBinding"}
+    roles = [d for d in documents if d["kind"] == "ClusterRole" and d["metadata"]["name"] not in bound]
+    return [(role["metadata"]["name"], right) for role in roles for right in rights_in(role)]
+
+
+def uses_of(rights: Iterable[Right], offered: Iterable[tuple[str, Right]], lines: Iterable[bytes]) -> Uses:
+    """Count the uses of rights in the lines of audit logs; a request that was forbidden uses none.
+
+    Args:
+        rights: What the ServiceAccount is granted.
+        offered: What an admin may grant it besides; see `offers`. It counts what no granted right covers.
+        lines: JSON of audit events.
+    """
     granted, beyond = dict.fromkeys(rights, 0), Counter[Right]()
+    bindable = dict.fromkeys(offered, 0)
     decode = msgspec.json.Decoder(_Event).decode
     seen = Counter[Right]()
     for line in lines:
         event = decode(line)
         about = event.object_ref
-        if event.user.username != USER or about is None or event.response_status.code == _FORBIDDEN:
+        ours = event.user.username == USER and _REPLICA.fullmatch(event.user_agent)
+        if not ours or about is None or event.response_status.code == _FORBIDDEN:
             continue
         resource = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
         seen[Right(event.verb, about.api_group, resource, about.namespace, about.name)] += 1
     for used, count in seen.items():
-        matching = [right for right in granted if _covers(right, used)]
-        for right in matching:
-            granted[right] += count
-        if not matching:
+        if matching := [right for right in granted if _covers(right, used)]:
+            granted.update({right: granted[right] + count for right in matching})
+        elif optional := [pair for pair in bindable if _covers(pair[1], used)]:
+            bindable.update({pair: bindable[pair] + count for pair in optional})
+        else:
             beyond[used._replace(name="")] += count
-    return Uses(granted, beyond)
+    return Uses(granted, bindable, beyond)
 
 
 def _covers(right: Right, used: Right) -> bool:
@@ -104,9 +136,11 @@ def main() -> int:
     parser.add_argument("logs", nargs="+", type=Path, metavar="AUDIT-LOG")
     logs: list[Path] = parser.parse_args().logs
     lines = (line for log in logs for line in log.read_bytes().splitlines())
-    uses = uses_of(rights_of(RBAC.read_text(encoding="utf-8"), SHIPPED_NAMESPACE), lines)
+    manifest = RBAC.read_text(encoding="utf-8")
+    uses = uses_of(rights_of(manifest, SHIPPED_NAMESPACE), offers(manifest), lines)
     print(uses.table())
-    print(f"{len(uses.granted)} rights, {len(uses.unused)} unused, {len(uses.beyond)} used without a grant")
+    count = len(uses.granted) + len(uses.offered)
+    print(f"{count} rights, {len(uses.unused)} unused, {len(uses.beyond)} used without a grant")
     return 1 if uses.unused or uses.beyond else 0
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.support.cluster import Cluster, condition
 from tests.support.plugin import succeeded
 from tests.support.replicas import Replicas
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -25,17 +26,15 @@ def tunnel(request: pytest.FixtureRequest) -> Tunnel:
 @pytest.fixture(scope="module")
 def sandbox(tunnel: Tunnel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox of its own: two replicas, two workers with agents, a broker if there is need of one."""
-    made = Sandbox.up(
+    with started(
         tunnel,
-        directory=tmp_path_factory.mktemp(tunnel),
+        tmp_path_factory.mktemp(tunnel),
         workers=WORKERS,
         replicas=REPLICAS,
         tunnel=tunnel,
         provider_env={"WORKER_PROBE_SECONDS": "1", "RECONCILE_INTERVAL": "5"},
         worker_args=[["--boot-seconds=0.3-1"]],
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

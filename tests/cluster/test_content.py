@@ -14,6 +14,7 @@ import pytest
 from tests.support.cluster import Cluster, condition, is_ready, waiting_reason
 from tests.support.plugin import lablet
 from tests.support.s3 import SECRET_KEY, package, s3_server
+from tests.support.sandboxes import started
 from tests.support.topologies import pod, topology
 from tests.support.waiting import until
 from vkprovider.api import names
@@ -61,15 +62,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def sandbox(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     settings = {"RECONCILE_INTERVAL": "1", "WORKER_PROBE_SECONDS": "1", "VKPROVIDER_PACKAGE_BYTES_MAX": "200000"}
-    made = Sandbox.up(
+    with started(
         "content",
-        directory=tmp_path_factory.mktemp("sandbox"),
+        tmp_path_factory.mktemp("sandbox"),
         workers=1,
         provider_env={**settings, **store.s3.settings, "VKPROVIDER_CONTENT_TIMEOUT": "5"},
         worker_args=[["--boot-seconds=0.2"]],
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

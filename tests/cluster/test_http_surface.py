@@ -17,6 +17,7 @@ import yaml
 
 from tests.support.cluster import Cluster
 from tests.support.extra import SYSTEM
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider.api.objects import ConfigMap
@@ -113,10 +114,10 @@ def surface(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surface]:
         "VKPROVIDER_EVENTS_RETRY": str(RETRY_S),
     }
     directory = tmp_path_factory.mktemp("surface")
-    with Sandbox.up(
-        "surface", directory=directory, workers=2, replicas=2, audit=True, provider_env=settings, tied=True,
-        worker_args=(("--boot-seconds=0.2",),),
-    ) as sandbox:  # fmt: skip
+    boots = [["--boot-seconds=0.2"]]
+    with started(
+        "surface", directory, workers=2, replicas=2, audit=True, provider_env=settings, worker_args=boots
+    ) as sandbox:
         made = Surface(sandbox)
         made.account("nobody", "")
         made.account("viewer", "view")

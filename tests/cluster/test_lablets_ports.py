@@ -13,6 +13,7 @@ import pytest
 from virl2_client import ClientLibrary
 
 from tests.support.cluster import Cluster, condition, is_ready
+from tests.support.sandboxes import started
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
@@ -33,16 +34,14 @@ TWO = topology({"r1": "iosv"}, {"r1": ["serial:4001", "pat:4003:22"]})
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Three workers with sixty ports each."""
-    made = Sandbox.up(
+    with started(
         "ports",
-        directory=tmp_path_factory.mktemp("sandbox"),
+        tmp_path_factory.mktemp("sandbox"),
         workers=3,
         provider_env={"VKPROVIDER_PORT_CHECK_SECONDS": "6"},
         worker_args=[["--boot-seconds=0.2", f"--port-range={FIRST}-{LAST}", "--patty-poll-seconds=0.2"]],
         worker_spec={"portRange": {"start": FIRST, "end": LAST}},
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import Cluster, waiting_reason
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -34,16 +35,14 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox.up(
+    with started(
         "settings",
-        directory=tmp_path_factory.mktemp("sandbox"),
+        tmp_path_factory.mktemp("sandbox"),
         workers=1,
         provider_env=SETTINGS,
         worker_args=[["--boot-seconds=0.2", "--boot=csr1000v=86400"]],
         worker_spec={"portRange": None},
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.cluster import Cluster, is_ready
 from tests.support.replicas import Replicas
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -17,16 +18,14 @@ REPLICAS, WORKERS, LABLETS = 3, 6, 12
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox of its own: three replicas, six workers whose labs take five seconds to boot."""
-    made = Sandbox.up(
+    with started(
         "replicas",
-        directory=tmp_path_factory.mktemp("replicas"),
+        tmp_path_factory.mktemp("replicas"),
         workers=WORKERS,
         replicas=REPLICAS,
         provider_env={"WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"},
         worker_args=[["--boot-seconds=5"]],
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

@@ -16,6 +16,7 @@ from tests.cluster.test_sessions_story import NOTE, learner, state, wait_state
 from tests.conftest import SETTINGS
 from tests.support.cluster import Cluster, container, waiting_reason
 from tests.support.lds import LdsSide
+from tests.support.sandboxes import started
 from tests.support.topologies import definition
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -87,9 +88,7 @@ def sandbox(configured: Deployments, tmp_path_factory: pytest.TempPathFactory) -
     }
     directory = tmp_path_factory.mktemp("sandbox")
     boots = [("--boot-seconds=0.3",)]
-    with Sandbox.up(
-        "deployments", directory=directory, workers=1, worker_args=boots, provider_env=env, tied=True
-    ) as up:
+    with started("deployments", directory, workers=1, worker_args=boots, provider_env=env) as up:
         configured.sandbox = up
         yield up
 

@@ -11,6 +11,7 @@ from tests.conftest import SETTINGS
 from tests.support import docs
 from tests.support.cluster import Cluster, waiting_reason
 from tests.support.lds import LdsSide
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -22,15 +23,14 @@ WHERE = "default"
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One worker with ten ports and two licensed devices; routers never boot."""
-    with Sandbox.up(
+    with started(
         "failures",
-        directory=tmp_path_factory.mktemp("sandbox"),
+        tmp_path_factory.mktemp("sandbox"),
         workers=1,
         lds=True,
         provider_env=SETTINGS,
         worker_args=[("--boot-seconds=0.3", "--boot=csr1000v=86400", "--licence-nodes=2")],
         worker_spec={"portRange": {"start": 2000, "end": 2009}},
-        tied=True,
     ) as made:
         yield made
 

@@ -14,6 +14,7 @@ from tests.support.cluster import PODS, Cluster
 from tests.support.lds import LdsSide
 from tests.support.learners import NOTE, Observer, Tenant, notes_of
 from tests.support.plugin import lablet, succeeded
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, deployment, pod, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -27,14 +28,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One worker, one replica and an LDS."""
     directory = tmp_path_factory.mktemp("sandbox")
     worker = ("--boot-seconds=0.3-0.5",)
-    with Sandbox.up(
+    with started(
         "learners",
-        directory=directory,
+        directory,
         workers=1,
         lds=True,
         provider_env=SETTINGS,
         worker_args=[worker],
-        tied=True,
     ) as made:
         yield made
 

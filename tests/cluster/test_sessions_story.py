@@ -17,6 +17,7 @@ from tests.support.cluster import Cluster, condition, container, is_ready, waiti
 from tests.support.extra import SYSTEM, secret
 from tests.support.lds import LdsSide
 from tests.support.plugin import succeeded
+from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
 from vkpsandbox import Sandbox
@@ -34,18 +35,16 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     directory = tmp_path_factory.mktemp("sandbox")
     checks = tmp_path_factory.mktemp("grader") / "checks.json"
     checks.write_text(json.dumps(CHECKS))
-    made = Sandbox.up(
+    with started(
         "sessions",
-        directory=directory,
+        directory,
         workers=1,
         replicas=2,
         lds=True,
         lds_args=["--grade=checks", f"--grade-checks={checks}", "--grade-seconds=1"],
         provider_env=SETTINGS,
         worker_args=[WORKER],
-        tied=True,
-    )
-    with made:
+    ) as made:
         yield made
 
 

@@ -12,6 +12,7 @@ from tests.support.cluster import condition
 from tests.support.docs import Reader
 from tests.support.extra import ACCOUNT, SYSTEM, Program
 from tests.support.installation import Installation
+from tests.support.sandboxes import started
 from tests.support.simulator import Simulator
 from tests.support.topologies import topology
 from tests.support.waiting import until
@@ -144,9 +145,7 @@ def engineer(name: str, directory: Path) -> Iterator[Engineer]:
         programs: list[Program] = []
         stack.callback(_close, programs)
         programs.extend(Program("--boot-seconds=0.2") for _ in range(2))
-        sandbox = stack.enter_context(
-            Sandbox.up(name, directory=directory / "sandbox", workers=0, provider=False, tied=True)
-        )
+        sandbox = stack.enter_context(started(name, directory / "sandbox", workers=0, provider=False))
         made = Engineer(sandbox, directory, programs)
         try:
             yield made

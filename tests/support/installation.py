@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.support.cluster import is_ready
 from tests.support.extra import ACCOUNT, SYSTEM, Program, cmlworker, secret
+from tests.support.sandboxes import started
 from tests.support.waiting import until
 from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox
@@ -204,7 +205,7 @@ class Installation:
 @contextmanager
 def installed(name: str, directory: Path, replica: type[Replica] = Replica) -> Iterator[Installation]:
     """Make an empty cluster where everybody may run lablets, apply the overlay, connect a worker, run the provider."""
-    with Sandbox.up(name, directory=directory / "sandbox", workers=0, provider=False, tied=True) as sandbox:
+    with started(name, directory / "sandbox", workers=0, provider=False) as sandbox:
         made = Installation(sandbox, directory, replica)
         made.kubectl("apply", "-k", str(MANIFESTS / "overlays" / "default"))
         made.kubectl(*EVERYBODY)

@@ -66,12 +66,13 @@ def rights_of(manifest: str, namespace: str) -> list[Right]:
         meta = document["metadata"]
         where = meta.get("namespace", "")
         if (document["kind"], meta["name"], where) in bound:
-            for right in _rights(document, namespace if where == SHIPPED_NAMESPACE else where):
+            for right in rights_in(document, namespace if where == SHIPPED_NAMESPACE else where):
                 found[right] = None
     return list(found)
 
 
-def _rights(role: dict[str, Any], namespace: str) -> Iterator[Right]:
+def rights_in(role: dict[str, Any], namespace: str = "") -> Iterator[Right]:
+    """Yield the rights of a Role, or of a ClusterRole, bound in a namespace; empty: in all."""
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
