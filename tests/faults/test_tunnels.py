@@ -7,13 +7,15 @@ Messages that are doubled, delayed or reordered are the subject of `tests/unit/t
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from tests.support.cluster import Cluster, condition, is_ready
-from tests.support.replicas import Replicas, restarts, since_ready
+from tests.support.replicas import COMMANDS, Replicas, restarts, since_ready
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, deployment, pod
 from tests.support.tunnelled import ROUTES, Site, Slow, Witness, tunnelled
@@ -51,7 +53,7 @@ def begun(cluster: Cluster, replicas: Replicas) -> Iterator[Slow]:
     cluster.apply(deployment(NAME, NAME, LABLETS))
     cluster.delete_later("deployment", NAME)
     yield slow
-    cluster.kubectl("delete", "deployment", NAME)
+    cluster.kubectl("delete", "deployment", NAME, "--ignore-not-found")
     cluster.wait_gone(PODS, within_s=180)
     assert [worker.labs() for worker in cluster.workers] == [[]] * WORKERS
 
@@ -68,6 +70,12 @@ def all_correct(cluster: Cluster, replicas: Replicas, what: str, *, lablets: int
         f"{what}: all correct after {took_s:.1f} s; imports of a lablet {imports}, starts {starts} at most\n"
     )
     assert took_s <= BACK_S
+
+
+def all_pods(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the Pods as soon as they are all there."""
+    pods = cluster.pods(PODS)
+    return pods if len(pods) == LABLETS else []
 
 
 def caught(slow: Slow) -> int:
@@ -138,15 +146,17 @@ def all_ready_on(cluster: Cluster, worker: Simulator) -> dict[str, str]:
 def test_agent_that_is_killed_between_cmls_answer_and_its_own(
     cluster: Cluster, site: Site, replicas: Replicas, begun: Slow, step: str
 ) -> None:
-    """It is paused first, so that it cannot read what CML answers.
-
-    An import must not be repeated, and is not. A start may: it is idempotent, and the new process of the agent is asked
-    for it once more (the contract of `tunnels.base.Transport`); CML leaves what runs as it is.
-    """
+    """It is paused first, so that it cannot read what CML answers; no command is given twice."""
     worker, slow = cluster.workers[0], begun
-    if step == "start":
+    if step != "import":
         worker.clear_faults()
+    if ending := step in {"stop", "wipe"}:
+        cluster.wait_ready(PODS, LABLETS)
+    uids = [pod["metadata"]["uid"] for pod in until(lambda: all_pods(cluster), 30)]
+    if step != "import":
         slow = Slow(worker, step, SLOW_S)
+    if ending:
+        cluster.kubectl("delete", "deployment", NAME, "--wait=false")
     caught(slow)
     site.sandbox.kill(worker.worker.agent, signal.SIGSTOP)
     arrived = slow.arrived()
@@ -156,14 +166,17 @@ def test_agent_that_is_killed_between_cmls_answer_and_its_own(
     site.sandbox.kill(worker.worker.agent)
     worker.clear_faults()
     site.sandbox.start(worker.worker.agent)
-    all_correct(cluster, replicas, f"agent killed with {unread} answers ({step})")
-    if step == "import":
-        replicas.once_each()
-    imports, starts = replicas.seen_by_cml()
-    uids = [pod["metadata"]["uid"] for pod in cluster.pods(PODS)]
-    assert {imports[uid] for uid in uids} == {1}
-    assert {starts[uid] for uid in uids} <= {1, 2}
-    assert restarts(cluster.pods(PODS)) == {0}
+    what = f"agent killed with {unread} answers ({step})"
+    if ending:
+        until(replicas.all_nodes_ready, BACK_S)
+        cluster.wait_gone(PODS, within_s=60)
+    else:
+        all_correct(cluster, replicas, what)
+        assert restarts(cluster.pods(PODS)) == {0}
+    seen = {command: Counter(counts[uid] for uid in uids) for command, counts in replicas.commands_seen().items()}
+    sys.stdout.write(f"{what}: lablets by how often CML did each command: {seen}\n")
+    done = COMMANDS if ending else COMMANDS[:2]
+    assert seen == {command: {1 if command in done else 0: LABLETS} for command in COMMANDS}
 
 
 def test_agent_that_is_restarted_in_the_middle_of_an_import(

@@ -15,6 +15,7 @@ from vkpsandbox.controlplane import programs
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MEMBERS = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases?labelSelector=vkprovider.io/replica"
 NOTHING: Mapping[str, str] = MappingProxyType({})
+COMMANDS = "import", "start", "stop", "wipe"
 CLAIMS = "/api/v1/namespaces/vkprovider-system/configmaps?labelSelector=vkprovider.io/component=claims"
 
 
@@ -108,20 +109,25 @@ class Replicas:
         assert not late, f"not Ready: {late}"
         return True
 
-    def seen_by_cml(self) -> tuple[Counter[str], Counter[str]]:
-        """Count what reached the workers for every Pod UID: imports, and starts."""
-        imports: Counter[str] = Counter()
-        starts: Counter[str] = Counter()
+    def commands_seen(self) -> dict[str, Counter[str]]:
+        """Count what workers have done for every Pod UID, by command: import, start, stop, wipe."""
+        seen: dict[str, Counter[str]] = {command: Counter() for command in COMMANDS}
         for worker in self.cluster.workers:
             pods: dict[str, str] = {}
             for entry in worker.access_log():
+                command = entry["path"].rpartition("/")[2]
                 if entry.get("lab"):
                     pods[entry["lab"]] = entry["title"][-36:]
-                    imports[pods[entry["lab"]]] += 1
-                elif entry["method"] == "PUT" and entry["path"].endswith("/start") and entry["status"] < 300:
+                    seen["import"][pods[entry["lab"]]] += 1
+                elif entry["method"] == "PUT" and command in seen and entry["status"] < 300:
                     lab = entry["path"].split("/")[-2]
-                    starts[pods.get(lab, lab)] += 1
-        return imports, starts
+                    seen[command][pods.get(lab, lab)] += 1
+        return seen
+
+    def seen_by_cml(self) -> tuple[Counter[str], Counter[str]]:
+        """Count what reached the workers for every Pod UID: imports, and starts."""
+        seen = self.commands_seen()
+        return seen["import"], seen["start"]
 
     def all_ready_in_claims(self, pod_uids: set[str]) -> bool:
         """Tell whether the claims say of all these lablets that they have converged; they say so a little later."""

@@ -24,7 +24,12 @@ from vkpsandbox.processes.record import Broker, Record
 LEASE_TTL: Final = {"LEADER_LEASE_TTL": "6"}
 """So that a replica that is paused loses its nodes while the broker still counts it as connected."""
 _MANY: Final = 1000
-ROUTES: Final = {"import": "^POST .*/import$", "start": "^PUT .*/start$"}
+ROUTES: Final = {
+    "import": "^POST .*/import$",
+    "start": "^PUT .*/start$",
+    "stop": "^PUT .*/stop$",
+    "wipe": "^PUT .*/wipe$",
+}
 
 
 @dataclass
@@ -86,7 +91,7 @@ class Slow:
 
     Args:
         worker: The worker.
-        step: `import` or `start`.
+        step: One of `ROUTES`.
         seconds: How long it waits before it does it.
     """
 

@@ -17,7 +17,7 @@ from tunnels.errors import ConnectionLost, DeadlineExceeded, RequestRefused, Tra
 from tunnels.link.carrier import ALL, WORD, Carrier
 from tunnels.link.stream import Channel, StreamPort, join
 from tunnels.protocol import refusals
-from tunnels.protocol.answering import READS, AgentOutput, Answering, Run, Say, Stop
+from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.wire import codec, limits, messages
 
 CALLERS_MAX: Final = 1000
@@ -222,7 +222,7 @@ class Agent:
             self._handle(self._answering.answered(run.op, lost))
             return
         task = self._spawn(run.op, self._relay(run))
-        if run.request.method not in READS:
+        if run.request.method not in messages.READS:
             self._commands.add(task)
             task.add_done_callback(self._commands.discard)
 

@@ -15,8 +15,6 @@ from tunnels.protocol.memory import OPERATIONS_MAX, Memory, Operation
 from tunnels.wire import limits, messages
 from tunnels.wire.messages import Cancel, Piece, Refusal, Request, StreamOpen, Want
 
-READS: Final = frozenset({"GET", "HEAD"})
-
 
 @dataclass(frozen=True, slots=True)
 class Say:
@@ -59,7 +57,7 @@ class Answering:
     Attributes:
         epoch: The newest that was seen.
         owner: The caller that it came from.
-        is_finishing: Whether new commands are passed over: the caller asks the next boot for them.
+        is_finishing: Whether new commands are left to the next boot.
         refused: How many requests were refused, by code.
 
     Args:
@@ -147,7 +145,8 @@ class Answering:
             else:
                 yield from self._repeat(known)
             return
-        if self.is_finishing and request.method not in READS:
+        if self.is_finishing and request.method not in messages.READS:
+            yield Say(caller, refusals.refusal(request.op, refusals.LEAVING, "the agent ends"))
             return
         why = self._objection(
             caller, request.op, request.method, request.path, request.epoch, request.expires_ms, now_ms
@@ -170,7 +169,7 @@ class Answering:
         if not self._allow.allows(method, path):
             return refusals.refusal(op, refusals.NOT_ALLOWED, f"{method} {path} is not on the agent's allow-list")
         if epoch == 0:
-            if method not in READS:
+            if method not in messages.READS:
                 return refusals.refusal(op, refusals.NOT_ALLOWED, "without an epoch, only reads are carried out")
         elif not self.raise_epoch(caller, epoch):
             return refusals.refusal(op, refusals.STALE, f"epoch {epoch} is over: the agent has seen {self.epoch}")

@@ -22,8 +22,6 @@ RESEND_S_MAX: Final = 15.0
 DROPPED_S: Final = 0.5
 """What the carrier dropped, because its queue was full, is repeated sooner."""
 
-_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-
 
 @dataclass(slots=True)
 class _Operation:
@@ -212,7 +210,7 @@ class Calling:
             return
         for operation in list(self._operations.values()):
             if operation.boot and operation.boot != view.boot and operation.sent:
-                if operation.head.method not in _IDEMPOTENT or operation.moved:
+                if operation.head.method not in messages.READS or operation.moved:
                     del self._operations[operation.head.op]
                     lost = f"{self._name}: the agent was restarted before it answered"
                     yield Failed(operation.head.op, ConnectionLost(lost))
@@ -283,7 +281,10 @@ class Calling:
         operation = self._of(boot, said.op)
         if operation is None:
             return
-        if said.code == refusals.FORGOTTEN and operation.head.method in _IDEMPOTENT and not operation.moved:
+        if said.code == refusals.LEAVING:
+            operation.sent, operation.resend_s = False, float("inf")  # `_resume` follows the next boot
+            return
+        if said.code == refusals.FORGOTTEN and operation.head.method in messages.READS and not operation.moved:
             operation.moved = True
             operation.boot = ""
             yield from self._send(operation, now_s)

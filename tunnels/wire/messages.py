@@ -11,11 +11,14 @@ each of its processes, so that what was meant for one process never reaches its 
 Times of requests are of the agent's own clock, which it announces: only it decides whether a message is late.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from tunnels.wire import limits
+
+READS: Final = frozenset({"GET", "HEAD"})
+"""The methods that change nothing. Any other is a command: it needs an epoch, and only one boot is asked for it."""
 
 Id = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[0-9A-Za-z_-]+\Z")]
 """An operation or a stream: unique among all callers."""

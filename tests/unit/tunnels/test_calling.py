@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 
-from tunnels.errors import ConnectFailed, RequestRefused
+from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling
 from tunnels.protocol.outputs import Failed, Send
@@ -73,6 +74,28 @@ def test_an_agent_that_left_is_not_waited_for() -> None:
     list(calling.received("a", Goodbye("shut down"), 1.0))
     with pytest.raises(ConnectFailed, match=r"w1: the agent has left \(shut down\)"):
         list(calling.begin(REQUEST, b"", 60.0, 1.0))
+
+
+def test_a_command_that_a_leaving_agent_does_not_begin_waits_for_the_next_boot() -> None:
+    calling = there()
+    list(calling.begin(REQUEST, b"", 60.0, 0.0))
+    calling.left("op")
+    assert list(calling.received("a", refusals.refusal("op", refusals.LEAVING, "the agent ends"), 1.0)) == []
+    assert not calling.was_sent("op")
+    assert sends(calling, 30.0) == 0
+    list(calling.received("a", Goodbye("shut down"), 30.0))
+    outputs = list(calling.received("b", HELLO, 31.0))
+    assert [output.boot for output in outputs if isinstance(output, Send) and output.op] == ["b"]
+
+
+def test_a_command_that_was_sent_is_not_sent_to_another_boot() -> None:
+    calling = there()
+    list(calling.begin(msgspec.structs.replace(REQUEST, method="PUT"), b"", 60.0, 0.0))
+    calling.left("op")
+    list(calling.received("a", Goodbye("shut down"), 1.0))
+    outputs = list(calling.received("b", HELLO, 2.0))
+    assert [type(output.error) for output in outputs if isinstance(output, Failed)] == [ConnectionLost]
+    assert not [output for output in outputs if isinstance(output, Send) and output.op]
 
 
 def test_what_no_message_can_hold_is_refused() -> None:

@@ -76,7 +76,7 @@ class Tunnel(RuleBasedStateMachine):
     @invariant()
     def no_command_is_executed_twice(self) -> None:
         for asked in self.world.asked:
-            if asked.method == "POST":
+            if asked.method != "GET":
                 assert self.world.executed[asked.path] <= 1
 
     @invariant()

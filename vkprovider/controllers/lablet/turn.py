@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError, StepFailed, Throttled
+from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.effects import Effects
@@ -226,8 +226,9 @@ class Turns:
             pause_s = max(pause_s, error.after_s)
         not_done = error is not None and not may_have_happened(error)
         failure, claim = Failure(fault, pause_s, error, not_done), worker.claims.claims.get(lablet.uid)
+        acted_at = lablet.memory.acted_at
         self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
-        if isinstance(error, NotFound) and step.kind in WORKER_KINDS:
+        if lablet.memory.acted_at != acted_at:  # nobody knows what the lab is like now
             self.observe_soon(worker.name, lablet.uid)
         return await self._publish_fault(lablet, worker, pause_s)
 

@@ -7,7 +7,7 @@
 All of it is pure; the controllers' turn applies the results and is the only writer of memory and claim.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +24,8 @@ from vkprovider.domain.lablet.steps import WORKER_KINDS, Kind, Step
 from vkprovider.domain.session.delivery import Session
 
 _replace = msgspec.structs.replace
+_COMMANDS: Final = frozenset({Kind.START, Kind.STOP, Kind.WIPE, Kind.DELETE_LAB})
+"""Steps whose effect on a lab an observation shows. An import is searched for instead."""
 
 
 class After(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +100,8 @@ def begun(memory: Memory, step: Step) -> Memory:
     match step:
         case steps.Import():
             return _replace(memory, searched=False)
+        case steps.Start():
+            return _replace(memory, stop_sent_at=0.0, extracted=False)
         case steps.Wipe():
             return _replace(memory, stop_sent_at=0.0, start_sent_at=0.0, starting_since=0.0)
         case steps.Provision():
@@ -181,7 +185,7 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
             notices = (Notice("Normal", "Created", f"Imported lab {imported.title} on worker {place.worker}"),)
         case steps.Start(claim=started):
             since = memory.starting_since or place.now
-            changes |= {"start_sent_at": place.now, "starting_since": since, "stop_sent_at": 0.0, "extracted": False}
+            changes |= {"start_sent_at": place.now, "starting_since": since}
             notices = (Notice("Normal", "Started", f"Started lab {started.title}"),)
         case steps.Stop():  # recorded only now: a refused stop is sent again soon
             changes |= {"stop_sent_at": place.now, "start_sent_at": 0.0}
@@ -265,8 +269,9 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
                 claim, lazy = _replace(claim, session=None), False
         case _:
             pass
-    if isinstance(error, NotFound) and step.kind in WORKER_KINDS:
-        changes |= {"acted_at": place.now, "assumed": None}  # deleted by another client: observe again
+    unknown = isinstance(error, Unavailable) and not failure.not_done and step.kind in _COMMANDS
+    if unknown or (isinstance(error, NotFound) and step.kind in WORKER_KINDS):  # NotFound: another client deleted it
+        changes |= {"acted_at": place.now, "assumed": None}  # observe before doing anything else
     memory = _replace(memory, **changes)
     if memory.failures > 1 and failure.fault.kind.silence:
         return After(memory, claim, lazy=lazy)

@@ -204,13 +204,11 @@ def test_an_end_waits_until_its_claim_is_persisted(closing: str, lazy: bool) -> 
 
 
 def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
-    memory = Memory(starting_since=NOW - 40, stop_sent_at=NOW - 50, extracted=True)
+    memory = begun(Memory(starting_since=NOW - 40, stop_sent_at=NOW - 50, extracted=True), steps.Start(ROW))
     result = after(memory, ROW, steps.Start(ROW), Acted(), PLACE)
     assert changes(result, memory) == {
         "acted_at": NOW,
         "start_sent_at": NOW,
-        "stop_sent_at": 0.0,
-        "extracted": False,
     }
 
 
@@ -257,9 +255,12 @@ def test_another_end_of_a_session_is_asked_for_until_it_is_answered(
 
 @pytest.mark.parametrize("step", EVERY, ids=lambda step: step.kind.name)
 def test_what_must_hold_even_if_the_answer_is_lost(step: Step) -> None:
-    memory = Memory(searched=True, start_sent_at=1.0, stop_sent_at=2.0, starting_since=3.0, unasked=POD_UID)
+    memory = Memory(
+        searched=True, start_sent_at=1.0, stop_sent_at=2.0, starting_since=3.0, extracted=True, unasked=POD_UID
+    )
     expected: dict[Kind, dict[str, Any]] = {
         Kind.IMPORT: {"searched": False},
+        Kind.START: {"stop_sent_at": 0.0, "extracted": False},
         Kind.WIPE: {"start_sent_at": 0.0, "stop_sent_at": 0.0, "starting_since": 0.0},
         Kind.PROVISION: {"unasked": ""},
     }
@@ -267,6 +268,8 @@ def test_what_must_hold_even_if_the_answer_is_lost(step: Step) -> None:
 
 
 # ------------------------------------------------------------------------------------------ steps that fail
+
+COMMANDS = {Kind.START, Kind.STOP, Kind.WIPE, Kind.DELETE_LAB}
 
 ERRORS: list[OutsideError | None] = [
     None,
@@ -296,9 +299,22 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         expected["archive_failed"] = True
     if isinstance(error, NotFound) and step.kind in steps.WORKER_KINDS:
         expected["acted_at"] = NOW
+    if isinstance(error, Unavailable) and step.kind in COMMANDS:
+        expected["acted_at"] = NOW
     assert changes(result, memory) == expected
     assert result.claim == ROW
     assert result.notices == (Notice("Warning", "WorkerError", "m"),)
+
+
+@pytest.mark.parametrize("step", [step for step in EVERY if step.kind in COMMANDS], ids=lambda step: step.kind.name)
+def test_a_command_of_which_nobody_knows_whether_it_was_carried_out_is_followed_by_a_look(step: Step) -> None:
+    memory = Memory(acted_at=NOW - 9, assumed=DEVICES)
+    lost = Failure(Fault("WorkerUnreachable", "m"), 1.0, Unavailable("the agent was restarted"))
+    after_it = failed(memory, ROW, step, lost, PLACE).memory
+    assert (after_it.acted_at, after_it.assumed) == (NOW, None), "an earlier observation does not count"
+    unsent = msgspec.structs.replace(lost, not_done=True)
+    after_it = failed(memory, ROW, step, unsent, PLACE).memory
+    assert (after_it.acted_at, after_it.assumed) == (NOW - 9, DEVICES)
 
 
 def test_a_refused_start_does_not_count_as_an_attempt() -> None:
