@@ -19,7 +19,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults rights bench contract wheel lock sbom image base clean
+.PHONY: help install demo test coverage check fix generate figures faults tunnelled rights bench contract wheel lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,10 @@ figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a re
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
 	@$(PYTEST) tests/faults -v -rP $(ONLY_K)
+
+tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replicas over mqtt and http; TUNNEL=http for one
+	@sh .ci/setup go
+	@for way in $(or $(TUNNEL),mqtt http); do $(PYTEST) tests/cluster -m tunnelled --tunnel=$$way $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go

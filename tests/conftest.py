@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,6 +15,7 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import ensure_programs
+from vkpsandbox.controlplane.tunnels import Tunnel
 
 WORKERS = (
     ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
@@ -24,6 +26,11 @@ WORKERS = (
 
 SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_INTERVAL": "5"}
 """Of the provider, so that tests need not wait long."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run of the tests marked `tunnelled` choose how workers are reached."""
+    parser.addoption("--tunnel", choices=get_args(Tunnel), default="direct", help="how sandboxes reach their workers")
 
 
 def pytest_sessionstart() -> None:
@@ -85,14 +92,27 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def tunnel(request: pytest.FixtureRequest) -> Tunnel:
+    """How the provider reaches the workers of a sandbox; those of `make tunnelled` are told by an option."""
+    way: Tunnel = request.config.getoption("--tunnel")
+    return way
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """One sandbox for all cluster tests: three simulated workers, one provider replica, an audit log.
 
     Workers 1 and 3 are in `zone-a`, 2 in `zone-b`; 1 and 2 are CML 2.9.1, 3 is 2.8.1.
     """
     directory = tmp_path_factory.mktemp("sandbox")
     with started(
-        "tests", directory, workers=len(WORKERS), audit=True, provider_env=SETTINGS, worker_args=WORKERS
+        "tests",
+        directory,
+        workers=len(WORKERS),
+        audit=True,
+        provider_env=SETTINGS,
+        worker_args=WORKERS,
+        tunnel=tunnel,
     ) as made:
         yield made
 

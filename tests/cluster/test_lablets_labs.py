@@ -12,6 +12,8 @@ from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.tunnelled
+
 
 @pytest.fixture
 def extra(cluster: Cluster) -> Iterator[Extra]:

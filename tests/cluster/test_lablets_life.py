@@ -11,6 +11,8 @@ from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.tunnelled
+
 
 def on(worker: Simulator) -> dict[str, str]:
     return {"kubernetes.io/hostname": worker.node}

@@ -19,6 +19,9 @@ from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
+from vkpsandbox.controlplane.tunnels import Tunnel
+
+pytestmark = pytest.mark.tunnelled
 
 FIRST, LAST = 10000, 10059
 SIX = topology(
@@ -32,7 +35,7 @@ TWO = topology({"r1": "iosv"}, {"r1": ["serial:4001", "pat:4003:22"]})
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """Three workers with sixty ports each."""
     with started(
         "ports",
@@ -41,6 +44,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         provider_env={"VKPROVIDER_PORT_CHECK_SECONDS": "6"},
         worker_args=[["--boot-seconds=0.2", f"--port-range={FIRST}-{LAST}", "--patty-poll-seconds=0.2"]],
         worker_spec={"portRange": {"start": FIRST, "end": LAST}},
+        tunnel=tunnel,
     ) as made:
         yield made
 

@@ -13,6 +13,8 @@ from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.tunnelled
+
 MADE = ["import", "start"]
 
 

@@ -4,10 +4,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.support.cluster import Cluster, container, is_ready, waiting_reason
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.tunnelled
 
 
 class Log:

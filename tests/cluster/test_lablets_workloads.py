@@ -12,6 +12,8 @@ from tests.support.cluster import Cluster, condition, container, is_ready
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
 
+pytestmark = pytest.mark.tunnelled
+
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
 
 

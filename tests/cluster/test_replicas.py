@@ -11,12 +11,15 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod_template
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
+
+pytestmark = pytest.mark.tunnelled
 
 REPLICAS, WORKERS, LABLETS = 3, 6, 12
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """A sandbox of its own: three replicas, six workers whose labs take five seconds to boot."""
     with started(
         "replicas",
@@ -25,6 +28,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         replicas=REPLICAS,
         provider_env={"WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"},
         worker_args=[["--boot-seconds=5"]],
+        tunnel=tunnel,
     ) as made:
         yield made
 

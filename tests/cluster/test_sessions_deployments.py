@@ -20,7 +20,10 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.processes.record import Lds
+
+pytestmark = pytest.mark.tunnelled
 
 TOKEN = "deployments-of-the-lds"
 
@@ -80,7 +83,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments
 
 
 @pytest.fixture(scope="module")
-def sandbox(configured: Deployments, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(configured: Deployments, tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     env = SETTINGS | {
         "LDS_DEPLOYMENTS_CONFIG": str(configured.path),
         "LDS_API_TOKEN": TOKEN,
@@ -88,7 +91,7 @@ def sandbox(configured: Deployments, tmp_path_factory: pytest.TempPathFactory) -
     }
     directory = tmp_path_factory.mktemp("sandbox")
     boots = [("--boot-seconds=0.3",)]
-    with started("deployments", directory, workers=1, worker_args=boots, provider_env=env) as up:
+    with started("deployments", directory, workers=1, worker_args=boots, provider_env=env, tunnel=tunnel) as up:
         configured.sandbox = up
         yield up
 

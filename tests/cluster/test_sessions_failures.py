@@ -15,13 +15,16 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
+
+pytestmark = pytest.mark.tunnelled
 
 PAGE = docs.ROOT / "docs" / "learner-failures.md"
 WHERE = "default"
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """One worker with ten ports and two licensed devices; routers never boot."""
     with started(
         "failures",
@@ -31,6 +34,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         provider_env=SETTINGS,
         worker_args=[("--boot-seconds=0.3", "--boot=csr1000v=86400", "--licence-nodes=2")],
         worker_spec={"portRange": {"start": 2000, "end": 2009}},
+        tunnel=tunnel,
     ) as made:
         yield made
 

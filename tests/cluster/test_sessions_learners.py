@@ -18,13 +18,16 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition, deployment, pod, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
+
+pytestmark = pytest.mark.tunnelled
 
 EDITS = 60
 SEED = 15
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """One worker, one replica and an LDS."""
     directory = tmp_path_factory.mktemp("sandbox")
     worker = ("--boot-seconds=0.3-0.5",)
@@ -35,6 +38,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         lds=True,
         provider_env=SETTINGS,
         worker_args=[worker],
+        tunnel=tunnel,
     ) as made:
         yield made
 

@@ -21,6 +21,9 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
 from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.tunnels import Tunnel
+
+pytestmark = pytest.mark.tunnelled
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
 NOTE = "vkprovider.io/"
@@ -30,7 +33,7 @@ CHECKS = [{"item": "task-1", "matches": "router ospf"}]
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
     """One worker, an LDS that grades by what the learner answered, two replicas that its events go to in turn."""
     directory = tmp_path_factory.mktemp("sandbox")
     checks = tmp_path_factory.mktemp("grader") / "checks.json"
@@ -44,6 +47,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         lds_args=["--grade=checks", f"--grade-checks={checks}", "--grade-seconds=1"],
         provider_env=SETTINGS,
         worker_args=[WORKER],
+        tunnel=tunnel,
     ) as made:
         yield made
 
