@@ -48,7 +48,8 @@ class Exit:
 
     Attributes:
         code: 0: success; 1 … 255: the command's exit code, which kubectl exits with.
-        message: What to show to the user; without one kubectl says `command terminated with exit code N`.
+        message: What went wrong. kubectl prints it only with `reason`, so that a command that ends with a code writes
+            its errors to the client first.
         reason: Empty, or one CamelCase word: the session failed, not the command; kubectl prints `message`, exits 1.
     """
 
