@@ -13,6 +13,7 @@ from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.timeline import Timeline
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
@@ -33,6 +34,7 @@ async def connect(settings: Settings) -> Context:
         installation=await _installation(Api(kube, settings.replica.namespace)),
         replica=settings.replica.instance_id,
         namespace=settings.replica.namespace,
+        timeline=Timeline(settings.replica.timeline_file),
         agents_url=settings.http_tunnel.advertised_url if settings.http_tunnel.is_on else None,
     )
 
@@ -106,4 +108,5 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
             await grader.close()
         shared_parser().close()
         await ctx.kube.close()
+        ctx.timeline.close()
     _log.info("stopped", replica=ctx.replica)

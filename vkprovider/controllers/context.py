@@ -12,6 +12,7 @@ from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import CustomResource
 from vkprovider.content.parsing import shared_parser
 from vkprovider.content.spi import Parser
+from vkprovider.controllers.timeline import Timeline
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
@@ -66,6 +67,7 @@ class Context:
     namespace: str
     parser: Parser = field(default_factory=shared_parser)
     counters: Counters = field(default_factory=Counters)
+    timeline: Timeline = field(default_factory=Timeline)
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random

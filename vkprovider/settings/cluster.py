@@ -41,6 +41,12 @@ class ReplicaSettings(Group):
         ge=3,
         description="Seconds from the death of a replica until its Nodes are taken over.",
     )
+    timeline_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TIMELINE_FILE",
+        description="File to which the time is appended at which each Pod reaches each stage in this replica, for "
+        "finding out where time goes. Unset: none.",
+    )
     workload_levels: int = Field(
         10,
         validation_alias="VKPROVIDER_WORKLOAD_LEVELS",

@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
+from vkprovider.controllers import timeline
 from vkprovider.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
@@ -293,6 +294,8 @@ class ClaimStore:
         self._unsaved.difference_update(done)
         if awaited := self._awaited.intersection(done):
             self._awaited -= awaited
+            for uid in awaited:
+                self._ctx.timeline.note(uid, timeline.CLAIM_STORED)
             self._on_saved(awaited)
         return LAZY_S if self._dirty else None
 

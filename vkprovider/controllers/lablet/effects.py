@@ -12,6 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
+from vkprovider.controllers import timeline
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.portcheck import range_of
@@ -157,8 +158,9 @@ class Effects:
     async def _delete_pod(self, pod: Pod, worker: Worker) -> Outcome:
         meta = pod.metadata
         pods = self.ctx.api.pods.within(meta.namespace).metadata_only
+        guard = self.ctx.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
         with contextlib.suppress(Conflict):  # the name is another Pod's by now
-            await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=worker.guard)
+            await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard)
         return Done()
 
     async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:

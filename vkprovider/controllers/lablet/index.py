@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from vkprovider.api import names
 from vkprovider.api.objects import Pod
+from vkprovider.controllers import timeline
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
@@ -53,6 +54,7 @@ class LabletIndex:
             return
         lablet = self._lablet(pod.metadata.uid, worker)
         lablet.pod = new
+        self._ctx.timeline.note(lablet.uid, _stage(new))
         if worker not in self._workers:  # its owner acts; keep the Pod for the case that this replica takes over
             if new is None:
                 self.forget(lablet)
@@ -151,3 +153,9 @@ class LabletIndex:
         except TimeoutError:
             return False
         return True
+
+
+def _stage(pod: Pod | None) -> str:
+    if pod is None:
+        return timeline.REMOVAL_SEEN
+    return timeline.SEEN if pod.metadata.deletion_timestamp is None else timeline.DELETION_SEEN

@@ -12,6 +12,7 @@ import structlog
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.messages import Notice
 from vkprovider.api.objects import Pod
+from vkprovider.controllers import timeline
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet, Written
 from vkprovider.controllers.worker.worker import Worker
@@ -104,13 +105,15 @@ class Publisher:
             return left
         body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
+        guard = ctx.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
         try:
-            after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=worker.guard)
+            after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard)
         except (NotFound, Conflict):
             return None  # gone, or the name is another Pod's by now: the watch is about to show it
         written.status, written.version = wanted, int(after.metadata.resource_version or 0)
         written.at, written.progress_since = ctx.now(), 0.0
         ctx.counters.status_writes += 1
+        ctx.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
         return None
 
     def _due_at(self, wanted: Status, known: Status, written: Written, *, urgent: bool) -> float:

@@ -14,6 +14,7 @@ import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
+from vkprovider.controllers import timeline
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.effects import Effects
 from vkprovider.controllers.lablet.gather import Gatherer
@@ -77,6 +78,7 @@ class Turns:
 
     async def run(self, lablet: Lablet, worker: Worker) -> Result | None:
         """Run the next steps of a lablet; return None if it has come to its end."""
+        self.ctx.timeline.note(lablet.uid, timeline.TURN_BEGUN)
         self._refresh(lablet, worker)
         if left := held_s(lablet.memory, lablet.pod, self.ctx.now()):
             return await self._publish_fault(lablet, worker, left)
@@ -148,6 +150,7 @@ class Turns:
         if decision.claim is not None and (session := chosen_session(facts, decision)) is not None:
             self.sessions.took(decision.claim, session, facts.delivery)
         if lablet.memory.ready_since and not before.ready_since:
+            self.ctx.timeline.note(lablet.uid, timeline.READY_DECIDED)
             if before.starting_since:
                 self.ctx.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
             self.ports.begin(lablet, worker)
@@ -170,6 +173,7 @@ class Turns:
         counters.steps[step.kind.name] = counters.steps.get(step.kind.name, 0) + 1
         lablet.memory = begun(lablet.memory, step)
         outcome = await self.effects.execute(step, worker)
+        self.ctx.timeline.note(lablet.uid, step.kind.name)
         claim = claims.claims.get(lablet.uid)
         self._apply(lablet, worker, after(lablet.memory, claim, step, outcome, self._place(lablet, worker)))
         if isinstance(step, Release):
