@@ -98,6 +98,7 @@ class CmlSimulator(Simulator):
             application.router.add_route(route.method, BASE + route.path, self.endpoint.serve(route))
         admin.add_routes(application, self)
         application.router.add_get("/ws/dispatch/frontend/console", self.consoles.serve)
+        application.router.add_get("/ws/dispatch/frontend/vnc", self.consoles.serve_screen)
         application.router.add_route("*", "/{tail:.*}", self.endpoint.serve(None))
         await self.listener.open(application)
         if self.patty is not None:

@@ -131,10 +131,11 @@ async def test_a_console_over_a_web_socket(simulator: CmlSimulator) -> None:
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await client.session.ws_connect(f"{url}?uuid=nonsense")
         async with client.session.ws_connect(f"{url}?uuid={key}") as socket:
-            assert (await socket.receive_bytes()).endswith(b"Press RETURN to get started\r\nh0# ")
+            assert (await socket.receive_bytes()).endswith(b"Press RETURN to get started\r\nh0:~# ")
             await socket.send_str("echo he")
+            assert await socket.receive_bytes() == b"echo he"
             await socket.send_str("llo\r")
-            assert await socket.receive_bytes() == b"echo hello\r\nhello\r\nh0# "
+            assert await socket.receive_bytes() == b"llo\r\nhello\r\nh0:~# "
             await client.api("PUT", f"/labs/{lab}/stop")
             closing = await asyncio.wait_for(socket.receive(), 30)
             while closing.type is aiohttp.WSMsgType.BINARY:

@@ -1,6 +1,7 @@
 """Tags of running nodes really open ports."""
 
 import asyncio
+import shutil
 import socket
 from collections.abc import AsyncIterator
 
@@ -9,6 +10,7 @@ import pytest
 from tests.component.sim.cisco import PASSWORD
 from tests.component.sim.plain import Plain, eventually, plain
 from tests.support.cmlapi.simulator import CmlSimulator
+from vkpsandbox.cml.consoles import inside
 from vkpsandbox.cml.consoles.patty import Patty, PattySettings
 from vkpsandbox.cml.simulation import Settings
 
@@ -64,7 +66,7 @@ async def test_ports_open_with_their_nodes_and_close_with_them(simulator: CmlSim
         await eventually(lambda: patty_of(simulator).ports, {serial, vnc, pat, second}.__eq__)
         said = await talk(serial, b"echo hello\r\n")
         assert said.startswith(b"h0: power on\r\n")
-        assert said.endswith(b"h0# echo hello\r\nhello\r\nh0# ")
+        assert said.endswith(b"h0:~# echo hello\r\nhello\r\nh0:~# ")
         assert (await talk(second)).startswith(b"r1: power on\r\n")
         assert await talk(vnc) == b"RFB 003.008\n"
         assert (await talk(pat, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"\r\n\r\nh0:80\n")
@@ -100,7 +102,7 @@ async def test_tags_may_change_while_the_node_runs(simulator: CmlSimulator) -> N
         node = await self_id(client, lab)
         await client.api("PATCH", f"/labs/{lab}/nodes/{node}", json={"tags": [f"serial:{second}"]})
         await eventually(lambda: patty_of(simulator).ports, {second}.__eq__)
-        assert (await talk(second)).endswith(b"h0# ")
+        assert (await talk(second)).endswith(b"h0:~# ")
 
 
 async def test_a_clash_is_only_logged_and_who_ran_first_keeps_the_port(
@@ -115,7 +117,7 @@ async def test_a_clash_is_only_logged_and_who_ran_first_keeps_the_port(
         assert (await client.api("PUT", f"/labs/{second}/start"))[0] == 204
         await client.until(second, "BOOTED")
         await eventually(lambda: capsys.readouterr().out, lambda text: "node h0 has it" in text)
-        assert (await talk(port)).endswith(b"h0# ")
+        assert (await talk(port)).endswith(b"h0:~# ")
         await client.api("PUT", f"/labs/{first}/stop")
 
         async def who() -> bytes:
@@ -124,7 +126,7 @@ async def test_a_clash_is_only_logged_and_who_ran_first_keeps_the_port(
             except ConnectionError:
                 return b""
 
-        await eventually(who, lambda said: said.endswith(b"r1# "))
+        await eventually(who, lambda said: said.startswith(b"r1: power on"))
 
 
 async def test_a_port_that_somebody_else_has_is_only_logged(
@@ -151,3 +153,19 @@ async def test_datagrams_reach_the_device(simulator: CmlSimulator) -> None:
             sender.settimeout(0)
             await loop.sock_sendto(sender, b"ping", ("127.0.0.1", port))
             assert await asyncio.wait_for(loop.sock_recv(sender, 100), 30) == b"ping"
+
+
+async def test_a_device_serves_ssh_to_a_real_client(simulator: CmlSimulator) -> None:
+    ssh = shutil.which("ssh")
+    if ssh is None or not inside.has_ssh():
+        pytest.skip("needs ssh, and the package asyncssh")
+    [port] = free_ports(1)
+    async with plain(simulator) as client:
+        lab = await load(client, {"h0": [f"pat:{port}:22"]})
+        await client.api("PUT", f"/labs/{lab}/start")
+        await eventually(lambda: patty_of(simulator).ports)
+        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "BatchMode=yes")
+        command = [ssh, "-F", "none", *(f"-o{option}" for option in options), "-p", str(port), "cisco@127.0.0.1"]
+        running = await asyncio.create_subprocess_exec(*command, "uname -a", stdout=asyncio.subprocess.PIPE)
+        out, _ = await asyncio.wait_for(running.communicate(), 60)
+    assert (running.returncode, out.split()[:2]) == (0, [b"Linux", b"h0"])

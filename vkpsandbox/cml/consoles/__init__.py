@@ -1,1 +1,5 @@
-"""Serial consoles: `console` answers as a device does, `consoles` serves it, `patty` opens its ports."""
+"""Consoles of devices, and their ports.
+
+* `devices`: how kinds of devices look; `shell`: what one does at a serial line; `console`: its history.
+* `consoles`: serves lines to terminals; `patty`: opens the ports of tags; `inside`: what answers in a device.
+"""

@@ -2,18 +2,68 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Final
 
 from aiohttp import WSMsgType, web
 
 from vkpsandbox.cml.consoles import console
+from vkpsandbox.cml.consoles.shell import Shell
 from vkpsandbox.cml.world.model import Node
 from vkpsandbox.cml.world.states import RUNNING
 from vkpsandbox.cml.world.world import World
 
 FOLLOW_S: Final = 0.1
 """How often a terminal looks for lines that appeared by themselves."""
+SCREEN_KEPT: Final = 64 * 1024
+"""Characters of a line's output that a new terminal is shown."""
+RFB_BANNER: Final = b"RFB 003.008\n"
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class Line:
+    """One serial line of one run of a node, with all terminals that are connected to it."""
+
+    def __init__(self, node: Node, line: int) -> None:
+        self._node = node
+        self._shell = Shell(node, line)
+        self._run_at = node.boots[-1].started_at
+        self._seen = -1.0
+        self._awake = False
+        self.output = ""
+        self.printed = 0
+        """Characters ever printed; `output` holds the last ones."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the run is still going on."""
+        return bool(self._node.boots) and self._node.boots[-1].started_at == self._run_at
+
+    def look(self, now: float) -> None:
+        """Print what has appeared by itself."""
+        for at, text in console.boot_lines(self._node, now):
+            if self._seen < at <= now:
+                self._print(f"{text}\r\n")
+        self._seen = now
+        if not self._awake and now >= self._node.booted_at:
+            self._awake = True
+            self._print(self._shell.wake())
+
+    def press(self, now: float, keys: str) -> None:
+        """Press keys; before it has booted a device does not listen."""
+        self.look(now)
+        if self._awake:
+            self._print(self._shell.press(now, keys))
+
+    def since(self, printed: int) -> str:
+        """Return what was printed after so many characters, as far as it is kept."""
+        missing = self.printed - printed
+        return self.output[-missing:] if missing > 0 else ""
+
+    def _print(self, text: str) -> None:
+        self.output = (self.output + text)[-SCREEN_KEPT:]
+        self.printed += len(text)
 
 
 class Consoles:
@@ -24,6 +74,8 @@ class Consoles:
         self._now = now
         self._changed = changed
         self._sockets: set[web.WebSocketResponse] = set()
+        self._lines: dict[tuple[str, int], Line] = {}
+        self._news = asyncio.Condition()
 
     async def close(self) -> None:
         """End all web sockets."""
@@ -40,42 +92,54 @@ class Consoles:
         if found is None:
             raise web.HTTPNotFound
         node, line = found
-        terminal = console.Terminal(node, line)
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        self._sockets.add(socket)
+        async with self._socket(request) as socket:
 
-        async def lines() -> None:
-            typed = ""
-            async for message in socket:
-                if message.type is not WSMsgType.TEXT:
-                    continue
-                *whole, typed = (typed + message.data).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-                for text in whole:
-                    await socket.send_bytes(self._enter(terminal, text))
+            async def typing() -> None:
+                async for message in socket:
+                    if message.type is WSMsgType.TEXT:
+                        await self._press(node, line, message.data)
 
-        try:
-            await self._follow(terminal, node, socket.send_bytes, lines())
-        finally:
-            self._sockets.discard(socket)
-            await socket.close()
-        return socket
+            await self._follow(node, line, socket.send_bytes, typing())
+            return socket
+
+    async def serve_screen(self, request: web.Request) -> web.StreamResponse:
+        """Serve `GET /ws/dispatch/frontend/vnc?uuid=<VNC key>`: the greeting of a VNC server, and nothing more."""
+        self._world.advance(self._now())
+        key = request.query.get("uuid", "")
+        nodes = (node for lab in self._world.labs.values() for node in lab.nodes.values())
+        if not any(key and node.vnc_key == key and node.state in RUNNING for node in nodes):
+            raise web.HTTPNotFound
+        async with self._socket(request) as socket:
+            await socket.send_bytes(RFB_BANNER)
+            async for _ in socket:
+                pass
+            return socket
 
     async def serve_stream(
         self, node: Node, line: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Serve a serial port over a plain connection, line by line."""
-        terminal = console.Terminal(node, line)
+        """Serve a serial port over a plain connection."""
 
         async def send(data: bytes) -> None:
             writer.write(data)
             await writer.drain()
 
-        async def lines() -> None:
-            while raw := await reader.readline():
-                await send(self._enter(terminal, raw.decode(errors="replace").strip("\r\n\0")))
+        async def typing() -> None:
+            while raw := await reader.read(1024):
+                await self._press(node, line, raw.decode(errors="replace").replace("\0", ""))
 
-        await self._follow(terminal, node, send, lines())
+        await self._follow(node, line, send, typing())
+
+    @contextlib.asynccontextmanager
+    async def _socket(self, request: web.Request) -> AsyncIterator[web.WebSocketResponse]:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        self._sockets.add(socket)
+        try:
+            yield socket
+        finally:
+            self._sockets.discard(socket)
+            await socket.close()
 
     def _find(self, key: str) -> tuple[Node, int] | None:
         for lab in self._world.labs.values():
@@ -84,28 +148,37 @@ class Consoles:
                     return node, node.console_keys.index(key)
         return None
 
-    def _enter(self, terminal: console.Terminal, text: str) -> bytes:
-        echo = terminal.enter(self._now(), text)
-        self._changed()
-        return echo.encode()
+    def _line(self, node: Node, number: int) -> Line:
+        found = self._lines.get((node.id, number))
+        if found is None or not found.is_current:
+            found = self._lines[node.id, number] = Line(node, number)
+        return found
 
-    async def _follow(
-        self,
-        terminal: console.Terminal,
-        node: Node,
-        send: Callable[[bytes], Awaitable[None]],
-        lines: Coroutine[None, None, None],
-    ) -> None:
-        """Send the output while `lines` reads the input, until the client disconnects or the node stops."""
-        typing = asyncio.create_task(lines, name="sim-console")
+    async def _press(self, node: Node, number: int, keys: str) -> None:
+        if node.state in RUNNING:
+            self._line(node, number).press(self._now(), keys)
+            self._changed()
+            async with self._news:
+                self._news.notify_all()
+
+    async def _follow(self, node: Node, number: int, send: Send, typing: Coroutine[None, None, None]) -> None:
+        """Send the output while `typing` reads the input, until the client disconnects or the node stops."""
+        task = asyncio.create_task(typing, name="sim-console")
+        line = self._line(node, number)
+        seen = 0
         try:
-            await send(terminal.greet(self._now()).encode())
-            while not typing.done() and node.state in RUNNING:
-                await asyncio.wait([typing], timeout=FOLLOW_S)
+            while node.state in RUNNING and line.is_current:
+                line.look(self._now())
+                if text := line.since(seen):
+                    seen = line.printed
+                    await send(text.encode())
+                if task.done():
+                    return
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(FOLLOW_S), self._news:
+                        await self._news.wait()
                 self._world.advance(self._now())
-                if news := terminal.news(self._now()):
-                    await send(news.encode())
         finally:
-            typing.cancel()
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError, ValueError):
-                await typing
+                await task

@@ -14,13 +14,13 @@ from typing import Final, Literal, cast
 
 import structlog
 
-from vkpsandbox.cml.consoles.consoles import Consoles
+from vkpsandbox.cml.consoles.consoles import RFB_BANNER, Consoles
+from vkpsandbox.cml.consoles.inside import SSH, SshServer, has_ssh, serve_inside
 from vkpsandbox.cml.world.model import Node
 from vkpsandbox.cml.world.states import RUNNING, NodeState
 from vkpsandbox.cml.world.world import World
 
 _LOG: Final = structlog.get_logger(__name__)
-RFB_BANNER: Final = b"RFB 003.008\n"
 LONGEST_LINE_BYTES: Final = 4096
 
 
@@ -174,7 +174,7 @@ class _Listener:
         self._consoles = consoles
         self._tag = tag
         self._node = node
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | SshServer | None = None
         self._datagrams: asyncio.DatagramTransport | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -183,6 +183,9 @@ class _Listener:
         if self._tag.kind == "udp":
             loop = asyncio.get_running_loop()
             self._datagrams, _ = await loop.create_datagram_endpoint(_EchoDatagrams, local_addr=(host, self._tag.port))
+        elif self._tag.kind == "tcp" and self._tag.inside == SSH and has_ssh():
+            self._server = ssh = SshServer(self._node)
+            await ssh.open(host, self._tag.port)
         else:
             self._server = await asyncio.start_server(self._serve, host, self._tag.port, limit=LONGEST_LINE_BYTES)
 
@@ -206,24 +209,10 @@ class _Listener:
                         writer.write(RFB_BANNER)
                         await reader.read()
                     case _:
-                        await self._serve_inside(reader, writer)
+                        await serve_inside(self._node, self._tag.inside, reader, writer)
         finally:
             self._writers.discard(writer)
             writer.close()
-
-    async def _serve_inside(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer HTTP with the node's label, and repeat whatever else comes in."""
-        while raw := await reader.readline():
-            if b" HTTP/1." in raw:
-                while (await reader.readline()).strip():
-                    pass
-                body = f"{self._node.label}:{self._tag.inside}\n"
-                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-                writer.write((head + body).encode())
-                await writer.drain()
-                return
-            writer.write(raw)
-            await writer.drain()
 
 
 class _EchoDatagrams(asyncio.DatagramProtocol):

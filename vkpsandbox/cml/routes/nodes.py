@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from vkpsandbox.cml.calls import Call, Route
-from vkpsandbox.cml.consoles import console
+from vkpsandbox.cml.consoles import console, shell
 from vkpsandbox.cml.errors import CmlError, E, invalid
 from vkpsandbox.cml.routes import views
 from vkpsandbox.cml.world import editing
@@ -175,7 +175,7 @@ def extract_configuration(call: Call) -> str:
     world.check(NodeOp.EXTRACT, node)
     if not world.definition(node.node_definition).extracts:
         raise CmlError(E.NOT_EXTRACTABLE, id=node.id, state=node.state)
-    editing.configure(world, node, console.running_configuration(node))
+    editing.configure(world, node, shell.running_configuration(node))
     node.learned = []
     editing.touch(world, call.now, lab, "MODIFIED", "Node", node.id)
     return "Node configuration extracted"

@@ -1,7 +1,10 @@
 """What a simulated device says, and what becomes of what one types."""
 
+import pytest
+
 from tests.unit.vkpsandbox.cml.bench import Bench
-from vkpsandbox.cml.consoles import console
+from vkpsandbox.cml.consoles import consoles
+from vkpsandbox.cml.consoles.shell import Shell
 from vkpsandbox.cml.world.model import Node
 
 
@@ -56,23 +59,27 @@ def test_a_stopped_node_keeps_its_history_and_a_wiped_one_has_none() -> None:
 
 def test_a_device_answers_and_keeps_what_was_typed() -> None:
     bench, lab, node = booted()
-    assert console.type_line(node, 0, bench.now, "echo hello") == ["hello"]
-    assert console.type_line(node, 0, bench.now, "show run") == ["hostname h0"]
-    assert console.type_line(node, 0, bench.now, "nonsense") == []
-    assert [line.split("|")[2] for line in log(bench, lab, "5")] == [
-        "h0# echo hello",
+    shell = Shell(node, 0)
+    assert shell.press(bench.now, "echo hello\r") == "echo hello\r\nhello\r\nh0:~# "
+    assert shell.press(bench.now, "uname -a\r\n").startswith("uname -a\r\nLinux h0 ")
+    assert shell.press(bench.now, "nonsense\r") == "nonsense\r\n-sh: nonsense: not found\r\nh0:~# "
+    assert [line.split("|")[2] for line in log(bench, lab, "6")] == [
+        "h0:~# echo hello",
         "hello",
-        "h0# show run",
-        "hostname h0",
-        "h0# nonsense",
+        "h0:~# uname -a",
+        "Linux h0 6.6.31-0-virt #1-Alpine SMP x86_64 Linux",
+        "h0:~# nonsense",
+        "-sh: nonsense: not found",
     ]
 
 
 def test_extraction_finds_lines_configured_on_the_device() -> None:
     bench, lab, node = booted()
+    node.node_definition = "iosv"
     path = f"/labs/{lab}/nodes/{node.id}"
-    for text in ("configure terminal", "interface eth0", " description mine", "end", "show clock"):
-        console.type_line(node, 0, bench.now, text)
+    shell = Shell(node, 0)
+    for text in ("enable", "configure terminal", "interface eth0", " description mine", "end", "show version"):
+        shell.press(bench.now, f"{text}\r")
     assert bench.request("GET", path)[1]["configuration"] == "hostname h0"
     assert bench.request("PUT", f"{path}/extract_configuration")[0] == 200
     extracted = bench.request("GET", path)[1]["configuration"]
@@ -81,13 +88,78 @@ def test_extraction_finds_lines_configured_on_the_device() -> None:
     assert bench.request("GET", path)[1]["configuration"] == extracted
 
 
+@pytest.mark.parametrize(
+    ("definition", "user", "enabled", "config"),
+    [
+        ("iosv", "h0>", "h0#", "h0(config)#"),
+        ("ioll2-xe", "h0>", "h0#", "h0(config)#"),
+        ("cat8000v", "h0>", "h0#", "h0(config)#"),
+        ("iosxrv9000", "RP/0/RP0/CPU0:h0#", "RP/0/RP0/CPU0:h0#", "RP/0/RP0/CPU0:h0(config)#"),
+        ("nxosv9000", "h0# ", "h0# ", "h0(config)# "),
+        ("asav", "h0> ", "h0# ", "h0(config)# "),
+    ],
+)
+def test_prompts_and_modes_are_those_of_the_kind(definition: str, user: str, enabled: str, config: str) -> None:
+    bench, _, node = booted()
+    node.node_definition = definition
+    shell = Shell(node, 0)
+    found = [("\r\n" + shell.press(bench.now, f"{text}\r")).rpartition("\r\n")[2] for text in ("", "enable", "conf t")]
+    assert found == [user if definition not in {"iosxrv9000", "nxosv9000"} else enabled, enabled, config]
+    assert shell.press(bench.now, "\x1a") == f"\r\n{enabled}"
+
+
+def test_each_key_is_echoed_and_can_be_rubbed_out() -> None:
+    bench, _, node = booted()
+    shell = Shell(node, 0)
+    assert [shell.press(bench.now, key) for key in ("e", "x", "\x7f", "\t", "\r")] == [
+        "e",
+        "x",
+        "\b \b",
+        "",
+        "\r\n-sh: e: not found\r\nh0:~# ",
+    ]
+    assert shell.press(bench.now, "never mind\x03") == "never mind^C\r\nh0:~# "
+
+
+def test_long_output_stops_at_each_page() -> None:
+    bench, _, node = booted()
+    node.node_definition = "iosv"
+    shell = Shell(node, 0)
+    page = shell.press(bench.now, "show tech\r")
+    assert page.endswith("line 23 of 120: h0\r\n --More-- ")
+    assert shell.press(bench.now, "\r").endswith("\bline 24 of 120: h0\r\n --More-- ")
+    assert shell.press(bench.now, " ").endswith("line 47 of 120: h0\r\n --More-- ")
+    assert shell.press(bench.now, "q").endswith("\bh0>")
+    shell.press(bench.now, "terminal length 0\r")
+    assert shell.press(bench.now, "show tech\r").endswith("line 120 of 120: h0\r\nh0>")
+
+
+def test_a_device_with_a_login_asks_for_it() -> None:
+    bench, _, node = booted()
+    node.node_definition = "iosv"
+    node.configuration[0].content += "\nline con 0\n login local"
+    shell = Shell(node, 0)
+    shell.wake()
+    assert shell.press(bench.now, "\r") == "\r\nUsername: "
+    assert shell.press(bench.now, "cisco\r") == "cisco\r\nPassword: "
+    assert shell.press(bench.now, "secret\r") == "\r\nh0>"
+
+
 def test_sessions_see_each_other_and_the_device() -> None:
     bench, _, node = booted()
-    one, other = console.Terminal(node, 0), console.Terminal(node, 0)
-    assert one.greet(bench.now).endswith("Press RETURN to get started\r\nh0# ")
-    other.greet(bench.now)
-    bench.now += 1
-    assert one.enter(bench.now, "echo hi") == "echo hi\r\nhi\r\nh0# "
-    bench.now += 1
-    assert other.news(bench.now) == "h0# echo hi\r\nhi\r\nh0# "
-    assert (one.news(bench.now), other.news(bench.now)) == ("", "")
+    line = consoles.Line(node, 0)
+    line.look(bench.now)
+    assert line.output.endswith("Press RETURN to get started\r\nh0:~# ")
+    seen = line.printed
+    line.press(bench.now, "echo hi\r")
+    assert line.since(seen) == "echo hi\r\nhi\r\nh0:~# "
+    assert line.since(line.printed) == ""
+
+
+def test_a_device_that_boots_does_not_listen() -> None:
+    bench = Bench()
+    lab = bench.load()
+    bench.request("PUT", f"/labs/{lab}/start")
+    line = consoles.Line(bench.world.labs[lab].nodes[bench.node(lab, "h0")], 0)
+    line.press(bench.now, "echo hi\r")
+    assert line.output == "h0: power on\r\n"
