@@ -1,4 +1,4 @@
-"""The contract of every transport."""
+"""The contracts of every transport: requests, and streams of bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -75,4 +75,53 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close all connections; later requests raise `ConnectFailed`."""
+        ...
+
+
+class Channel(Protocol):
+    """A connection that carries bytes both ways, each of which ends by itself."""
+
+    async def read(self) -> bytes:
+        """Return the next bytes; none at the end.
+
+        Raises:
+            ConnectionLost: It broke, or the other side has left.
+        """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, and wait while too many are on their way.
+
+        Raises:
+            ConnectionLost: It broke or was closed.
+        """
+        ...
+
+    async def end(self) -> None:
+        """Say that nothing more is written; reading goes on. Where that cannot be said, do nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Close it in both directions."""
+        ...
+
+
+class StreamOpener(Protocol):
+    """Opens streams of bytes to one server; its obligations are those of a `Transport`."""
+
+    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> Channel:
+        """Open a stream.
+
+        Args:
+            path: What to connect to; an allow-list names it with the method `OPEN`.
+            params: Further particulars, such as a key.
+            deadline_s: Seconds until `DeadlineExceeded`; an open stream has none.
+
+        Raises:
+            TransportError: It was not opened.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections; later streams raise `ConnectFailed`."""
         ...

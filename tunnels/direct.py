@@ -4,7 +4,8 @@ import asyncio
 import functools
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
@@ -135,33 +136,25 @@ class DirectTransport:
         self._allow.check(method, path)
         session = self._open()
         try:
-            async with (
-                asyncio.timeout(deadline_s),
-                self._turns,
-                session.request(
-                    method,
-                    URL(self._base + path, encoded=True),
-                    params=params,
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                ) as response,
-            ):
-                kept = {name: response.headers[name] for name in _HEADERS_KEPT if name in response.headers}
-                return Response(response.status, await self._read(response), kept)
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise self._certificate(error) from error
-        except aiohttp.ClientConnectorSSLError as error:
-            raise ConnectFailed(f"{self._where}: no TLS connection: {error.os_error.strerror}") from error
-        except aiohttp.ClientConnectorError as error:
-            why = _why(error.os_error)
-            raise ConnectFailed(f"{self._where}: {why}") from error
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._where}: no response within {deadline_s:.3g} s") from error
-        except (aiohttp.ClientError, OSError) as error:
+            with translated(self._where, deadline_s):
+                async with (
+                    asyncio.timeout(deadline_s),
+                    self._turns,
+                    session.request(
+                        method,
+                        URL(self._base + path, encoded=True),
+                        params=params,
+                        data=body,
+                        headers=headers,
+                        allow_redirects=False,
+                    ) as response,
+                ):
+                    kept = {name: response.headers[name] for name in _HEADERS_KEPT if name in response.headers}
+                    return Response(response.status, await self._read(response), kept)
+        except ConnectionLost as error:
             if self._closed:
                 raise ConnectFailed(f"{self._where}: the transport is closed") from error
-            raise ConnectionLost(f"{self._where}: the connection ended before the response") from error
+            raise
 
     async def close(self) -> None:
         """Close all connections."""
@@ -180,7 +173,7 @@ class DirectTransport:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 headers=self._headers,
                 skip_auto_headers=("Content-Type", "User-Agent"),
-                request_class=_guarded(self._guard),
+                request_class=guarded(self._guard),
             )
         return self._session
 
@@ -194,24 +187,50 @@ class DirectTransport:
             chunks.append(chunk)
         return b"".join(chunks)
 
-    def _certificate(self, error: aiohttp.ClientConnectorCertificateError) -> CertificateInvalid:
-        cause = error.certificate_error
-        fault: CertificateFault = "untrusted"
-        why = str(cause)
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            fault = _FAULTS.get(cause.verify_code, "untrusted")
-            why = cause.verify_message
-        return CertificateInvalid(f"{self._where}: {why}", fault=fault)
+
+@contextmanager
+def translated(where: str, deadline_s: float) -> Iterator[None]:
+    """Turn the errors of aiohttp and the operating system into those of `tunnels.errors`.
+
+    Args:
+        where: Host and port, for messages.
+        deadline_s: The time that there was.
+
+    Raises:
+        TransportError: For any of them.
+    """
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise _certificate(where, error) from error
+    except aiohttp.ClientConnectorSSLError as error:
+        raise ConnectFailed(f"{where}: no TLS connection: {error.os_error.strerror}") from error
+    except aiohttp.ClientConnectorError as error:
+        raise ConnectFailed(f"{where}: {why(error.os_error)}") from error
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"{where}: no response within {deadline_s:.3g} s") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ConnectionLost(f"{where}: the connection ended before the response") from error
 
 
-def _why(error: OSError) -> str:
+def _certificate(where: str, error: aiohttp.ClientConnectorCertificateError) -> CertificateInvalid:
+    cause = error.certificate_error
+    fault: CertificateFault = "untrusted"
+    text = str(cause)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        fault = _FAULTS.get(cause.verify_code, "untrusted")
+        text = cause.verify_message
+    return CertificateInvalid(f"{where}: {text}", fault=fault)
+
+
+def why(error: OSError) -> str:
     """Return the operating system's text; asyncio replaces `Connection refused` by its own words."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
 
 
-def _guarded(guard: Guard | None) -> type[aiohttp.ClientRequest]:
+def guarded(guard: Guard | None) -> type[aiohttp.ClientRequest]:
     """Return a request class that calls `guard` in the step of the event loop in which the bytes leave.
 
     aiohttp writes a request without body inside `send`, and one with a body inside `write_bytes`, which may be a task

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
-from tunnels.agent.core import Agent, Habits, StreamOpener, new_boot
+from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
-from tunnels.base import Transport
+from tunnels.base import StreamOpener, Transport
 from tunnels.direct import DirectTransport, Guard
 from tunnels.link.carrier import Address
 from tunnels.link.hub import Hub

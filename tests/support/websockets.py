@@ -11,10 +11,10 @@ from aiohttp import web
 
 from tests.support.mosquitto import free_port
 from tests.support.tunnels import HABITS, Heard, running
-from tunnels.agent.core import Agent, Habits, StreamOpener, new_boot
+from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
-from tunnels.base import Transport
+from tunnels.base import StreamOpener, Transport
 from tunnels.direct import DirectTransport, Guard
 from tunnels.link.carrier import Address, parse_address
 from tunnels.link.hub import Hub

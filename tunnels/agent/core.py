@@ -8,19 +8,21 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
-from tunnels.base import Response, Transport
-from tunnels.errors import ConnectionLost, DeadlineExceeded, RequestRefused, TransportError
+from tunnels.base import Response, StreamOpener, Transport
+from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused, TransportError
 from tunnels.link.carrier import ALL, WORD, Carrier
-from tunnels.link.stream import Channel, StreamPort, join
+from tunnels.link.stream import StreamPort, join
 from tunnels.protocol import refusals
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.wire import codec, limits, messages
 
 CALLERS_MAX: Final = 1000
+STREAMS_MAX: Final = 512
+"""Streams at once: far more than people look at consoles, and few enough for a small process."""
 
 _HEADERS: Final = frozenset({"accept", "authorization", "content-type", "user-agent"})
 """The headers that are passed on; anything else is between caller and agent."""
@@ -43,18 +45,6 @@ class Habits:
     silence_s: float = 30.0
     hello_s: float = 1.0
     name_taken_s: float = 30.0
-
-
-class StreamOpener(Protocol):
-    """Opens what a caller wants a stream to."""
-
-    async def open(self, path: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Channel:
-        """Connect.
-
-        Raises:
-            TransportError: It did not come about.
-        """
-        ...
 
 
 def new_boot() -> str:
@@ -271,6 +261,9 @@ class Agent:
             self._say(peer, verdict)
         elif (lost := self._store_epoch()) is not None:
             self._say(peer, refusals.of_error(opening.stream, lost))
+        elif len(self._streams) >= STREAMS_MAX:
+            many = ConnectFailed(f"the agent of {self.name} carries {STREAMS_MAX} streams already")
+            self._say(peer, refusals.of_error(opening.stream, many))
         else:
             self._spawn(opening.stream, self._stream(peer, opening))
 
@@ -279,8 +272,9 @@ class Agent:
         try:
             if self._opener is None:
                 raise RequestRefused(f"the agent of {self.name} opens no streams")  # noqa: TRY301 (as the opener's)
-            async with asyncio.timeout((opening.expires_ms - self._now_ms()) / 1000):
-                channel = await self._opener.open(opening.path, opening.params, _passed_on(opening.headers))
+            left_s = (opening.expires_ms - self._now_ms()) / 1000
+            async with asyncio.timeout(left_s):
+                channel = await self._opener.open_stream(opening.path, params=opening.params, deadline_s=left_s)
         except TransportError as error:
             self._say(peer, refusals.of_error(opening.stream, error))
         except TimeoutError:

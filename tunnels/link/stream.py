@@ -3,36 +3,16 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
+from tunnels.base import Channel
 from tunnels.errors import ConnectionLost, DeadlineExceeded, TransportError
 from tunnels.protocol.streams import Arrived, Ended, Opened, StreamOutput, Streams, Tell
 from tunnels.wire.limits import PIECE_BYTES
 from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
 
-
-class Channel(Protocol):
-    """A connection that carries bytes both ways."""
-
-    async def read(self) -> bytes:
-        """Return the next bytes; none at the end.
-
-        Raises:
-            ConnectionLost: It broke.
-        """
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes, and wait while too many are on their way.
-
-        Raises:
-            ConnectionLost: It broke or was closed.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close it."""
-        ...
+LEFT: Final = "the other side has left"
+"""The reason of an end that does not read on either."""
 
 
 class ByteStream:
@@ -46,12 +26,15 @@ class ByteStream:
         self._opened = False
         self._ended: Ended | None = None
         self._refused: TransportError | None = None
+        self._left = False
 
     async def read(self) -> bytes:
         """See `Channel`."""
         while not self._arrived:
+            if self._left:
+                raise ConnectionLost("the stream is closed")
             if self._ended is not None:
-                if self._ended.lost:
+                if self._ended.lost or self._ended.reason:
                     raise ConnectionLost(self._ended.reason)
                 return b""
             await self._change()
@@ -63,14 +46,24 @@ class ByteStream:
         """See `Channel`."""
         for start in range(0, len(data), PIECE_BYTES):
             while not self._port.writable(self._stream):
-                if self._ended is not None:
-                    raise ConnectionLost(self._ended.reason or "the stream has ended")
+                if self._left or self._port.is_over(self._stream):
+                    raise ConnectionLost(self._ended.reason if self._ended is not None else "the stream is closed")
                 await self._change()
             self._port.write(self._stream, data[start : start + PIECE_BYTES])
 
-    async def close(self) -> None:
+    async def end(self) -> None:
         """See `Channel`."""
         self._port.close(self._stream)
+
+    async def close(self) -> None:
+        """See `Channel`; what arrives afterwards is thrown away."""
+        if not self._left:
+            self._left = True
+            self._port.close(self._stream, "" if self._ended is not None else LEFT)
+            for _ in range(len(self._arrived)):
+                self._port.consumed(self._stream)
+            self._arrived.clear()
+            self._changed.set()
 
     async def opened(self) -> None:
         """Wait until the other end has accepted the stream.
@@ -92,7 +85,10 @@ class ByteStream:
                 self._opened = True
             case Arrived():
                 self._opened = True
-                self._arrived.append(output.data)
+                if self._left:
+                    self._port.consumed(self._stream)
+                else:
+                    self._arrived.append(output.data)
             case Ended():
                 self._ended = output
             case TransportError():
@@ -131,12 +127,15 @@ class StreamPort:
             async with asyncio.timeout(deadline_s):
                 await end.opened()
         except TimeoutError:
-            self.close(opening.stream)
+            await end.close()
             raise DeadlineExceeded(f"{peer}: the stream was not opened within {deadline_s:.3g} s") from None
         except asyncio.CancelledError:
-            self.close(opening.stream)
+            await end.close()
             raise
         return end
+
+    def __len__(self) -> int:
+        return len(self._ends)
 
     def accept(self, peer: str, opening: StreamOpen) -> ByteStream:
         """Accept a stream that a peer opens."""
@@ -183,6 +182,10 @@ class StreamPort:
         """Return whether a stream accepts a `write` now."""
         return self._streams.writable(stream)
 
+    def is_over(self, stream: str) -> bool:
+        """Return whether a stream accepts nothing more."""
+        return self._streams.is_over(stream)
+
     def write(self, stream: str, data: bytes) -> None:
         """Send up to a piece of bytes."""
         self._handle(self._streams.write(stream, data, _now_s()))
@@ -192,7 +195,7 @@ class StreamPort:
         self._handle(self._streams.consumed(stream, _now_s()))
 
     def close(self, stream: str, reason: str = "") -> None:
-        """Say that nothing follows."""
+        """Say that nothing follows; with a reason, that nothing is read any more either."""
         self._handle(self._streams.close(stream, reason, _now_s()))
 
     def _handle(self, outputs: Iterable[StreamOutput]) -> None:
@@ -212,15 +215,16 @@ class StreamPort:
 
 
 async def join(one: Channel, other: Channel) -> None:
-    """Copy bytes both ways until either end is closed, then close both."""
+    """Copy bytes both ways until both have ended or either has broken, then close both."""
 
     async def copy(source: Channel, sink: Channel) -> None:
         while data := await source.read():
             await sink.write(data)
+        await sink.end()
 
     tasks = [asyncio.ensure_future(copy(one, other)), asyncio.ensure_future(copy(other, one))]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         for task in tasks:
             task.cancel()

@@ -74,12 +74,12 @@ class StreamEnd:
 
     def __init__(self, peer: str, opening: StreamOpen, *, opens: bool, now_s: float) -> None:
         self.peer: Final = peer
-        self.ended = False
+        self.ended = self.left = False
         self._stream: Final = opening.stream
         self._unacked: deque[StreamOpen | StreamData] = deque([opening] if opens else [])
         self._sent = 1 if opens else 0
         self._acked = 0
-        self._closed = False
+        self._closed = self._left = False
         self._early: dict[int, StreamData] = {}
         self._expected = self._consumed = 0 if opens else 1
         self._heard_s = self._said_s = now_s
@@ -88,7 +88,12 @@ class StreamEnd:
     @property
     def writable(self) -> bool:
         """Whether `write` accepts more."""
-        return not self._closed and len(self._unacked) < WINDOW
+        return not self.finished and len(self._unacked) < WINDOW
+
+    @property
+    def finished(self) -> bool:
+        """Whether `write` will accept nothing more: this end is closed, or the other one does not read on."""
+        return self._closed or self.left
 
     @property
     def over(self) -> bool:
@@ -100,10 +105,10 @@ class StreamEnd:
         yield self._put(StreamData(self._stream, self._sent, data[:PIECE_BYTES]), now_s)
 
     def close(self, reason: str, now_s: float) -> Iterator[StreamOutput]:
-        """Say that nothing follows."""
-        if not self._closed:
+        """Say that nothing follows; with a reason, also after it was said without: nothing is read any more either."""
+        if not self._closed or (reason and not self._left and not self.ended):
             yield self._put(StreamData(self._stream, self._sent, b"", last=True, reason=reason[:1024]), now_s)
-            self._closed = True
+            self._closed, self._left = True, bool(reason)
 
     def received(self, message: StreamData | StreamAck, now_s: float) -> Iterator[StreamOutput]:
         """Handle a message of the other end."""
@@ -124,6 +129,7 @@ class StreamEnd:
             self._expected += 1
             if turn.last:
                 self.ended = True
+                self.left = self.left or bool(turn.reason)
                 self._consumed = self._expected
                 yield self._ack(now_s)
                 yield Ended(self._stream, turn.reason)
@@ -195,6 +201,11 @@ class Streams:
         """Return whether a stream accepts a `write` now."""
         end = self._ends.get(stream)
         return end is not None and end.writable
+
+    def is_over(self, stream: str) -> bool:
+        """Return whether a stream accepts no `write` any more: it is closed, or the other end has left."""
+        end = self._ends.get(stream)
+        return end is None or end.finished
 
     def open(self, peer: str, opening: StreamOpen, *, opens: bool, now_s: float) -> Iterator[StreamOutput]:
         """Open a stream, or accept one."""

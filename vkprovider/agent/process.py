@@ -10,7 +10,8 @@ import structlog
 
 from tunnels.agent.core import Agent, new_boot
 from tunnels.agent.epochs import EpochFile
-from tunnels.base import Transport
+from tunnels.base import StreamOpener, Transport
+from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport
 from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import NAME, Address
@@ -21,6 +22,7 @@ from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
 from vkprovider.app.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
+from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 
@@ -41,7 +43,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if NAME.fullmatch(settings.name) is None:
         raise InputError("SettingInvalid", "VKPROVIDER_AGENT_NAME is not set: it is the name of the CMLWorker")
-    transport = open_upstream(settings)
+    transport, streams = open_upstream(settings), open_streams(settings)
     try:
         boot = new_boot()
         agent = Agent(
@@ -49,6 +51,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
             agent_carrier(mqtt, dial, Address(settings.name, boot)),
             transport,
             allow=AGENT_API,
+            streams=streams,
             facts=lambda: facts_of(settings),
             epochs=EpochFile(Path(settings.state_file)) if settings.state_file else None,
             version=__version__,
@@ -70,6 +73,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         raise InputError("SettingInvalid", f"VKPROVIDER_AGENT_STATE_FILE: {error}") from None
     finally:
         await transport.close()
+        await streams.close()
     _log.info("agent stopped", agent=settings.name)
 
 
@@ -79,17 +83,12 @@ def open_upstream(settings: AgentSettings) -> Transport:
     Raises:
         InputError: `WorkerUrlInvalid` or `SettingInvalid`: a setting is missing or wrong.
     """
-    if not settings.url:
-        raise InputError("SettingInvalid", "VKPROVIDER_AGENT_CML_URL is not set: for instance https://192.0.2.7")
-    parts = parse_worker_url(settings.url)
-    if parts.scheme == "null":
-        raise InputError("WorkerUrlInvalid", f"{settings.url!r}: the null backend has no agent")
-    address = address_of(parts)
+    address, ca_bundle = _cml(settings)
     try:
         direct = DirectTransport(
             address,
             verify=not settings.insecure_skip_verify,
-            ca_bundle=read_pem(settings.ca_file, "VKPROVIDER_AGENT_CA_FILE"),
+            ca_bundle=ca_bundle,
             allow=AGENT_API,
             connections_max=CONNECTIONS_MAX,
         )
@@ -98,6 +97,38 @@ def open_upstream(settings: AgentSettings) -> Transport:
     if not settings.credentials_file:
         return direct
     return LoggedIn(direct, address, credentials_in(settings.credentials_file))
+
+
+def open_streams(settings: AgentSettings) -> StreamOpener:
+    """Return what opens consoles, screens and ports of CML's host; nothing connects before the first one.
+
+    Raises:
+        InputError: As in `open_upstream`.
+    """
+    address, ca_bundle = _cml(settings)
+    first, last = settings.port_range
+    return DirectStreams(
+        address,
+        verify=not settings.insecure_skip_verify,
+        ca_bundle=ca_bundle,
+        allow=AGENT_API,
+        may_dial=lambda port: first <= port <= last,
+        texts=TEXT_PATHS,
+    )
+
+
+def _cml(settings: AgentSettings) -> tuple[str, str | None]:
+    """Return CML's URL and the authorities to trust.
+
+    Raises:
+        InputError: `WorkerUrlInvalid` or `SettingInvalid`.
+    """
+    if not settings.url:
+        raise InputError("SettingInvalid", "VKPROVIDER_AGENT_CML_URL is not set: for instance https://192.0.2.7")
+    parts = parse_worker_url(settings.url)
+    if parts.scheme == "null":
+        raise InputError("WorkerUrlInvalid", f"{settings.url!r}: the null backend has no agent")
+    return address_of(parts), read_pem(settings.ca_file, "VKPROVIDER_AGENT_CA_FILE")
 
 
 def facts_of(settings: AgentSettings) -> bytes:

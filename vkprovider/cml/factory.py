@@ -7,12 +7,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
+from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport, Guard
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
 from vkprovider.cml.dialect import CmlDialect
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.cml.operations import BASE, LABS_API, LOG_IN
+from vkprovider.cml.operations import BASE, LABS_API, LOG_IN, STREAMS_API, TEXT_PATHS
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.rest.calls import Calls
@@ -64,7 +65,17 @@ def open_labs(
     session = open_session(
         url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard, user_agent=user_agent
     )
-    return CmlLabs(session, address_of(parts))
+    address = address_of(parts)
+    streams = DirectStreams(
+        address,
+        verify=verify,
+        ca_bundle=ca_bundle or None,
+        allow=STREAMS_API,
+        may_dial=_any_port,
+        texts=TEXT_PATHS,
+        guard=guard,
+    )
+    return CmlLabs(session, address, streams)
 
 
 def open_session(
@@ -160,6 +171,11 @@ def shared_login(
         return CmlDialect(address).token_of(request, await exchange.send(request, None, end_s))
 
     return SharedLogin(address, credentials, log_in, token=token, holds=holds)
+
+
+def _any_port(port: int) -> bool:
+    """Return True: which ports are a lablet's, its claim says."""
+    return 0 < port < 2**16
 
 
 async def _no_token() -> None:

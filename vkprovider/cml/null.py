@@ -12,7 +12,8 @@ import msgspec
 import yaml
 
 from vkprovider.api.errors import NotFound, OutsideError
-from vkprovider.cml.spi import DeviceFact
+from vkprovider.cml.consoles import NoConsoles
+from vkprovider.cml.spi import Consoles, DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
 VERSION: Final = "2.9.1+build.7"
@@ -79,6 +80,11 @@ class NullLabs:
     def immediate(self) -> bool:
         """Everything has happened when a call returns."""
         return True
+
+    @property
+    def consoles(self) -> Consoles:
+        """There are none."""
+        return NoConsoles()
 
     async def version(self) -> str:
         """Return a fixed version."""

@@ -1,11 +1,14 @@
 """The only requests that may leave for a CML worker, with their timeouts.
 
-`LABS_API` is what the program sends for lablets: no user, licence or system management. `STATS_API` is for
-`stats: On` alone. What the clients offer beyond that (`MORE`) passes only in a session opened with a wider list.
+`LABS_API` is what the program sends for lablets: no user, licence or system management. `STREAMS_API` is for their
+consoles, `STATS_API` for `stats: On` alone. What the clients offer beyond that (`MORE`) passes only in a session
+opened with a wider list.
 """
 
 from typing import Final
 
+from tunnels.allowlist import AllowList
+from tunnels.channels import PORTS
 from vkprovider.rest.operations import Operation, allow_list
 
 BASE: Final = "/api/v0"
@@ -42,7 +45,17 @@ GET_NODE: Final = Operation("get_node", "GET", _NODE, _READ_S)
 EXTRACT_CONFIG: Final = Operation("extract_config", "PUT", f"{_NODE}/extract_configuration", _EXTRACT_S, slow=True)
 
 GET_NODE_STATE: Final = Operation("get_node_state", "GET", f"{_NODE}/state", _READ_S)
+
+GET_CONSOLE_KEY: Final = Operation("get_console_key", "GET", f"{_NODE}/keys/console", _READ_S)
 GET_VNC_KEY: Final = Operation("get_vnc_key", "GET", f"{_NODE}/keys/vnc", _READ_S)
+CONSOLE_LOG: Final = Operation("console_log", "GET", f"{_NODE}/consoles/{{line}}/log", _READ_S)
+SIMULATION_STATS: Final = Operation("simulation_stats", "GET", f"{_LAB}/simulation_stats", _READ_S)
+
+CONSOLE_PATH: Final = "/ws/dispatch/frontend/console"
+SCREEN_PATH: Final = "/ws/dispatch/frontend/vnc"
+PORT_PATH: Final = f"{PORTS}{{port}}"
+TEXT_PATHS: Final = frozenset({CONSOLE_PATH})
+"""CML's user interface sends what is typed at a console as text."""
 
 SYSTEM_STATS: Final = Operation("system_stats", "GET", "/system_stats", _READ_S)
 LICENSING: Final = Operation("licensing", "GET", "/diagnostics/licensing", _READ_S)
@@ -64,10 +77,13 @@ LABS: Final = (
     GET_NODE,
     EXTRACT_CONFIG,
 )
-MORE: Final = (GET_NODE_STATE, GET_VNC_KEY)
+CONSOLES: Final = (GET_CONSOLE_KEY, GET_VNC_KEY, CONSOLE_LOG, SIMULATION_STATS)
+MORE: Final = (GET_NODE_STATE,)
 STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING)
 
-LABS_API: Final = allow_list(LABS, BASE)
-"""Labs, their nodes, import, login, and the handshake that reports the version."""
+LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
+"""Labs, their nodes and consoles, import, login, and the handshake that reports the version."""
+STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_PATH, PORT_PATH))
+"""Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)
 """Read-only load and licence figures."""

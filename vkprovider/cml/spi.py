@@ -5,11 +5,12 @@ from typing import Protocol
 
 import msgspec
 
+from tunnels.base import Channel
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.wire import CmlLabDetail
 
-__all__ = ["Credentials", "CredentialsReader", "DeviceFact", "Labs"]
+__all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -26,6 +27,33 @@ CredentialsReader = Callable[[], Awaitable[Credentials]]
 """Reads the worker's Secret; called before every login, so that a changed password needs no restart."""
 
 
+class Consoles(Protocol):
+    """Consoles, screens and ports of one worker's devices; every method raises what those of `Labs` do.
+
+    `NotFound`: CML itself said that there is no such lab or node, or that it has no such console or screen now.
+    """
+
+    async def read_log(self, lab_id: str, node_id: str, line: int = 0, *, lines: int | None = None) -> str:
+        """Get the history of a console, each line as `|<milliseconds>|text`; the last `lines` only, if given."""
+        ...
+
+    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> Channel:
+        """Connect to a serial console, which all who are connected share."""
+        ...
+
+    async def open_screen(self, lab_id: str, node_id: str) -> Channel:
+        """Connect to the VNC server of a device."""
+        ...
+
+    async def open_port(self, port: int) -> Channel:
+        """Connect to a TCP port of CML's host."""
+        ...
+
+    async def cpu_percent(self, lab_id: str) -> dict[str, float]:
+        """Get how much CPU each running node of a lab uses, in percent of a core, by node id."""
+        ...
+
+
 class Labs(Protocol):
     """The labs of one worker.
 
@@ -38,6 +66,11 @@ class Labs(Protocol):
     @property
     def immediate(self) -> bool:
         """Whether what a call asked for has happened when it returns."""
+        ...
+
+    @property
+    def consoles(self) -> Consoles:
+        """The consoles of the devices."""
         ...
 
     async def version(self) -> str:

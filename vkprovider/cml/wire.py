@@ -93,6 +93,18 @@ class CmlNodeConfiguration(msgspec.Struct, frozen=True, gc=False):
         return "".join(f"### {file.name}\n{(file.content or '').rstrip()}\n" for file in self.configuration)
 
 
+class CmlNodeUsage(msgspec.Struct, frozen=True, gc=False):
+    """What a node uses: CPU in percent of a core."""
+
+    cpu_usage: float | None = None
+
+
+class CmlSimulationStats(msgspec.Struct, frozen=True, gc=False):
+    """`GET /labs/{lab}/simulation_stats`: `{"nodes": {"<id>": {"cpu_usage": 1.2, …}}, "links": {…}}`."""
+
+    nodes: dict[str, CmlNodeUsage] = {}
+
+
 class CmlImport(msgspec.Struct, frozen=True, gc=False):
     """`POST /import`: `{"id": "<lab id>", "warnings": ["…"]}`."""
 

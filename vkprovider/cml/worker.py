@@ -1,15 +1,17 @@
-"""`Labs` of a CML worker: its three clients, and the few calls that join them."""
+"""`Labs` of a CML worker: its clients, and the few calls that join them."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from tunnels.base import StreamOpener
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml import operations
+from vkprovider.cml.consoles import CmlConsoles, NoConsoles
 from vkprovider.cml.interfaces import CmlInterfacesClient
 from vkprovider.cml.labs import CmlLabsClient
 from vkprovider.cml.nodes import CmlNodesClient
-from vkprovider.cml.spi import DeviceFact
+from vkprovider.cml.spi import Consoles, DeviceFact
 from vkprovider.cml.wire import CmlNode, CmlNodeRow, CmlSystemInformation
 from vkprovider.rest.client import ServiceClient
 
@@ -18,16 +20,29 @@ _EXTRACTIONS_MAX: Final = 4
 
 
 class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
-    """The labs of one worker over one session; see `spi.Labs` for the contract."""
+    """The labs of one worker over one session; see `spi.Labs` for the contract.
 
-    def __init__(self, session: ServiceClient, address: str) -> None:
+    Args:
+        session: Carries the requests; closed with this.
+        address: CML's, for messages and URLs.
+        streams: Opens consoles; closed with this. None: there are none.
+    """
+
+    def __init__(self, session: ServiceClient, address: str, streams: StreamOpener | None = None) -> None:
         CmlInterfacesClient.__init__(self, session, address)
+        self._streams = streams
+        self._consoles: Consoles = NoConsoles() if streams is None else CmlConsoles(session, streams, address)
         self._extractions = asyncio.Semaphore(_EXTRACTIONS_MAX)
 
     @property
     def immediate(self) -> bool:
         """CML accepts first and acts later."""
         return False
+
+    @property
+    def consoles(self) -> Consoles:
+        """The consoles of the devices."""
+        return self._consoles
 
     async def version(self) -> str:
         """Get CML's version; needs no login."""
@@ -84,6 +99,8 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
+        if self._streams is not None:
+            await self._streams.close()
 
 
 def _device(node: CmlNode | CmlNodeRow) -> DeviceFact:

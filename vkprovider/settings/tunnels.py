@@ -14,6 +14,8 @@ Register = Literal["deny", "approve", "allow"]
 
 _PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_PORT_RANGE: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+_PORT_MAX: Final = 65535
 _SCHEMES: Final = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
 
@@ -205,6 +207,14 @@ class TunnelSettings(Group):
     )
 
 
+def _port_range(text: str) -> str:
+    """Check a range of ports."""
+    found = _PORT_RANGE.fullmatch(text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]) <= _PORT_MAX:
+        raise ValueError(f"{text[:80]!r} is not a range of ports like 10000-20000")
+    return text
+
+
 class AgentSettings(Group):
     """The agent, `vkprovider agent`, beside a worker."""
 
@@ -232,6 +242,12 @@ class AgentSettings(Group):
         validation_alias="VKPROVIDER_AGENT_CREDENTIALS_FILE",
         description="File with CML's user name in its first line and the password in its second; read at every login.",
     )
+    ports: Annotated[str, AfterValidator(_port_range)] = Field(
+        "10000-20000",
+        validation_alias="VKPROVIDER_AGENT_PORTS",
+        description="TCP ports of CML's host that `kubectl port-forward` reaches through the agent: the port range of "
+        "the CMLWorker. Consoles need none of them.",
+    )
     ca_file: str | None = Field(
         None,
         validation_alias="VKPROVIDER_AGENT_CA_FILE",
@@ -247,3 +263,9 @@ class AgentSettings(Group):
         validation_alias="VKPROVIDER_AGENT_STATE_FILE",
         description="File in which the newest epoch outlives a restart; not kept if unset.",
     )
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        """The first and the last port that may be dialled."""
+        first, _, last = self.ports.partition("-")
+        return int(first), int(last)

@@ -18,12 +18,11 @@ from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
 from tests.support.tunnels import TOPICS, Heard, Version, agent_over, broker, eventually, hub_over, running
 from tunnels.agent.core import Agent, new_boot
 from tunnels.allowlist import AllowList
-from tunnels.base import Response
+from tunnels.base import Channel, Response
 from tunnels.direct import DirectTransport
 from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused, StaleEpoch, TransportError
 from tunnels.link.carrier import ALL, Address
 from tunnels.link.hub import Hub
-from tunnels.link.stream import Channel
 from tunnels.link.transport import TunnelTransport
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
@@ -474,12 +473,14 @@ class Consoles:
     def __init__(self, port: int) -> None:
         self.port = port
 
-    async def open(self, path: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Channel:
-        assert (path, params, headers) == ("/console/r1", {"line": "0"}, {})
+    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> Channel:
+        assert (path, params, deadline_s > 0) == ("/console/r1", {"line": "0"}, True)
         try:
             return Socket(*await asyncio.open_connection("127.0.0.1", self.port))
         except OSError as error:
             raise ConnectFailed(f"127.0.0.1:{self.port}: {error.strerror}") from error
+
+    async def close(self) -> None: ...
 
 
 class Socket:
@@ -494,6 +495,9 @@ class Socket:
     async def write(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
+
+    async def end(self) -> None:
+        self.writer.write_eof()
 
     async def close(self) -> None:
         self.writer.close()

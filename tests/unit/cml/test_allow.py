@@ -27,7 +27,7 @@ def test_every_entry_is_about_labs_or_the_login() -> None:
     assert roots == {"authenticate", "system_information", "import", "labs", "nodes"}
 
 
-def test_the_program_sends_fifteen_kinds_of_requests() -> None:
+def test_the_program_sends_nineteen_kinds_of_requests() -> None:
     """Least privilege: who adds a request adds it here."""
     lab, node = "labs/{lab}", "labs/{lab}/nodes/{node}"
     assert {(method, pattern.removeprefix("/api/v0/")) for method, pattern in LABS_API.entries} == {
@@ -46,6 +46,10 @@ def test_the_program_sends_fifteen_kinds_of_requests() -> None:
         ("GET", f"{lab}/nodes"),
         ("GET", node),
         ("PUT", f"{node}/extract_configuration"),
+        ("GET", f"{node}/keys/console"),
+        ("GET", f"{node}/keys/vnc"),
+        ("GET", f"{node}/consoles/{{line}}/log"),
+        ("GET", f"{lab}/simulation_stats"),
     }
 
 

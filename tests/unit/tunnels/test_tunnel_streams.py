@@ -141,3 +141,30 @@ def test_a_message_of_another_peer_is_passed_over() -> None:
     pair.flow(1)
     pair.does(1, list(pair.ends[1].received("stranger", StreamData("c1-1", 1, b"x"), pair.now_s)))
     assert pair.arrived[1] == []
+
+
+def test_one_direction_ends_while_the_other_goes_on() -> None:
+    pair = Pair()
+    pair.flow(1)
+    pair.does(0, list(pair.ends[0].close("c1-1", "", pair.now_s)))
+    pair.flow(1)
+    assert pair.ended == [(1, Ended("c1-1"))]
+    assert pair.write(1, b"still here")
+    pair.flow(1)
+    assert pair.arrived[0] == [b"still here"]
+    pair.does(1, list(pair.ends[1].close("c1-1", "", pair.now_s)))
+    pair.flow(1)
+    assert not pair.ends[0]
+    assert not pair.ends[1]
+
+
+def test_who_leaves_after_its_direction_ended_is_written_to_no_more() -> None:
+    pair = Pair()
+    pair.flow(1)
+    pair.does(0, list(pair.ends[0].close("c1-1", "", pair.now_s)))
+    pair.does(0, list(pair.ends[0].close("c1-1", "left", pair.now_s)))
+    pair.does(0, list(pair.ends[0].close("c1-1", "left", pair.now_s)))
+    pair.flow(1)
+    assert pair.ended == [(1, Ended("c1-1")), (1, Ended("c1-1", "left"))]
+    assert not pair.write(1, b"too late")
+    assert pair.ends[1].is_over("c1-1")

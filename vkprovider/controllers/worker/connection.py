@@ -10,12 +10,13 @@ from functools import partial
 from typing import Final
 
 from tunnels.allowlist import AllowList
+from tunnels.base import Transport
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Unauthorized, Withheld
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import CustomResource, Secret
 from vkprovider.cml.factory import open_labs, session_over
-from vkprovider.cml.operations import LABS_API, STATS_API
+from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
@@ -106,7 +107,9 @@ class Connector:
                 guard=way.guard,
                 user_agent=user_agent(self._ctx.replica),
             )
-        return CmlLabs(self._session(spec, way, LABS_API), destination_of(way.name, spec))
+        allow = AllowList((*LABS_API.entries, *STREAMS_API.entries))
+        transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
+        return CmlLabs(self._session(spec, way, transport), destination_of(way.name, spec), transport)
 
     def _open_stats(self, spec: CMLWorkerSpec, way: Way) -> WorkerStats:
         if spec.tunnel == "direct":
@@ -118,11 +121,11 @@ class Connector:
                 guard=way.guard,
                 user_agent=user_agent(self._ctx.replica),
             )
-        return CmlWorkerStats(self._session(spec, way, STATS_API))
+        transport = self._tunnels.transport(spec.tunnel, way, STATS_API, user_agent(self._ctx.replica))
+        return CmlWorkerStats(self._session(spec, way, transport))
 
-    def _session(self, spec: CMLWorkerSpec, way: Way, allow: AllowList) -> ServiceClient:
+    def _session(self, spec: CMLWorkerSpec, way: Way, transport: Transport) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
-        transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
         credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
         return session_over(transport, destination_of(way.name, spec), credentials)
 

@@ -8,7 +8,6 @@ from typing import Final
 import structlog
 
 from tunnels.allowlist import AllowList
-from tunnels.base import Transport
 from tunnels.link.carrier import Carrier
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
@@ -77,8 +76,8 @@ class Tunnels:
             for kind, ear in self._ears.items()
         }
 
-    def transport(self, kind: str, way: Way, allow: AllowList, user_agent: str) -> Transport:
-        """Return the transport to a worker.
+    def transport(self, kind: str, way: Way, allow: AllowList, user_agent: str) -> TunnelTransport:
+        """Return the transport to a worker, which also opens streams.
 
         Raises:
             InputError: `TunnelNotConfigured`.
