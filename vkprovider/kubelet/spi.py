@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunnels.link.stream import Channel
+from tunnels.base import Channel
 
 __all__ = [
     "Channel",
