@@ -8,8 +8,10 @@ import yaml
 from pydantic import Field
 
 from vkprovider.api.errors import InputError
+from vkprovider.domain.console.manners import Manners, read_manners
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.settings.cluster import KubeSettings, LabletSettings, PortSettings, ReplicaSettings, WorkerSettings
+from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
 from vkprovider.settings.services import (
     ContentSettings,
@@ -69,6 +71,7 @@ class Settings(_Process):
     workers: WorkerSettings = WorkerSettings()
     ports: PortSettings = PortSettings()
     lablets: LabletSettings = LabletSettings()
+    consoles: ConsoleSettings = ConsoleSettings()
     content: ContentSettings = ContentSettings()
     packages: PackageSettings = PackageSettings()
     lds: LdsSettings = LdsSettings()
@@ -113,3 +116,17 @@ def node_definitions(path: str | None) -> dict[str, NodeDefinition]:
     except (OSError, yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
         text = f"VKPROVIDER_NODE_DEFINITIONS {path}: {error!r}; expected name: {{cpus, ram}}"
         raise InputError("SettingInvalid", text) from None
+
+
+def manners(path: str | None) -> Manners:
+    """Return how devices talk at their consoles, with those of a YAML file.
+
+    Raises:
+        InputError: `SettingInvalid`: the file is missing or wrong.
+    """
+    if path is None:
+        return Manners()
+    try:
+        return read_manners(yaml.safe_load(Path(path).read_text("utf-8")) or {})
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError("SettingInvalid", f"VKPROVIDER_CONSOLE_PROMPTS {path}: {error}") from None

@@ -11,6 +11,7 @@ One package per noun; each imports only what stands below it in this list:
 * `topology`: what a lab consists of: devices, port tags, resources.
 * `claims`: which lablet has which lab, ports and session.
 * `session`: sessions of the Lab Delivery System.
+* `console`: how devices talk at their consoles.
 * `replica`: which replica acts for which node.
 * `backoff`, `conditions`: shared by all of them.
 """

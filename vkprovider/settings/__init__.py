@@ -2,6 +2,7 @@
 
 * `group`: the base class of all groups.
 * `cluster`: the replica, the API server, workers, ports, lablets.
+* `consoles`: consoles through kubectl.
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
 * `plaintext`: which of these services are reached by http://. Pure.
 * `tunnels`: the tunnels to workers, and the agent at their other end.

@@ -41,7 +41,10 @@ def history(node: Node, line: int, now: float) -> list[tuple[float, str]]:
 
 
 def log(node: Node, line: int, now: float, last: int | None) -> str:
-    """Return the console log as CML does: each line as `|<milliseconds>|text`."""
-    first = node.boots[0].started_at if node.boots else now
-    lines = [f"|{int((at - first) * 1000)}|{text}" for at, text in history(node, line, now)]
+    """Return the console log as CML does: each line as `|<milliseconds>|text`, counted from the start of its run."""
+    starts = [boot.started_at for boot in node.boots]
+    lines = []
+    for at, text in history(node, line, now):
+        start = max((start for start in starts if start <= at), default=at)
+        lines.append(f"|{int((at - start) * 1000)}|{text}")
     return "\n".join(lines if last is None else lines[-last:] if last else [])

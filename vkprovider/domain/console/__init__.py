@@ -1,0 +1,6 @@
+"""Consoles of devices: what stands at one, and how a command is typed at its prompt.
+
+* `manners`: how kinds of devices talk: prompts, pagers, questions; `screen`: output as a terminal would show it.
+* `dialogue`: one command, from waking the line to the prompt after its output.
+* `history`: CML's console log as lines with times.
+"""
