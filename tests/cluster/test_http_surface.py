@@ -27,8 +27,8 @@ from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.serving.access import REMEMBER_S
 from vkprovider.settings.cluster import KubeSettings
-from vkprovider.web.access import REMEMBER_S
 from vkpsandbox import Sandbox
 
 SECRET = "the-events-secret"

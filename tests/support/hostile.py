@@ -50,9 +50,9 @@ from vkprovider.lds import operations as lds_operations
 from vkprovider.lds import wire as lds
 from vkprovider.lds.dialect import LdsDialect
 from vkprovider.rest.dialect import decode, error_of
+from vkprovider.serving.answers import Refused, bearer
 from vkprovider.settings.services import PackageSettings
 from vkprovider.web import cloudevents
-from vkprovider.web.answers import Refused, bearer
 
 MEMORY_BYTES: Final = 512 * 2**20
 CPU_S: Final = 10.0

@@ -17,11 +17,11 @@ from vkprovider.api.errors import InputError
 from vkprovider.app.metrics import exposition, registry_of
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.web.access import Access
+from vkprovider.serving.access import Access
+from vkprovider.serving.answers import Refused
+from vkprovider.serving.connections import listen, runner_of
 from vkprovider.web.admin import Admin
 from vkprovider.web.agents import Agents
-from vkprovider.web.answers import Refused
-from vkprovider.web.connections import listen, runner_of
 from vkprovider.web.downloads import Downloads
 from vkprovider.web.events import Receiver
 from vkprovider.web.logins import Logins

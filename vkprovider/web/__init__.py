@@ -2,13 +2,11 @@
 
 * `cloudevents`: CloudEvents 1.0 over HTTP, and the session events in them. Pure.
 * `events`: the receiver of CloudEvents: authentication, limits, answers.
-* `access`: authentication and authorization by the cluster: TokenReview, SubjectAccessReview.
+* `rights`: what a user must have the right to.
 * `downloads`: a lab as a file. `logins`: the login URL of its session.
 * `agents`: agents beside workers dial in; who may bear which name.
 * `admin`: counters, and an immediate pass.
-* `connections`: limits on connections and heads of requests.
-* `answers`: refusals with reason and remedy.
-* `tls`: a certificate that can be renewed while the page is served; `selfsigned`: one that the replica makes itself.
+* `tls`: a certificate that can be renewed while the page is served.
 
 Nothing here decides: events go to an inbox, requests to the controllers. `app` mounts the handlers on one page.
 """

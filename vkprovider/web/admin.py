@@ -5,7 +5,8 @@ from typing import Any
 
 from aiohttp import web
 
-from vkprovider.web.access import Access, Path
+from vkprovider.serving.access import Access
+from vkprovider.web.rights import Path
 
 Stats = Callable[[], Mapping[str, Any]]
 Trigger = Callable[[], Mapping[str, int]]

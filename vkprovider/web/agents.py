@@ -12,8 +12,8 @@ from aiohttp import web
 
 from tunnels.link.carrier import parse_address
 from tunnels.websocket.listening import Listening, NoRoomError
-from vkprovider.web.answers import Refused, bearer
-from vkprovider.web.connections import uncount
+from vkprovider.serving.answers import Refused, bearer
+from vkprovider.serving.connections import uncount
 
 _log: Final = structlog.get_logger(__name__)
 _LOGGED_MAX: Final = 1000

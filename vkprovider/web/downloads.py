@@ -14,8 +14,9 @@ from aiohttp import web
 from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.web.access import Access, Resource
-from vkprovider.web.answers import Refused
+from vkprovider.serving.access import Access
+from vkprovider.serving.answers import Refused
+from vkprovider.web.rights import Resource
 
 Allow = Callable[[str, str], Awaitable[None]]
 """Raises `Refused` unless the caller may download the lab of a Pod, given as namespace and name."""

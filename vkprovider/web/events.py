@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
+from vkprovider.serving.answers import Refused, bearer
 from vkprovider.web import cloudevents
-from vkprovider.web.answers import Refused, bearer
 from vkprovider.web.cloudevents import CloudEvent, Mode
 
 _log: Final = structlog.get_logger(__name__)

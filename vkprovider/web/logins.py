@@ -12,8 +12,9 @@ from aiohttp import web
 
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
-from vkprovider.web.access import Access, Resource
-from vkprovider.web.answers import Refused
+from vkprovider.serving.access import Access
+from vkprovider.serving.answers import Refused
+from vkprovider.web.rights import Resource
 
 _log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import InputError
-from vkprovider.web.selfsigned import self_signed
+from vkprovider.serving.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)
 _LOOK_EVERY_S: Final = 5.0

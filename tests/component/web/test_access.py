@@ -11,10 +11,11 @@ from aiohttp.test_utils import make_mocked_request
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
-from vkprovider.web import access
-from vkprovider.web.access import Access, Resource, User
-from vkprovider.web.access import Path as Url
-from vkprovider.web.answers import Refused
+from vkprovider.serving import access
+from vkprovider.serving.access import Access, User
+from vkprovider.serving.answers import Refused
+from vkprovider.web.rights import Path as Url
+from vkprovider.web.rights import Resource
 
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
 STATS = Url("/admin/stats", "get")

@@ -23,10 +23,10 @@ from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
 from vkprovider.app.page import Page
 from vkprovider.app.settings import AgentProcessSettings, Settings
+from vkprovider.serving import connections
+from vkprovider.serving.connections import listen, runner_of
 from vkprovider.settings.services import HttpSettings
-from vkprovider.web import connections
 from vkprovider.web.agents import Agents
-from vkprovider.web.connections import listen, runner_of
 from vkprovider.web.tls import ServingCertificate
 
 TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]

@@ -8,9 +8,9 @@ import pytest
 import uvloop
 from aiohttp import web
 
+from vkprovider.serving import connections
+from vkprovider.serving.connections import listen, runner_of
 from vkprovider.settings.services import HttpSettings
-from vkprovider.web import connections
-from vkprovider.web.connections import listen, runner_of
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 WHOLE = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"

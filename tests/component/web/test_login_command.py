@@ -15,7 +15,7 @@ from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
-from vkprovider.web.access import Access
+from vkprovider.serving.access import Access
 from vkprovider.web.logins import Logins
 
 UID = "11111111-2222-3333-4444-555555555555"

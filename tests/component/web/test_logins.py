@@ -16,8 +16,8 @@ from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
-from vkprovider.web.access import Access
-from vkprovider.web.answers import Refused
+from vkprovider.serving.access import Access
+from vkprovider.serving.answers import Refused
 from vkprovider.web.logins import Logins, LoginUrl
 
 SECRET_URL = "https://lds.example.com/login/s-1?token=0123"

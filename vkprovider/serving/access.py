@@ -2,7 +2,8 @@
 
 The API server's answers are cached for a few seconds, so that a dashboard does not ask it with every request; a
 revoked right therefore still counts for that long. Concurrent requests that need the same answer share one review.
-Reviews have a lane of their own: callers with made-up tokens can use up that lane, and nothing else of the provider.
+Reviews have lanes of their own: callers with made-up tokens can use up the lane of tokens, and nothing else of the
+provider; the rights of those whom the cluster knows have another.
 """
 
 import asyncio
@@ -10,19 +11,18 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
 
-from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.kube.resources import Kind
 from vkprovider.kube.resources import Resource as Collection
 from vkprovider.kube.resources import kind as kind_of
-from vkprovider.web.answers import Refused, bearer
+from vkprovider.serving.answers import Refused, bearer
 
 REMEMBER_S: Final = 10.0
 REMEMBER_REFUSED_S: Final = 3.0
@@ -72,48 +72,12 @@ _TOKEN_REVIEWS: Final = kind_of("/apis/authentication.k8s.io/v1", "tokenreviews"
 _ACCESS_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccessreviews", _AccessReview)
 
 
-class Resource(msgspec.Struct, frozen=True):
-    """A right on a lablet: `verb` on `lablets/<subresource>` of our group, in a namespace, on a name."""
-
-    subresource: str
-    namespace: str
-    name: str
-    verb: str = "get"
+class Right(Protocol):
+    """A right of a user in the cluster; its text completes `user X may not …`."""
 
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
-        return {
-            "resourceAttributes": {
-                "group": names.GROUP,
-                "version": names.VERSION,
-                "resource": "lablets",
-                "subresource": self.subresource,
-                "namespace": self.namespace,
-                "name": self.name,
-                "verb": self.verb,
-            }
-        }
-
-    def __str__(self) -> str:
-        """Describe the right without the Pod: whoever lacks it need not learn whose lab it is."""
-        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of the Pod that has this lab"
-
-
-class Path(msgspec.Struct, frozen=True):
-    """A right on a path of our page, as a non-resource URL."""
-
-    path: str
-    verb: str
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
-
-    def __str__(self) -> str:
-        return f"{self.verb} the non-resource URL {self.path}"
-
-
-Right = Resource | Path
+        ...
 
 
 class _Memory(Generic[V]):
@@ -190,7 +154,8 @@ class Access:
         """
         self._kube = kube
         self._audiences = list(audiences)
-        self._lane = _Lane(now)
+        self._tokens = _Lane(now)
+        self._reviews = _Lane(now)
         self._users: _Memory[User | None] = _Memory(now, entries_max)
         self._rights: _Memory[bool] = _Memory(now, entries_max)
 
@@ -200,7 +165,14 @@ class Access:
         Raises:
             Refused: 401: the cluster does not know the token; 503: it cannot be asked.
         """
-        token = bearer(request)
+        return await self.user_of(bearer(request))
+
+    async def user_of(self, token: str) -> User:
+        """Return the user of a token, which may be empty.
+
+        Raises:
+            Refused: 401: the cluster does not know the token; 503: it cannot be asked.
+        """
         challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider"'}
         if not token:
             text = "send a token of the cluster as `Authorization: Bearer …`, such as `kubectl create token` gives"
@@ -263,16 +235,16 @@ class Access:
         if self._audiences:
             spec["audiences"] = self._audiences
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        status = (await self._review(_TOKEN_REVIEWS, body)).status
+        status = (await self._review(self._tokens, _TOKEN_REVIEWS, body)).status
         meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
         return status.user if status.authenticated and meant and status.user.username else None
 
     async def _review_access(self, spec: Mapping[str, Any]) -> bool:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return (await self._review(_ACCESS_REVIEWS, body)).status.allowed
+        return (await self._review(self._reviews, _ACCESS_REVIEWS, body)).status.allowed
 
-    async def _review(self, kind: Kind[V], body: Mapping[str, Any]) -> V:
-        return await self._lane.run(lambda: Collection(self._kube, kind).create(body, timeout_s=_ASK_S))
+    async def _review(self, lane: _Lane, kind: Kind[V], body: Mapping[str, Any]) -> V:
+        return await lane.run(lambda: Collection(self._kube, kind).create(body, timeout_s=_ASK_S))
 
 
 def _remember_user_s(user: User | None) -> float:

@@ -1,0 +1,198 @@
+"""Limits on the connections of a server: how many there are, and how long one may wait for a reader.
+
+A server is reached before it is known who asks, so that nothing here may cost much. A new connection is always
+accepted, because a probe may be behind it; of too many the one that has been silent for longest is closed.
+"""
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Final, cast
+
+from aiohttp import web
+
+from vkprovider.settings.services import HttpSettings
+
+CONNECTIONS_MAX: Final = 256
+KEEPALIVE_S: Final = 15.0
+"""How long a connection may take for the head of a request, from the answer before or from its beginning."""
+LINGERING_S: Final = 5.0
+HANDSHAKE_S: Final = 10.0
+_LINE_BYTES_MAX: Final = 4096
+_FIELD_BYTES_MAX: Final = 20 * 1024
+"""Of one header; a token may have 16 KiB."""
+_STUCK_S: Final = 30.0
+"""How long an answer may wait for its reader."""
+
+
+def uncount(request: web.Request, *, stuck_s: float = _STUCK_S) -> None:
+    """Stop counting the connection of a request among those that may be closed: its client is known, and bounded.
+
+    Args:
+        request: The client's.
+        stuck_s: How long what is sent may wait for its reader from now on.
+    """
+    connection = _connection_of(request)
+    if connection is not None:
+        connection.uncount(stuck_s)
+
+
+def listener_of(request: web.Request) -> str:
+    """Return the name of the listener that a request came to; empty if its client has left."""
+    connection = _connection_of(request)
+    return connection.listener if connection is not None else ""
+
+
+def _connection_of(request: web.Request) -> "_Connection | None":
+    transport = request.transport
+    protocol = transport.get_protocol() if transport is not None else None
+    return protocol if isinstance(protocol, _Connection) else None
+
+
+def runner_of(
+    app: web.Application, *, handler_cancellation: bool = False, keepalive_s: float | None = None
+) -> web.AppRunner:
+    """Return the runner of an application, with limits on the head of requests.
+
+    Args:
+        app: The application.
+        handler_cancellation: Cancel a handler whose client leaves; else a handler that waits does not notice it.
+        keepalive_s: How long a connection may be silent; by default `KEEPALIVE_S`.
+    """
+    return web.AppRunner(
+        app,
+        handler_cancellation=handler_cancellation,
+        access_log=None,
+        keepalive_timeout=keepalive_s or KEEPALIVE_S,
+        lingering_time=LINGERING_S,
+        max_line_size=_LINE_BYTES_MAX,
+        max_field_size=_FIELD_BYTES_MAX,
+        auto_decompress=False,  # a small body must not become a large one
+    )
+
+
+async def listen(runner: web.AppRunner, settings: HttpSettings, tls: ssl.SSLContext | None) -> asyncio.Server:
+    """Begin to listen for connections to an application.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    assert runner.server is not None  # noqa: S101 (it is set up)
+    connections = Connections(runner.server, connections_max=CONNECTIONS_MAX)
+    return await connections.listen(settings.host, settings.port, tls)
+
+
+class Connections:
+    """The open connections of one or several listeners, the one that has been silent for longest first."""
+
+    def __init__(self, server: web.Server, *, connections_max: int) -> None:
+        """Create an empty collection.
+
+        Args:
+            server: Serves each connection.
+            connections_max: How many may be open.
+        """
+        self._server = server
+        self._max = connections_max
+        self._open: OrderedDict[asyncio.Transport, None] = OrderedDict()
+        self._of: dict[str, set[asyncio.Transport]] = {}
+
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None, name: str = "") -> asyncio.Server:
+        """Begin to listen; `name` is what `listener_of` returns for requests that come there.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        handshake_s = HANDSHAKE_S if tls is not None else None
+        factory: Callable[[], asyncio.Protocol] = partial(self._protocol, name)
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(factory, host, port, ssl=tls, ssl_handshake_timeout=handshake_s)
+
+    def _protocol(self, name: str) -> asyncio.Protocol:
+        return _Connection(self, self._server(), name)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def abort(self, name: str) -> None:
+        """Close every connection of a listener, whatever is still to be sent."""
+        for transport in list(self._of.get(name, ())):
+            transport.abort()
+
+    def opened(self, transport: asyncio.Transport, name: str) -> None:
+        """Add a connection; close the most silent one if there are too many."""
+        self._open[transport] = None
+        self._of.setdefault(name, set()).add(transport)
+        if len(self._open) > self._max:
+            oldest, _ = self._open.popitem(last=False)
+            oldest.abort()
+
+    def heard(self, transport: asyncio.Transport) -> None:
+        """Note that a connection is not silent."""
+        if transport in self._open:
+            self._open.move_to_end(transport)
+
+    def uncount(self, transport: asyncio.Transport) -> None:
+        """Exempt a connection from the limit, for good."""
+        self._open.pop(transport, None)
+
+    def closed(self, transport: asyncio.Transport, name: str) -> None:
+        """Remove a connection."""
+        self._open.pop(transport, None)
+        known = self._of.get(name, set())
+        known.discard(transport)
+        if not known:
+            self._of.pop(name, None)
+
+
+class _Connection(asyncio.Protocol):
+    """Passes the events of a connection on to aiohttp's protocol, and closes one whose answer is not read."""
+
+    def __init__(self, connections: Connections, served: asyncio.Protocol, listener: str) -> None:
+        self.listener = listener
+        self._connections = connections
+        self._served = served
+        self._stuck_s = _STUCK_S
+        self._transport: asyncio.Transport | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
+        self._connections.opened(self._transport, self.listener)
+        self._served.connection_made(transport)
+
+    def uncount(self, stuck_s: float) -> None:
+        """Leave the limit, for good, with another time for which what is sent may wait."""
+        self._stuck_s = stuck_s
+        if self._transport is not None:
+            self._connections.uncount(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._connections.heard(self._transport)
+        self._served.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._served.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._transport is not None and self._stuck is None:
+            self._stuck = asyncio.get_running_loop().call_later(self._stuck_s, self._transport.abort)
+        self._served.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._read()
+        self._served.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._read()
+        if self._transport is not None:
+            self._connections.closed(self._transport, self.listener)
+        self._served.connection_lost(exc)
+
+    def _read(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None

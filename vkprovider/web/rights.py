@@ -1,0 +1,48 @@
+"""Rights that the page asks for: on lablets, which are no resource of the API server, and on its own paths."""
+
+from typing import Any
+
+import msgspec
+
+from vkprovider.api import names
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A right on a lablet: `verb` on `lablets/<subresource>` of our group, in a namespace, on a name."""
+
+    subresource: str
+    namespace: str
+    name: str
+    verb: str = "get"
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        return {
+            "resourceAttributes": {
+                "group": names.GROUP,
+                "version": names.VERSION,
+                "resource": "lablets",
+                "subresource": self.subresource,
+                "namespace": self.namespace,
+                "name": self.name,
+                "verb": self.verb,
+            }
+        }
+
+    def __str__(self) -> str:
+        """Describe the right without the Pod: whoever lacks it need not learn whose lab it is."""
+        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of the Pod that has this lab"
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A right on a path of our page, as a non-resource URL."""
+
+    path: str
+    verb: str
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
+
+    def __str__(self) -> str:
+        return f"{self.verb} the non-resource URL {self.path}"
