@@ -36,6 +36,7 @@ COMPONENT_CONTENT: Final = "content"
 COMPONENT_CONFIGS: Final = "configs"
 COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
 COMPONENT_SESSION_EVENTS: Final = "session-events"
+COMPONENT_SERVING: Final = "serving-certificate"
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"

@@ -132,6 +132,18 @@ class NodeSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
+class DaemonEndpoint(msgspec.Struct, frozen=True, gc=False):
+    """A port that a Node's daemon listens on; the API writes it with a capital letter."""
+
+    port: int = msgspec.field(default=0, name="Port")
+
+
+class DaemonEndpoints(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The daemons of a Node."""
+
+    kubelet_endpoint: DaemonEndpoint = DaemonEndpoint()
+
+
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The part of a Node's status that we own or read."""
 
@@ -140,6 +152,8 @@ class NodeStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     capacity: dict[str, str] = msgspec.field(default_factory=dict)
     allocatable: dict[str, str] = msgspec.field(default_factory=dict)
     node_info: dict[str, Any] = msgspec.field(default_factory=dict)
+    daemon_endpoints: DaemonEndpoints = DaemonEndpoints()
+    declared_features: list[str] = msgspec.field(default_factory=list)
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

@@ -151,7 +151,7 @@ def _certificate(settings: Settings) -> ServingCertificate | None:
         InputError: `SettingInvalid`: it cannot be used.
     """
     http = settings.http
-    own = ["localhost", "127.0.0.1", f"vkprovider.{settings.replica.namespace}.svc", settings.workers.internal_ip]
+    own = ["localhost", "127.0.0.1", f"vkprovider.{settings.replica.namespace}.svc", settings.kubelet.internal_ip]
     hosts = [host for host in own if host] if http.tls_self_signed else []
     client_ca = settings.http_tunnel.client_ca_file
     if http.tls_files or hosts:

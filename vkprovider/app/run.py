@@ -19,7 +19,9 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.app.changes import queue_changes
+from vkprovider.app.ending import hand_over
 from vkprovider.app.informers import informers
+from vkprovider.app.kubelet import Kubelet
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
@@ -64,9 +66,6 @@ _DEFINITIONS_S: Final = 10.0
 """How long lablets wait for their definitions to be read at start; one that cannot be read must not hold the rest."""
 _FINISH_S: Final = 4.0
 """How long steps in hand may take when the replica is asked to end; the next owner continues what is not done then."""
-_HAND_OVER_S: Final = 8.0
-_LEAVE_S: Final = 2.0
-"""All of them within the default grace period of a Pod, with time to spare."""
 
 
 class Replica:
@@ -86,13 +85,14 @@ class Replica:
         self.objects = objects = informers(ctx)
         self.fleet = Fleet()
         self.index = index = LabletIndex(ctx, queues.lablets, self.fleet.items)
+        self.kubelet = Kubelet(ctx, settings.kubelet, objects.pods.items, index.pods_on)
         self.ownership = Ownership(
             ctx,
             settings.replica,
             objects.workers.items.keys,
             wake=queues.workers.add,
             led=self._led,
-            holders=(self.fleet, index),
+            holders=(self.fleet, index, self.kubelet),
         )
         self.deployments = deployments
         self.lds_content = LdsContent(deployments if settings.lds.refresh_content else None, queues.lds_content)
@@ -115,7 +115,7 @@ class Replica:
         self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
         found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
-        self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs, self.tunnels.bearers)
+        self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs, self.tunnels.bearers, self.kubelet)
         connector = Connector(ctx, self.tunnels, self.ownership.term)
         self.workers = Workers(
             ctx,
@@ -284,6 +284,7 @@ class Replica:
             "passes": self.passes.run(),  # looks at every lablet and its claims again
             "archive": self.archive.run(),  # deletes what learners left long ago
             "inbox": self.inbox.run(),  # deletes session events that are out of date
+            **self.kubelet.loops(),  # who may call the kubelet API, and its certificate
             **{f"informer-{informer.name}": informer.run() for informer in self.informers},
             **{f"tunnel-{kind}": hub.run() for kind, hub in self.tunnels.hubs.items()},  # to all workers by that way
             **({"agents": work(queues.agents, self.registration.reconcile, known)} if self.tunnels.hubs else {}),
@@ -306,18 +307,4 @@ class Replica:
                     self.lablets.close()
                     await self.queues.lablets.drain(_FINISH_S)
             finally:
-                await self._hand_over()
-
-    async def _hand_over(self) -> None:
-        try:
-            async with asyncio.timeout(_HAND_OVER_S):
-                await self.workers.close()
-                await self.ctx.events.flush(1.0)
-                await self.ownership.release_all()
-        except TimeoutError:
-            _log.warning("the API server did not answer in time: nodes are not handed over", replica=self.ctx.replica)
-        try:
-            async with asyncio.timeout(_LEAVE_S):
-                await self.ownership.membership.leave()  # the others then need not wait for this replica's silence
-        except TimeoutError:
-            _log.warning("the API server did not answer in time: membership not ended", replica=self.ctx.replica)
+                await hand_over(self.ctx, self.workers, self.ownership, self.kubelet)

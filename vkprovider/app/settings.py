@@ -13,6 +13,7 @@ from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.settings.cluster import KubeSettings, LabletSettings, PortSettings, ReplicaSettings, WorkerSettings
 from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
+from vkprovider.settings.kubelet import KubeletSettings
 from vkprovider.settings.services import (
     ContentSettings,
     GraderSettings,
@@ -77,6 +78,7 @@ class Settings(_Process):
     lds: LdsSettings = LdsSettings()
     grader: GraderSettings = GraderSettings()
     http: HttpSettings = HttpSettings()
+    kubelet: KubeletSettings = KubeletSettings()
     mqtt: MqttSettings = MqttSettings()
     http_tunnel: HttpTunnelSettings = HttpTunnelSettings()
     tunnels: TunnelSettings = TunnelSettings()

@@ -3,5 +3,5 @@
 * `access`: authentication and authorization by the cluster: TokenReview, SubjectAccessReview, with caches and lanes.
 * `answers`: refusals with reason and remedy; bearer tokens.
 * `connections`: limits on connections and heads of requests.
-* `selfsigned`: a certificate that a replica makes itself.
+* `contexts`: TLS contexts; `selfsigned`: a certificate that a replica makes itself.
 """

@@ -39,10 +39,10 @@ def uncount(request: web.Request, *, stuck_s: float = _STUCK_S) -> None:
         connection.uncount(stuck_s)
 
 
-def listener_of(request: web.Request) -> str:
-    """Return the name of the listener that a request came to; empty if its client has left."""
+def listener_of(request: web.Request) -> object:
+    """Return what the listener that a request came to was opened for; None if the client has left."""
     connection = _connection_of(request)
-    return connection.listener if connection is not None else ""
+    return connection.listener if connection is not None else None
 
 
 def _connection_of(request: web.Request) -> "_Connection | None":
@@ -52,7 +52,11 @@ def _connection_of(request: web.Request) -> "_Connection | None":
 
 
 def runner_of(
-    app: web.Application, *, handler_cancellation: bool = False, keepalive_s: float | None = None
+    app: web.Application,
+    *,
+    handler_cancellation: bool = False,
+    keepalive_s: float | None = None,
+    shutdown_s: float = 60.0,
 ) -> web.AppRunner:
     """Return the runner of an application, with limits on the head of requests.
 
@@ -60,12 +64,14 @@ def runner_of(
         app: The application.
         handler_cancellation: Cancel a handler whose client leaves; else a handler that waits does not notice it.
         keepalive_s: How long a connection may be silent; by default `KEEPALIVE_S`.
+        shutdown_s: How long handlers may go on when it ends.
     """
     return web.AppRunner(
         app,
         handler_cancellation=handler_cancellation,
         access_log=None,
         keepalive_timeout=keepalive_s or KEEPALIVE_S,
+        shutdown_timeout=shutdown_s,
         lingering_time=LINGERING_S,
         max_line_size=_LINE_BYTES_MAX,
         max_field_size=_FIELD_BYTES_MAX,
@@ -97,34 +103,34 @@ class Connections:
         self._server = server
         self._max = connections_max
         self._open: OrderedDict[asyncio.Transport, None] = OrderedDict()
-        self._of: dict[str, set[asyncio.Transport]] = {}
+        self._of: dict[object, set[asyncio.Transport]] = {}
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None, name: str = "") -> asyncio.Server:
-        """Begin to listen; `name` is what `listener_of` returns for requests that come there.
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None, listener: object = None) -> asyncio.Server:
+        """Begin to listen; `listener` is what `listener_of` returns for requests that come there.
 
         Raises:
             OSError: The port is taken.
         """
         handshake_s = HANDSHAKE_S if tls is not None else None
-        factory: Callable[[], asyncio.Protocol] = partial(self._protocol, name)
+        factory: Callable[[], asyncio.Protocol] = partial(self._protocol, listener)
         loop = asyncio.get_running_loop()
         return await loop.create_server(factory, host, port, ssl=tls, ssl_handshake_timeout=handshake_s)
 
-    def _protocol(self, name: str) -> asyncio.Protocol:
-        return _Connection(self, self._server(), name)
+    def _protocol(self, listener: object) -> asyncio.Protocol:
+        return _Connection(self, self._server(), listener)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def abort(self, name: str) -> None:
+    def abort(self, listener: object) -> None:
         """Close every connection of a listener, whatever is still to be sent."""
-        for transport in list(self._of.get(name, ())):
+        for transport in list(self._of.get(listener, ())):
             transport.abort()
 
-    def opened(self, transport: asyncio.Transport, name: str) -> None:
+    def opened(self, transport: asyncio.Transport, listener: object) -> None:
         """Add a connection; close the most silent one if there are too many."""
         self._open[transport] = None
-        self._of.setdefault(name, set()).add(transport)
+        self._of.setdefault(listener, set()).add(transport)
         if len(self._open) > self._max:
             oldest, _ = self._open.popitem(last=False)
             oldest.abort()
@@ -138,19 +144,19 @@ class Connections:
         """Exempt a connection from the limit, for good."""
         self._open.pop(transport, None)
 
-    def closed(self, transport: asyncio.Transport, name: str) -> None:
+    def closed(self, transport: asyncio.Transport, listener: object) -> None:
         """Remove a connection."""
         self._open.pop(transport, None)
-        known = self._of.get(name, set())
+        known = self._of.get(listener, set())
         known.discard(transport)
         if not known:
-            self._of.pop(name, None)
+            self._of.pop(listener, None)
 
 
 class _Connection(asyncio.Protocol):
     """Passes the events of a connection on to aiohttp's protocol, and closes one whose answer is not read."""
 
-    def __init__(self, connections: Connections, served: asyncio.Protocol, listener: str) -> None:
+    def __init__(self, connections: Connections, served: asyncio.Protocol, listener: object) -> None:
         self.listener = listener
         self._connections = connections
         self._served = served

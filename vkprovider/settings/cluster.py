@@ -4,7 +4,7 @@ import os
 import random
 from typing import Literal, Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 
 from vkprovider.settings.group import Group
 
@@ -95,11 +95,6 @@ class WorkerSettings(Group):
         validation_alias="RECONCILE_INTERVAL",
         gt=0,
         description="Seconds between two looks at what no event announces a change of.",
-    )
-    internal_ip: str | None = Field(
-        None,
-        validation_alias=AliasChoices("VKPROVIDER_INTERNAL_IP", "POD_IP"),
-        description="InternalIP of the Nodes: where the API server reaches this replica.",
     )
     taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
         "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."

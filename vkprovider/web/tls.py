@@ -1,7 +1,6 @@
 """TLS of the page: certificate and key from files, reread when they are renewed, or of the replica's own making."""
 
 import ssl
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import InputError
+from vkprovider.serving import contexts
 from vkprovider.serving.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ class ServingCertificate:
         self._looked_at = time.monotonic()
         self._stamp: tuple[int, ...] = ()  # empty while the certificate is the replica's own
         if hosts and not self._exist():
-            self._current = self._serving(_own(hosts))
+            self._current = self._serving(contexts.of_pair(self_signed(hosts)))
             _log.info("the page has a certificate of its own, which nobody can verify", file=", ".join(files or ()))
         else:
             self._stamp, self._current = self._first()
@@ -52,7 +52,7 @@ class ServingCertificate:
     def _first(self) -> tuple[tuple[int, ...], ssl.SSLContext]:
         certificate, key = self._files
         try:
-            return self._look(), self._serving(_load(certificate, key))
+            return self._look(), self._serving(contexts.load(certificate, key))
         except (OSError, ssl.SSLError) as error:
             text = f"VKPROVIDER_HTTP_TLS_CERT {certificate}, VKPROVIDER_HTTP_TLS_KEY {key}: {error}"
             raise InputError("SettingInvalid", f"{text}; expected PEM files that belong together") from None
@@ -92,22 +92,7 @@ class ServingCertificate:
         try:
             stamp = self._look()
             if stamp != self._stamp:
-                self._current, self._stamp = self._serving(_load(certificate, key)), stamp
+                self._current, self._stamp = self._serving(contexts.load(certificate, key)), stamp
                 _log.info("the page's certificate was renewed", file=str(certificate))
         except (OSError, ssl.SSLError, InputError) as error:
             _log.warning("the page's certificate cannot be read again", file=str(certificate), error=str(error))
-
-
-def _own(hosts: Sequence[str]) -> ssl.SSLContext:
-    # Python's ssl loads certificates only from files; this one exists for the call.
-    with tempfile.TemporaryDirectory(prefix="vkprovider-") as folder:  # mode 0700
-        pair = Path(folder) / "pair.pem"
-        pair.write_bytes(self_signed(hosts))
-        return _load(pair, pair)
-
-
-def _load(certificate: Path, key: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
-    return context

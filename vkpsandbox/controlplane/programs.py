@@ -145,6 +145,9 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
         "VKPROVIDER_NAMESPACE": NAMESPACE,
         "VKPROVIDER_HTTP_HOST": "127.0.0.1",
         "VKPROVIDER_HTTP_PORT": str(port),
+        "VKPROVIDER_INTERNAL_IP": "127.0.0.1",
+        "VKPROVIDER_KUBELET_HOST": "127.0.0.1",
+        "VKPROVIDER_KUBELET_PORTS": "0",
         "LABLET_CONTROLLER_INSTANCE_ID": None,
         **settings,
     }

@@ -21,8 +21,8 @@ SHORT: Final[Groups] = {
         "reconcile_s": 2.0,
         "write_retry_first_s": 0.1,
         "write_retry_cap_s": 0.5,
-        "internal_ip": "192.0.2.9",
     },
+    "kubelet": {"internal_ip": "127.0.0.1", "host": "127.0.0.1", "ports": "0"},
     "lablets": {
         "transition_s": 0.1,
         "progress_after_s": 0.3,

@@ -110,7 +110,7 @@ def test_every_condition_of_a_node_is_described() -> None:
         version="2.9.1",
         ip="",
         dns="",
-        internal_ip="",
+        endpoint=None,
         capacity={},
         allocatable={},
         health=unhealthy("WorkerUnreachable", "m"),

@@ -146,10 +146,10 @@ def test_unknown_variables_are_none_of_our_business() -> None:
 
 
 def test_addresses() -> None:
-    assert Settings.from_environment({"POD_IP": "10.0.0.7"}).workers.internal_ip == "10.0.0.7"
+    assert Settings.from_environment({"POD_IP": "10.0.0.7"}).kubelet.internal_ip == "10.0.0.7"
     both = {"POD_IP": "10.0.0.7", "VKPROVIDER_INTERNAL_IP": "10.0.0.8"}
-    assert Settings.from_environment(both).workers.internal_ip == "10.0.0.8"
-    assert Settings.from_environment({}).workers.internal_ip is None
+    assert Settings.from_environment(both).kubelet.internal_ip == "10.0.0.8"
+    assert Settings.from_environment({}).kubelet.internal_ip is None
     assert ip_address(own_ip()).version == 4
 
 

@@ -8,7 +8,7 @@ from tests.support.docs import ROOT
 from vkprovider.domain.session.inbox import EventOutcome
 
 PACKAGE = Path(vkprovider.__file__).parent
-SOURCES = [*(PACKAGE / "web").glob("*.py"), PACKAGE / "app" / "page.py"]
+SOURCES = [*(PACKAGE / "web").glob("*.py"), *(PACKAGE / "serving").glob("*.py"), PACKAGE / "app" / "page.py"]
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 PAGE = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 

@@ -127,10 +127,14 @@ class LabletIndex:
 
     # --------------------------------------------------------------------------------------------- what runs
 
+    def pods_on(self, worker: str) -> list[Pod]:
+        """List the Pods on a worker, of whatever owner."""
+        known = (self.items[uid].pod for uid in self._by_worker.get(worker, ()))
+        return [pod for pod in known if pod is not None]
+
     def count_running(self, worker: str) -> int:
         """Count the Pods that run on a worker, also those without a claim: they get it back if the claims were lost."""
-        pods = (self.items[uid].pod for uid in self._by_worker.get(worker, ()))
-        return sum(pod is not None and pod.status.phase == "Running" for pod in pods)
+        return sum(pod.status.phase == "Running" for pod in self.pods_on(worker))
 
     @contextmanager
     def turn(self, worker: str) -> Iterator[None]:

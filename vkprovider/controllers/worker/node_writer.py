@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Container, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
@@ -10,12 +10,13 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
-from vkprovider.controllers.context import Context, own_ip, ref_of
+from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
+from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
 from vkprovider.domain.worker.node import View, unhealthy
 from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
@@ -26,6 +27,13 @@ from vkprovider.settings.cluster import WorkerSettings
 
 _NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
 """Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""
+
+
+class Endpoints(Protocol):
+    """Serves the kubelet API of our Nodes."""
+
+    async def open(self, worker: str) -> Endpoint | None:
+        """Serve the Node of a worker that this replica owns, if it is not served yet; None if it cannot be."""
 
 
 def slim(node: Node) -> Node:
@@ -48,6 +56,7 @@ class NodeWriter:
         settings: WorkerSettings,
         owned: Container[str],
         bearers: Callable[[str], Sequence[Bearer]],
+        endpoints: Endpoints,
     ) -> None:
         """Create the writer.
 
@@ -56,12 +65,13 @@ class NodeWriter:
             settings: What all Nodes say.
             owned: Workers whose Nodes this replica owns; other Nodes are kept without labels, see `slim`.
             bearers: Returns the agents that bear a worker's name.
+            endpoints: Serves the kubelet API.
         """
         self._ctx = ctx
         self._settings = settings
-        self._internal_ip = settings.internal_ip or own_ip()
         self._owned = owned
         self._bearers = bearers
+        self._endpoints = endpoints
         self.objects: Informer[Node] = Informer(
             ctx.kube,
             ctx.api.nodes.path,
@@ -83,7 +93,7 @@ class NodeWriter:
         """
         if await self._leave(resource, worker):
             return True
-        view = self._view(resource, worker)
+        view = self._view(resource, worker, await self._endpoints.open(worker.name))
         await self._write_node(view, worker.guard)
         await self._mark_in_use(resource, worker)
         if view.health.ready:
@@ -232,7 +242,7 @@ class NodeWriter:
         if worker not in self._owned:
             self._read_nodes.pop(names.node_name(worker), None)
 
-    def _view(self, resource: CustomResource, worker: Worker) -> View:
+    def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> View:
         """Return what the Node should say, from what is known of its worker."""
         address = nodes.address_of(worker.spec)
         capacity, allocatable = (worker.capacity or Capacity()).amounts()
@@ -244,7 +254,7 @@ class NodeWriter:
             version=worker.seen.version,
             ip=worker.seen.ip,
             dns="" if nodes.is_ip(address) else address,
-            internal_ip=self._internal_ip,
+            endpoint=endpoint,
             capacity=capacity,
             allocatable=allocatable,
             health=worker.health,
@@ -286,6 +296,19 @@ class NodeWriter:
             self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", "Abandoned", f"labs left behind: {left}")
         await self._let_go(resource)
         return True
+
+    async def withdraw(self, worker: str, guard: Guard) -> None:
+        """Declare no kubelet API on a worker's Node any more.
+
+        Raises:
+            OutsideError: The API server refused, or did not answer.
+            Fenced: This replica no longer owns the Node.
+        """
+        node = self.known(worker)
+        patch = withdrawal(node) if node is not None else None
+        if node is not None and patch is not None:
+            with contextlib.suppress(Conflict, NotFound):
+                await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, patch, guard=guard)
 
     async def remove(self, worker: str) -> None:
         """Delete a worker's Node, if it is ours.

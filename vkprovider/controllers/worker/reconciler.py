@@ -4,6 +4,7 @@ One key per worker in one queue: no task or timer of its own for any of them. Wh
 worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -292,3 +293,11 @@ class Workers:
         for worker in list(self.items.values()):
             await worker.write_rest()
             await worker.connection.close()
+        if self._ownership.membership.living() <= {self._ctx.replica}:  # another one would write its own address
+            await asyncio.gather(*(self._withdraw(worker) for worker in list(self.items.values())))
+
+    async def _withdraw(self, worker: Worker) -> None:
+        try:
+            await self._nodes.withdraw(worker.name, worker.guard)
+        except (OutsideError, Fenced) as error:
+            _log.warning("the Node still declares a kubelet API", worker=worker.name, error=str(error))

@@ -14,6 +14,7 @@ from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.conditions import node_condition
+from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
@@ -47,7 +48,7 @@ class View:
     Attributes:
         ip: The worker's address, resolved; "" while it is unknown.
         dns: The worker's name, if its address is one.
-        internal_ip: Where the replica serves the kubelet API; "" if it does not.
+        endpoint: Where the replica serves the kubelet API; None if it does not.
         cordoned: Whether the worker awaits approval.
     """
 
@@ -58,7 +59,7 @@ class View:
     version: str
     ip: str
     dns: str
-    internal_ip: str
+    endpoint: Endpoint | None
     capacity: dict[str, str]
     allocatable: dict[str, str]
     health: Health
@@ -109,7 +110,8 @@ class View:
     @property
     def addresses(self) -> list[dict[str, str]]:
         """Where learners reach the worker, and where the API server reaches us."""
-        found = [("InternalIP", self.internal_ip), ("ExternalIP", self.ip), ("ExternalDNS", self.dns)]
+        internal = self.endpoint.address if self.endpoint is not None else ""
+        found = [("InternalIP", internal), ("ExternalIP", self.ip), ("ExternalDNS", self.dns)]
         return [{"type": t, "address": a} for t, a in found if a] + [
             {"type": "Hostname", "address": names.node_name(self.worker)}
         ]
@@ -255,6 +257,7 @@ def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None
     same = (
         all(conditions.get(wanted.type) == wanted for wanted in view.conditions())
         and [{"type": a.type, "address": a.address} for a in node.status.addresses] == view.addresses
+        and declares(node, view.endpoint)
         and view.capacity.items() <= node.status.capacity.items()
         and view.allocatable.items() <= node.status.allocatable.items()
         and all(node.status.node_info.get(key, "") == value for key, value in view.node_info.items())
@@ -289,6 +292,7 @@ def _status(view: View, node: Node | None, now_unix: int) -> dict[str, Any]:
         "addresses": view.addresses,
         "conditions": conditions,
         "nodeInfo": view.node_info,
+        **(declared(view.endpoint) if node is not None or view.endpoint is not None else {}),
     }
 
 

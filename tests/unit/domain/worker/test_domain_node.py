@@ -17,10 +17,12 @@ from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker import capacity as capacities
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity, Stats
+from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
 from vkprovider.domain.worker.node import View
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)
+ENDPOINT = Endpoint("10.0.0.9", 20250)
 FOREIGN_CONDITION = {"type": "KernelDeadlock", "status": "False", "reason": "R", "message": "m"}
 FOREIGN_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -47,7 +49,7 @@ def view(**changes: Any) -> View:
         "version": "2.9.1+build.7",
         "ip": "198.51.100.1",
         "dns": "cml-1.example.com",
-        "internal_ip": "10.0.0.9",
+        "endpoint": ENDPOINT,
         "capacity": capacity,
         "allocatable": allocatable,
         "health": nodes.healthy("CML 2.9.1 answers"),
@@ -105,8 +107,29 @@ def test_addresses() -> None:
         ("ExternalDNS", "cml-1.example.com"),
         ("Hostname", "vnode.w1"),
     ]
-    unknown = made(view(ip="", dns="", internal_ip=""))
+    unknown = made(view(ip="", dns="", endpoint=None))
     assert [a.type for a in unknown.status.addresses] == ["Hostname"]
+
+
+def test_the_kubelet_api_is_declared_and_withdrawn() -> None:
+    node = made(view())
+    assert node.status.daemon_endpoints.kubelet_endpoint.port == 20250
+    assert node.status.declared_features == ["ExtendWebSocketsToKubelet"]
+    patch = withdrawal(node)
+    assert patch is not None
+    assert patch["metadata"]["resourceVersion"] == node.metadata.resource_version
+    left = patched(node, patch)
+    assert [a.type for a in left.status.addresses] == ["ExternalIP", "ExternalDNS", "Hostname"]
+    assert left.status.daemon_endpoints.kubelet_endpoint.port == 0
+    assert left.status.declared_features == []
+    assert left.status.conditions == node.status.conditions
+    assert withdrawal(left) is None
+
+
+def test_an_api_server_that_drops_the_features_is_not_written_to_for_ever() -> None:
+    node = made(view())
+    old = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, declared_features=[]))
+    assert nodes.status_patch(old, view(), UNIX) is None
 
 
 def test_the_wide_table_reads_well() -> None:
@@ -274,7 +297,9 @@ def test_a_changed_taint_effect_replaces_the_old_taint() -> None:
         {"health": nodes.unhealthy("WorkerUnreachable", "worker w1 does not answer")},
         {"ip": "198.51.100.2"},
         {"ip": ""},
-        {"internal_ip": "10.0.0.10"},
+        {"endpoint": Endpoint("10.0.0.10", 20250)},
+        {"endpoint": Endpoint("10.0.0.9", 20251)},
+        {"endpoint": None},
         {"version": "2.10.0"},
         {"capacity": {"cpu": "1", "memory": "1", "pods": "1"}},
         {"allocatable": {"cpu": "1", "memory": "1", "pods": "1"}},

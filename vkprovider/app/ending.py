@@ -1,0 +1,38 @@
+"""The end of a replica: its Nodes are handed over, so that the others need not wait for its silence."""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from vkprovider.app.kubelet import Kubelet
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.controllers.worker.reconciler import Workers
+
+_log: Final = structlog.get_logger(__name__)
+_HAND_OVER_S: Final = 8.0
+_LEAVE_S: Final = 2.0
+_CLOSE_S: Final = 2.0
+"""All of them, and the steps in hand before, within the default grace period of a Pod, with time to spare."""
+
+
+async def hand_over(ctx: Context, workers: Workers, ownership: Ownership, kubelet: Kubelet) -> None:
+    """Write what is left, release the Nodes, end the sessions of the kubelet API, and leave the other replicas."""
+    try:
+        async with asyncio.timeout(_HAND_OVER_S):
+            await workers.close()
+            await ctx.events.flush(1.0)
+            await ownership.release_all()
+    except TimeoutError:
+        _log.warning("the API server did not answer in time: nodes are not handed over", replica=ctx.replica)
+    try:
+        async with asyncio.timeout(_LEAVE_S):
+            await ownership.membership.leave()
+    except TimeoutError:
+        _log.warning("the API server did not answer in time: membership not ended", replica=ctx.replica)
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await kubelet.close()
+    except TimeoutError:
+        _log.warning("sessions of the kubelet API are cut off", replica=ctx.replica)

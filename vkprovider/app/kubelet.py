@@ -1,0 +1,80 @@
+"""The kubelet API of a replica: its parts, wired."""
+
+from collections import Counter as Tally
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+from vkprovider.api.objects import Pod
+from vkprovider.controllers.context import Context, own_ip
+from vkprovider.domain.worker.endpoint import Endpoint
+from vkprovider.kubelet import pods as podlists
+from vkprovider.kubelet.authorities import client_authorities
+from vkprovider.kubelet.callers import Callers
+from vkprovider.kubelet.certificate import Certificates
+from vkprovider.kubelet.listeners import Listeners
+from vkprovider.kubelet.server import Pods, application
+from vkprovider.kubelet.tls import ServingTls
+from vkprovider.serving.access import Access
+from vkprovider.serving.selfsigned import self_signed
+from vkprovider.settings.kubelet import KubeletSettings
+
+
+class Kubelet:
+    """The kubelet API of the Nodes that this replica owns.
+
+    Attributes:
+        requests: Answers by path and status.
+        certificates: Keep the serving certificate valid; None if it stays the replica's own.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        settings: KubeletSettings,
+        pods: Mapping[str, Pod],
+        pods_on: Callable[[str], Iterable[Pod]],
+    ) -> None:
+        """Create it; nothing listens before `open`.
+
+        Args:
+            ctx: The replica.
+            settings: Whether, where and with which certificate it is served.
+            pods: All on our Nodes, by `namespace/name`.
+            pods_on: Lists those on a worker.
+        """
+        self._enabled = settings.enabled
+        address = settings.internal_ip or own_ip()
+        tls = ServingTls(self_signed([address]))
+        self.requests: Tally[tuple[str, str]] = Tally()
+        self.certificates = (
+            Certificates(ctx, tls, address, settings.certificate_s) if settings.certificate == "csr" else None
+        )
+        self._authorities = client_authorities(ctx.kube, tls)
+        known = Pods(pods, pods_on)
+        app = application(
+            Callers(Access(ctx.kube), tls, ctx.wall),
+            {**podlists.routes(ctx.kube, known, settings)},
+            self.requests,
+        )
+        self.listeners = Listeners(settings, app, tls, address)
+
+    async def open(self, worker: str) -> Endpoint | None:
+        """Serve a worker's Node; None if the kubelet API is off or no port is free."""
+        return await self.listeners.open(worker) if self._enabled else None
+
+    def given_up(self, worker: str) -> None:
+        """Stop serving a worker's Node: it is not ours any more."""
+        self.listeners.given_up(worker)
+
+    def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """Return its loops, by name."""
+        if not self._enabled:
+            return {}
+        loops = {"informer-client-authorities": self._authorities.run()}  # who may sign client certificates
+        if self.certificates is not None:
+            loops["serving-certificate"] = self.certificates.run()  # requests and renews ours
+        return loops
+
+    async def close(self) -> None:
+        """Close all listeners and connections."""
+        await self.listeners.close()
