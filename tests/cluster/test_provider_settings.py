@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, waiting_reason
+from tests.support.cluster import Cluster, condition
 from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkpsandbox import Sandbox
+from vkpsandbox import Sandbox, SandboxError
 
+DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 NAMESPACE = "vkprovider-system"
 SETTINGS = {
     "ETCD_HOST": "etcd.example.com",
@@ -75,12 +76,17 @@ def test_port_range_is_the_capacity_of_a_worker_without_one(cluster: Cluster) ->
     assert node["status"]["capacity"]["vkprovider.io/ports"] == "100"
 
 
-def test_a_lablet_with_more_ports_than_one_may_have_waits_and_says_so(cluster: Cluster, namespace: str) -> None:
+def test_a_definition_with_more_ports_than_a_lablet_may_have_says_so_and_admits_none(
+    cluster: Cluster, namespace: str
+) -> None:
     tags = [f"serial:{port}" for port in range(4000, 4006)]
-    cluster.define(definition("greedy", topology({"r1": "iosv"}, {"r1": tags})))
-    cluster.apply(pod("greedy", "greedy"), namespace=namespace)
-    until(lambda: waiting_reason(cluster.pod(namespace, "greedy")) == "TooManyPorts", 45)
-    assert cluster.workers[0].labs() == []
+    cluster.delete_later("labletdefinition", "greedy")
+    cluster.apply(definition("greedy", topology({"r1": "iosv"}, {"r1": tags})))
+    found = until(lambda: condition(cluster.get(f"{DEFINITIONS}/greedy"), "Ready"), 45)
+    assert found["reason"] == "TooManyPorts"
+    assert found["message"] == "needs 6 external ports; the limit is 5 per lablet (PORTS_PER_INSTANCE_MAX)"
+    with pytest.raises(SandboxError, match='RuntimeClass "greedy" not found'):
+        cluster.apply(pod("greedy", "greedy"), namespace=namespace)
 
 
 def test_configurations_are_not_read_before_a_stop(cluster: Cluster, namespace: str) -> None:

@@ -6,4 +6,5 @@
 * `objects`: slim structs of Kubernetes objects; `slimming`: what is kept of a Pod; `packing`: text in a ConfigMap.
 * `labs`: observations of labs, in CML's words; `agents`: what an agent says of itself.
 * `quantities`, `times`, `histogram`: Kubernetes quantities and times, and a histogram in plain numbers.
+* `wording`: words of messages, singular and plural.
 """

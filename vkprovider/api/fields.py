@@ -34,6 +34,8 @@ BUCKET: Final = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 VERSION_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 """Pattern of a content's version: it must be a valid tag of an image."""
 VERSION_CHARS_MAX: Final = 128
+LATEST: Final = "latest"
+"""The tag of an image that names the current version, whatever its name."""
 _LABEL_NAME: Final = re.compile(
     r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 )

@@ -28,6 +28,7 @@ from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
@@ -48,7 +49,7 @@ from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
-from vkprovider.controllers.worker.connection import Connector, secrets_of
+from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
@@ -56,6 +57,7 @@ from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.controllers.worker.registration import Registration
 from vkprovider.controllers.worker.tunnels import Tunnels
+from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
@@ -106,7 +108,9 @@ class Replica:
             lambda: list(objects.content.items.values()),
             self._leads,
             self.packages,
+            Impediments(ctx, objects.workers.items.values, settings.ports.range),
             node_definitions=node_definitions(settings.content.node_definitions_file),
+            ports_max=settings.ports.per_instance_max,
             reconcile_s=settings.workers.reconcile_s,
             form_stored=self.lds_content.changed,
             changed=index.definition_changed,

@@ -22,12 +22,13 @@ from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, pods_in, why
 from vkprovider.cli.lablet_ports import ports
 from vkprovider.cli.lablet_refresh import refresh_definition
 from vkprovider.cli.lablet_release import release
+from vkprovider.domain.definition.status import DIGEST_CHARS
 from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 
 _HEADINGS: Final = ("NAMESPACE", "NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER")
-_WIDE: Final = (*_HEADINGS, "ADDRESS", "REASON")
+_WIDE: Final = (*_HEADINGS, "ADDRESS", "CONTENT", "REASON")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Row(msgspec.Struct, frozen=True):
     created: str
     user: str
     address: str
+    digest: str
     reason: str
     message: str
 
@@ -68,11 +70,12 @@ def row_of(pod: LabletPod) -> Row:
     meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
     tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
     reason, message = why(pod)
+    version, _, digest = notes.get(names.ANNOTATION_CONTENT, "").partition("@")
     return Row(
         namespace=meta.namespace,
         name=meta.name,
         definition=pod.spec.runtime_class_name,
-        version=notes.get(names.ANNOTATION_CONTENT, "").partition("@")[0] or tag,
+        version=version or tag,
         state=notes.get(names.ANNOTATION_STATE, "") or "PENDING",
         ready=pod.ready,
         worker=names.worker_of(pod.spec.node_name) or "",
@@ -80,6 +83,7 @@ def row_of(pod: LabletPod) -> Row:
         created=meta.creation_timestamp,
         user=pod.user,
         address=status.pod_ip,
+        digest=digest.removeprefix("sha256:"),
         reason=reason,
         message=message,
     )
@@ -107,7 +111,8 @@ def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
     for row in rows:
         cells = [row.namespace, row.name, row.definition, row.version or "latest", row.state, str(row.ready)]
         cells += [row.worker or NONE, row.lab or NONE, age(row.created, now), row.user or NONE]
-        lines.append(tuple([*cells, row.address or NONE, row.reason or NONE] if wide else cells))
+        further = [row.address or NONE, row.digest[:DIGEST_CHARS] or NONE, row.reason or NONE]
+        lines.append((*cells, *(further if wide else ())))
     return aligned(lines)
 
 

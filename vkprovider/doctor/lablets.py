@@ -31,6 +31,7 @@ def check_definition(resource: CustomResource, runtime_class: RuntimeClass | Non
         _check_condition(about, resource)
         or _check_runtime_class(about, resource, runtime_class)
         or _check_refresh(about, resource)
+        or _check_impeded(about, resource)
     )
 
 
@@ -59,6 +60,13 @@ def _check_refresh(about: str, resource: CustomResource) -> list[Finding]:
     if refused is None:
         return []
     return [_definition(about, refused.reason, f"the last refresh changed nothing: {refused.message}")]
+
+
+def _check_impeded(about: str, resource: CustomResource) -> list[Finding]:
+    impeded = definitionstatus.condition(resource, definitionstatus.IMPEDED)
+    if impeded.get("status") != "True":
+        return []
+    return [_definition(about, impeded.get("reason", ""), impeded.get("message", ""))]
 
 
 def _definition(about: str, reason: str, message: str) -> Finding:

@@ -120,7 +120,7 @@ async def test_a_lablet_that_does_not_fit_holds_nothing(one: Writer) -> None:
     with pytest.raises(InputError, match="worker w1: 2 TCP ports are wanted, and 1 of 100-109 are free") as caught:
         one.begin("3", "a", "b")
     assert caught.value.reason == "PortRangeFull"
-    with pytest.raises(InputError, match="worker w1: 6 outside ports are wanted") as caught:
+    with pytest.raises(InputError, match="worker w1: needs 6 external ports") as caught:
         one.begin("3", *"abcdef")
     assert caught.value.reason == "TooManyPorts"
     assert len(one.store.ports) == 9

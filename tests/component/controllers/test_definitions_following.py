@@ -10,6 +10,7 @@ from tests.support.scripted import ScriptedServer
 from tests.support.topologies import topology
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.content.objects import open_store
+from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
 from vkprovider.domain.definition import content as contents
@@ -42,7 +43,9 @@ class Follower:
             lambda: [msgspec.convert(stored, ConfigMap)],
             lambda: False,
             packages,
+            Impediments(ctx, list, (10000, 20000)),
             node_definitions=SHIPPED,
+            ports_max=50,
             reconcile_s=30.0,
             form_stored=lambda _: None,
             changed=self.change,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import eventually, imports
+from tests.component.controllers.looking import condition, eventually, imports, is_ready
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -162,11 +162,16 @@ async def test_exhausted_ports_are_named_and_the_next_free_one_is_used(world: Wo
 
 
 async def test_too_many_ports_for_one_lablet(world: World, simulator: CmlSimulator) -> None:
-    await world.replica(PORTS_PER_INSTANCE_MAX="0")
+    """The content was stored while more were allowed; new content is refused on its definition."""
+    replica = await world.replica()
     worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    await replica.stop()
+    await world.replica(PORTS_PER_INSTANCE_MAX="0")
     lablet = await world.pod(definition, worker)
     await lablet.waits("TooManyPorts")
     assert imports(simulator) == []
+    found = await world.definition(definition, lambda found: not is_ready(found))
+    assert condition(found, "Ready")["reason"] == "TooManyPorts"
 
 
 async def test_lablet_waits_for_a_definition_that_comes_later(world: World, simulator: CmlSimulator) -> None:

@@ -41,7 +41,7 @@ def ctx(real_kube: KubeClient, clock: Clock) -> Context:
 @pytest.fixture
 async def versions(ctx: Context) -> Versions:
     """Three versions, of which new Pods may run the last."""
-    versions = Versions(ctx, list, SHIPPED)
+    versions = Versions(ctx, list, SHIPPED, 50)
     for number in ("1", "2", "3"):
         await versions.adopt(RESOURCE, SPEC, Package(number, TEXT), "")
     return versions

@@ -58,6 +58,7 @@ def test_pod_of_which_nothing_is_known_yet() -> None:
     line = table([row], NOW, wide=True).splitlines()[1]
     assert re.split(r"\s{3,}", line) == [
         "n", "a", "netlab", "1.0", "PENDING", "False", "<none>", "<none>", "<unknown>", "<none>", "<none>", "<none>",
+        "<none>",
     ]  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def test_what_a_lablet_is(spec: dict[str, object], lablet: bool) -> None:  # noq
 def test_columns_are_aligned() -> None:
     def row(name: str) -> Row:
         return Row("n", name, "d", "", "READY", ready=True, worker="w", lab="l", created="", user="", address="",
-                   reason="", message="")  # fmt: skip
+                   digest="", reason="", message="")  # fmt: skip
 
     lines = table([row("a"), row("a-much-longer-name")], NOW, wide=False).splitlines()
     assert len({line.index("DEFINITION" if n == 0 else "d   ") for n, line in enumerate(lines)}) == 1

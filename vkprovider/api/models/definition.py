@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from vkprovider.api.fields import (
     BUCKET,
     KEY,
+    LATEST,
     NAMESPACE,
     OBJECT_KEY,
     OBJECT_KEY_RE,
@@ -100,6 +101,15 @@ class LabletDefinitionSpec(Model):
         min_length=1,
         max_length=VERSION_CHARS_MAX,
         pattern=VERSION_PATTERN,
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": f"self != '{LATEST}'",
+                    "message": f"a version cannot be called {LATEST}, which in an image means the current version; "
+                    "write it like 1.2.0",
+                }
+            ]
+        },
     )
     environment: str = Field("default", description="Environment of the workers that may run it.")
     source: SourceSpec = Field(
@@ -130,6 +140,13 @@ class LabletDefinitionSpec(Model):
         description="How long a lablet survives a silent worker; without limit if unset. At least 300, which admission "
         "gives every pod.",
     )
+
+    @pydantic.field_validator("version")
+    @classmethod
+    def _check_version(cls, version: str | None) -> str | None:
+        if version == LATEST:
+            raise ValueError(f"a version cannot be called {LATEST}, which in an image means the current version")
+        return version
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

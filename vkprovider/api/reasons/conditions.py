@@ -27,6 +27,10 @@ CONDITIONS: Final = {
         "Of a CMLWorker: an agent with its name is not used; its reason says why. The condition goes with that agent.",
         "Stop that agent, or correct its name or spec.tunnel.",
     ),
+    "Impeded": Explanation(
+        "Of a LabletDefinition: its content is good, but something else keeps its lablets from working.",
+        "Do what the message says; the condition goes within RECONCILE_INTERVAL.",
+    ),
     "Refreshed": Explanation("Of a LabletDefinition: how the last refresh went.", "While it is False, see its reason."),
     "NetworkUnavailable": Explanation(
         "Of a Node: always False (`RouteCreated`), lablets use the worker's own network."

@@ -13,6 +13,36 @@ class DefinitionReason(Reason):
         "A refresh found the current version again, and stored nothing.",
         "To store other content under the same version: `kubectl lablet refresh NAME --force`.",
     )
+    CONTENT_REPLACED = (
+        "ContentReplaced",
+        "Other content was stored under the current version: an image with that version now names another lab.",
+        "Raise spec.version with each change of the content, so that `kubectl rollout undo` finds the earlier one.",
+    )
+    TAG_UNCLEAR = (
+        "TagUnclear",
+        "A tag looks like a port tag but requests no port (condition Impeded).",
+        "Write it as the message says; or give a tag that is not meant for a port another name.",
+    )
+    TOO_LARGE = (
+        "TooLarge",
+        "No worker of the definition's environment is large enough for one lablet (condition Impeded).",
+        "Make the lab smaller, lower spec.resources, or raise spec.capacity of a CMLWorker.",
+    )
+    DEVICE_SECRET_INVALID = (
+        "DeviceSecretInvalid",
+        "The Secret with the devices' credentials is missing or wrong (condition Impeded).",
+        "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
+    )
+    SECRET_NOT_ALLOWED = (
+        "SecretNotAllowed",
+        "The Secret with the devices' credentials is a worker's, or not labelled for devices (condition Impeded).",
+        "If learners may see it, run the command of the message; else name another in spec.deviceSecretName.",
+    )
+    TOO_MANY_PORTS = (
+        "TooManyPorts",
+        "The topology's port tags need more external ports than one lablet may have, so it has no RuntimeClass.",
+        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
+    )
     REFRESHING = ("Refreshing", "The content package is being read.", "", Trait.PASSING)
     PACKAGE_NOT_FOUND = (
         "PackageNotFound",

@@ -5,7 +5,7 @@ replica writes; the others follow what it has written.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vkprovider.api import names
@@ -16,6 +16,7 @@ from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason, known
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.refresh import Refresher, refusal
 from vkprovider.controllers.definition.runtimeclasses import RuntimeClasses
@@ -49,8 +50,10 @@ class Definitions:
         stored: Callable[[], list[ConfigMap]],
         leads: Callable[[], bool],
         packages: Packages,
+        impediments: Impediments,
         *,
         node_definitions: Mapping[str, NodeDefinition],
+        ports_max: int,
         reconcile_s: float,
         form_stored: Callable[[str], None],
         changed: Callable[[], None],
@@ -64,7 +67,9 @@ class Definitions:
             stored: Returns the content ConfigMaps, as the informer knows them.
             leads: Returns whether this replica writes.
             packages: Downloads of content packages.
+            impediments: Checks what a definition needs beside its content.
             node_definitions: What devices need, by node definition.
+            ports_max: External ports of one lablet, at most.
             reconcile_s: Seconds between two looks at a definition that no event names.
             form_stored: Called with the form's qualified name when a version of its content was stored.
             changed: Called when what Pods need of a definition has changed.
@@ -73,7 +78,8 @@ class Definitions:
         self._reconcile_s = reconcile_s
         self._leads = leads
         self._resource = resource
-        self._versions = Versions(ctx, stored, node_definitions)
+        self._versions = Versions(ctx, stored, node_definitions, ports_max)
+        self._impediments = impediments
         self._runtime_classes = RuntimeClasses(ctx, runtime_class)
         self._warned: dict[str, set[tuple[str, str]]] = {}  # by UID, reasons and messages
         self.items: dict[str, Definition] = {}
@@ -137,9 +143,10 @@ class Definitions:
                 await self._runtime_classes.write(resource, spec, kept)
         except (InputError, Invalid, Forbidden) as error:
             fault, kept = fault or _fault(error), []
-        await self._publish(resource, kept, fault, turn, spec.environment)
+        impediments = await self._impediments.of(spec, kept) if not deleting else []
+        await self._publish(resource, kept, fault, turn, spec.environment, impediments)
         waits = [await self._versions.drop(dropped)] if dropped else []
-        if fault is not None:
+        if fault is not None or impediments:
             waits.append(_DELETING_S if deleting else self._reconcile_s)
         return Result(min(waits) if waits else None)
 
@@ -203,11 +210,17 @@ class Definitions:
     # --------------------------------------------------------------------------------------------- status
 
     async def _publish(
-        self, resource: CustomResource, kept: list[Content], fault: Fault | None, turn: SourceRead, environment: str
+        self,
+        resource: CustomResource,
+        kept: list[Content],
+        fault: Fault | None,
+        turn: SourceRead,
+        environment: str,
+        impediments: Sequence[Fault] = (),
     ) -> None:
-        name = resource.metadata.name
+        name, now = resource.metadata.name, self._ctx.now_unix
         self._show(resource, kept, fault, environment)
-        wanted = definitionstatus.render(resource, kept, fault, turn, self._ctx.now_unix)
+        wanted = definitionstatus.render(resource, kept, fault, turn, now, impediments=impediments)
         self._warn(resource, wanted["conditions"])
         status = resource.status
         if all(status.get(key) == value for key, value in wanted.items()):
@@ -222,7 +235,8 @@ class Definitions:
     def _warn(self, resource: CustomResource, conditions: list[dict[str, Any]]) -> None:
         """Emit one Warning Event for each new fault."""
         warned = self._warned.get(resource.metadata.uid, set())
-        faults = {(c["reason"], c["message"]): c for c in conditions if c["status"] == "False"}
+        bad = (c for c in conditions if (c["status"] == "False") != (c["type"] == definitionstatus.IMPEDED))
+        faults = {(c["reason"], c["message"]): c for c in bad}
         self._warned[resource.metadata.uid] = set(faults)
         for (reason, message), item in faults.items():
             before = definitionstatus.condition(resource, item["type"])

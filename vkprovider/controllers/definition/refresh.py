@@ -12,6 +12,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
+from vkprovider.api.wording import count
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition import sources
@@ -72,7 +73,10 @@ class Refresher:
         else:
             text = source.inline or ""
         request = refresh.waiting(resource)
+        before = await self.versions.current(resource, spec)
         content, news = await self.versions.adopt(resource, spec, Package(spec.version or "", text), request.raw)
+        if news and before is not None and before.version == content.version:
+            self._warn_of_replacement(resource, before, content)
         if not news and request.raw and content.request == request.raw:
             news = True  # stored a moment ago, or before a crash: the known status does not show it yet
         outcome = self._stored(resource, content) if news else self._unchanged(resource, content)
@@ -136,12 +140,22 @@ class Refresher:
     def _stored(self, resource: CustomResource, content: Content) -> RefreshOutcome:
         """Report a new version, by an Event and to the LDS."""
         devices = len(content.topology.devices)
-        note = f"version {content.version} of {devices} devices is ready{_by(resource)}"
+        note = f"version {content.version} of {count(devices, 'device')} is ready{_by(resource)}"
         self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "ContentStored", note)
         terms = terms_of(resource.metadata.name, resource.spec)
         if terms.enabled or resource.spec.get("formQualifiedName"):
             self.form_stored(terms.form)
         return RefreshOutcome("Stored", "ContentStored", note, content.version, devices)
+
+    def _warn_of_replacement(self, resource: CustomResource, before: Content, content: Content) -> None:
+        """Report that a version has other content than it had: nothing else tells lablets of the two apart."""
+        chars = definitionstatus.DIGEST_CHARS
+        note = (
+            f"version {content.version} has other content now (digest {content.digest[:chars]}, before "
+            f"{before.digest[:chars]}): lablets that run keep theirs, new ones get this; raise spec.version with each "
+            "change"
+        )
+        self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", "ContentReplaced", note)
 
     def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> RefreshOutcome:
         """Report that the content is the current version already."""

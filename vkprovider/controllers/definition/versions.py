@@ -12,6 +12,7 @@ from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.api.times import iso
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context
+from vkprovider.domain.claims.ports import check_count
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
@@ -48,6 +49,7 @@ class Versions:
         ctx: Context,
         stored: Callable[[], list[ConfigMap]],
         node_definitions: Mapping[str, NodeDefinition],
+        ports_max: int,
     ) -> None:
         """Create an empty collection.
 
@@ -55,10 +57,12 @@ class Versions:
             ctx: The replica.
             stored: Returns the content ConfigMaps, as the informer knows them.
             node_definitions: What devices need, by node definition.
+            ports_max: External ports of one lablet, at most.
         """
         self._ctx = ctx
         self._stored = stored
         self._node_definitions = node_definitions
+        self._ports_max = ports_max
         self._dropped_at: dict[str, float] = {}
         self.contents: dict[str, Content] = {}
 
@@ -76,14 +80,23 @@ class Versions:
         return max(await self._read_all(resource, spec), key=lambda c: c.sequence, default=None)
 
     async def check_current(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
-        """Check that the newest version can still be charged for.
+        """Check that the newest version can still be charged for, and be given its ports.
 
         Raises:
-            InputError: `ResourcesUnknown`: a setting changed since it was stored.
+            InputError: `ResourcesUnknown`, `TooManyPorts`: a setting changed since it was stored.
         """
         current = await self.current(resource, spec)
         if current is not None:
-            need_of(current.topology, spec.resources, self._node_definitions)
+            self._check(current.topology, spec)
+
+    def _check(self, topology: Topology, spec: LabletDefinitionSpec) -> None:
+        """Check a topology against the settings.
+
+        Raises:
+            InputError: `ResourcesUnknown`, `TooManyPorts`.
+        """
+        need_of(topology, spec.resources, self._node_definitions)
+        check_count(len(topology.template.slots), self._ports_max)
 
     async def adopt(
         self, resource: CustomResource, spec: LabletDefinitionSpec, package: Package, request: str
@@ -102,7 +115,7 @@ class Versions:
         newest = max((c.sequence for c in known.values()), default=0)
         found = known.get(digest)
         if found is not None:
-            need_of(found.topology, spec.resources, self._node_definitions)
+            self._check(found.topology, spec)
             if found.sequence == newest:
                 return found, False
             return await self._raise_sequence(found, newest + 1), True
@@ -111,7 +124,7 @@ class Versions:
         topology = await self._parse(digest, package)
         if without := topology.tags_without_ports():
             _log.debug("tags request no port", definition=resource.metadata.name, tags=without)
-        need_of(topology, spec.resources, self._node_definitions)
+        self._check(topology, spec)
         body = await asyncio.to_thread(
             contents.build,
             definition=resource.metadata.name,

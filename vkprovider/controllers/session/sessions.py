@@ -18,9 +18,9 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import Trouble
 from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
-from vkprovider.controllers.worker.connection import read_secret
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
@@ -30,7 +30,6 @@ from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
-from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
@@ -179,23 +178,11 @@ class Sessions:
         return self.deployments.client(session.deployment).guarded(worker.guard)
 
     async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
-        secret = await self._read_secret(terms.device_secret) if terms.device_secret else {}
+        secret = {}
+        if terms.device_secret:
+            secret = await read_device_secret(self.ctx, terms.device_secret, self.worker_secrets())
         host, every = worker.address, self.settings.every_access
         return devices_for(content.topology, claim.ports, host, secret, every_access=every)
-
-    async def _read_secret(self, name: str) -> dict[str, str]:
-        keys = "username and password, or DEVICE.username and so on"
-        secret = await read_secret(
-            self.ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES
-        )
-        is_workers = name in self.worker_secrets()
-        if refusal := device_secret_refusal(secret.metadata, self.ctx.namespace, is_workers=is_workers):
-            raise InputError(Trouble.SECRET_NOT_ALLOWED, refusal)
-        try:
-            return {key: value.decode() for key, value in secret.data.items()}
-        except UnicodeDecodeError:
-            where = f"Secret {self.ctx.namespace}/{name}"
-            raise InputError("DeviceSecretInvalid", f"{where} holds bytes that are not text") from None
 
     async def reschedule(self, worker: Worker, session: Session, slot_end: int) -> Rescheduled:
         """Ask the LDS for another end of a session; a failure is part of the outcome, because it stops nothing else.

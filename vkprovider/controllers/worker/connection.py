@@ -4,7 +4,7 @@ A Secret is read before every login and kept nowhere, so that a changed password
 only to the hosts that the Secret itself names, whatever url the CMLWorker has by now.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,15 +12,15 @@ from typing import Final
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from vkprovider.api import names
-from vkprovider.api.errors import Forbidden, InputError, Unauthorized, Withheld
+from vkprovider.api.errors import InputError, Unauthorized, Withheld
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.api.objects import CustomResource, Secret
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.controllers.context import Context
+from vkprovider.controllers.secrets import read_secret
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.tunnels import Tunnels, Way
 from vkprovider.domain.worker.node import Health
@@ -130,39 +130,9 @@ class Connector:
         return session_over(transport, destination_of(way.name, spec), credentials)
 
 
-async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:
-    """Read a Secret of the provider's namespace.
-
-    Args:
-        ctx: The replica.
-        name: The Secret's.
-        reason: Of the error that is raised.
-        keys: The keys that it should have, in words, for the admin who has to create it.
-        used_for: The label that it should have; the caller checks whether it does.
-
-    Raises:
-        InputError: It does not exist, or may not be read.
-        OutsideError: The API server refused or did not answer.
-    """
-    where = f"Secret {ctx.namespace}/{name}"
-    try:
-        secret = await ctx.api.secrets.get(name)
-    except Forbidden as error:
-        raise InputError(reason, f"{where} cannot be read: {error.message}") from None
-    if secret is None:
-        label = f"{names.LABEL_USED_FOR}={used_for}"
-        raise InputError(reason, f"{where} does not exist; create it with keys {keys} and the label {label}")
-    return secret
-
-
 def _owns_nothing() -> int:
     """Return the number of a caller that may only read."""
     return 0
-
-
-def secrets_of(resources: Iterable[CustomResource]) -> frozenset[str]:
-    """Return the names of the Secrets that CMLWorkers name, also those that cannot be used."""
-    return frozenset(str(resource.spec.get("credentialsSecretName")) for resource in resources)
 
 
 def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> CredentialsReader:

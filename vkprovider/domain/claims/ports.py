@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.wording import count
 
 TCP: Final = "TCP"
 UDP: Final = "UDP"
@@ -149,10 +150,7 @@ def allocate(
     Raises:
         InputError: `TooManyPorts`, or `PortRangeFull`: there are too few free ports.
     """
-    if len(wanted) > per_instance_max:
-        raise InputError(
-            "TooManyPorts", f"{len(wanted)} outside ports are wanted, and one lablet may have {per_instance_max}"
-        )
+    check_count(len(wanted), per_instance_max)
     if len({slot.name for slot in wanted}) < len(wanted):
         raise ValueError(f"a slot is named twice: {[slot.name for slot in wanted]}")
     chosen: dict[str, int] = {}
@@ -160,6 +158,17 @@ def allocate(
         names = [slot.name for slot in wanted if slot.protocol == protocol]
         chosen |= _choose(names, protocol, taken, ranges, keep or {})
     return {slot.name: chosen[slot.name] for slot in wanted}
+
+
+def check_count(ports: int, per_instance_max: int) -> None:
+    """Check how many ports one lablet needs.
+
+    Raises:
+        InputError: `TooManyPorts`.
+    """
+    if ports > per_instance_max:
+        needs = f"needs {count(ports, 'external port')}; the limit is {per_instance_max} per lablet"
+        raise InputError("TooManyPorts", f"{needs} (PORTS_PER_INSTANCE_MAX)")
 
 
 def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from xml.sax.handler import ContentHandler
 from defusedxml import DefusedXmlException, sax
 
 from vkprovider.api.errors import InputError, shorten
-from vkprovider.api.fields import VERSION_CHARS_MAX, VERSION_PATTERN
+from vkprovider.api.fields import LATEST, VERSION_CHARS_MAX, VERSION_PATTERN
 from vkprovider.domain.definition import devicefile
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.topology import Topology
@@ -156,6 +156,8 @@ def check_version(version: str) -> str:
         raise _invalid("it names no version: add a file `version`, or set spec.version of the definition")
     if len(version) > VERSION_CHARS_MAX or not _VERSION.match(version):
         raise _invalid(f"version {_show(version)} cannot be the tag of an image; write it like 1.2.0")
+    if version == LATEST:
+        raise _invalid(f"version {LATEST} in an image means the current version; write it like 1.2.0")
     return version
 
 

@@ -18,6 +18,11 @@ from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.topology.topology import Device
 
 READY: Final = "Ready"
+IMPEDED: Final = "Impeded"
+DIGEST_CHARS: Final = 8
+"""Of a digest, where people compare two."""
+_NAMED_MAX: Final = 5
+"""Impediments in a message."""
 _LISTED_MAX: Final = 500
 """Of devices and of ports in the status, which must fit into one object together with an inline topology."""
 
@@ -78,7 +83,13 @@ def refused(resource: CustomResource) -> Fault | None:
 
 
 def render(
-    resource: CustomResource, versions: Sequence[Content], fault: Fault | None, read: SourceRead, now: int
+    resource: CustomResource,
+    versions: Sequence[Content],
+    fault: Fault | None,
+    read: SourceRead,
+    now: int,
+    *,
+    impediments: Sequence[Fault] = (),
 ) -> dict[str, Any]:
     """Build the status.
 
@@ -88,18 +99,21 @@ def render(
         fault: Why it is not ready.
         read: The result of reading its source.
         now: Unix seconds.
+        impediments: What keeps lablets from working although the content is good.
     """
     if fault is not None:
         ready = Condition(READY, "False", fault.reason, fault.message)
     elif versions:
-        text = f"versions kept: {', '.join(c.version for c in versions)}"
+        text = f"versions kept: {', '.join(f'{c.version} (digest {c.digest[:DIGEST_CHARS]})' for c in versions)}"
         ready = Condition(READY, "True", DefinitionReason.CONTENT_READY, text)
     else:
         ready = Condition(READY, "False", DefinitionReason.NO_CONTENT, "no content yet")
     before = conditions_of(resource.status)
     refreshed = _refreshed(resource, read)
     conditions = [
-        builder.condition(before, wanted, now_unix=now) for wanted in (ready, refreshed) if wanted is not None
+        builder.condition(before, wanted, now_unix=now)
+        for wanted in (ready, refreshed, _impeded(impediments))
+        if wanted is not None
     ]
     wanted = {
         "conditions": conditions,
@@ -126,6 +140,13 @@ def render(
     if read.outcome is not None:
         wanted["lastRefresh"] = _last(resource, read.outcome, now)
     return wanted
+
+
+def _impeded(faults: Sequence[Fault]) -> Condition | None:
+    if not faults:
+        return None
+    more = f"; and {len(faults) - _NAMED_MAX} more" if len(faults) > _NAMED_MAX else ""
+    return Condition(IMPEDED, "True", faults[0].reason, "; ".join(f.message for f in faults[:_NAMED_MAX]) + more)
 
 
 def _refreshed(resource: CustomResource, read: SourceRead) -> Condition | None:

@@ -1,7 +1,7 @@
 """What a lab consists of, read from a cml.yaml.
 
 * `topology`: parse and render a cml.yaml; `yamltext`: YAML in and out; `rewrite`: change nothing but what must change.
-* `tags`, `template`: port tags of devices, and the port template of a topology.
+* `tags`, `template`: port tags of devices, and the port template of a topology; `links`: what they join exists.
 * `mappings`, `visibility`: the ports of a lablet as a learner sees them, and which devices a learner sees.
 * `devices`: the devices of a definition's status; `resources`: the CPU and memory that they need.
 """

@@ -9,6 +9,7 @@ own. The outside port in the topology is a placeholder: each lablet gets another
     pat:udp:5044:53     UDP to its port 53
 """
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,14 @@ _FORM: Final = re.compile(
     r"|pat:(?:(?P<transport>tcp|udp):)?(?P<out>[0-9]{1,9}):(?P<inside>[0-9]{1,9})"
 )
 _NUMBERS: Final = ("console", "port", "out")
+_HEAD: Final = re.compile(r"\s*([A-Za-z]{2,12})\s*[:=](.*)", re.DOTALL)
+_FORMS: Final = {
+    "serial": "serial:PORT, or serial:PORT:LINE",
+    "vnc": "vnc:PORT",
+    "pat": "pat:PORT:INSIDE, or pat:udp:PORT:INSIDE",
+    **{kind: f"{kind}:PORT" for kind in ("http", "https", "ssh", "telnet", "tcp")},
+}
+"""How a tag of each kind is written."""
 _OPENED: Final = frozenset({"serial", "vnc", "pat"})
 """Kinds of tags for which CML's port service listens; no other kind ever opens a port."""
 
@@ -103,3 +112,22 @@ def fault(text: str) -> str | None:
     if found is not None and found["inside"] is not None and parse_tag(text) is None:
         return f"{text!r} leads to port {int(found['inside'])} of the device; ports are 1 to {PORT_MAX}"
     return None
+
+
+def suspect(text: str) -> str:
+    """Return how a tag that requests no port was probably meant to be written; "" if it is an ordinary one.
+
+    >>> suspect("pat:5043")
+    'pat:PORT:INSIDE, or pat:udp:PORT:INSIDE'
+    """
+    head = _HEAD.fullmatch(text)
+    if head is None or parse_tag(text) is not None:
+        return ""
+    kind, rest = head[1].lower(), head[2]
+    if kind in _OPENED:
+        return _FORMS[kind]
+    if not re.search(r"[0-9]", rest):
+        return ""
+    long = [form for form in _FORMS if len(form) > len("pat")]  # a short word is close to many others
+    meant = [kind] if kind in _FORMS else difflib.get_close_matches(kind, long, n=1, cutoff=0.75)
+    return _FORMS[meant[0]] if meant else ""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
+from vkprovider.domain.topology import links, visibility, yamltext
 from vkprovider.domain.topology import tags as grammar
-from vkprovider.domain.topology import visibility, yamltext
 from vkprovider.domain.topology.rewrite import Form, form_of, head_of
 from vkprovider.domain.topology.template import PortSlot, PortTemplate
 from vkprovider.domain.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
@@ -78,6 +78,15 @@ class Topology:
     template: PortTemplate
     form: Form
 
+    def suspect_tags(self) -> list[str]:
+        """Return what is wrong about each tag that looks like a port tag and requests no port."""
+        return [
+            f"tag {tag!r} of {device.label!r} requests no port: write {meant}"
+            for device in self.devices
+            for tag in device.tags
+            if (meant := grammar.suspect(tag))
+        ]
+
     def tags_without_ports(self) -> dict[str, list[str]]:
         """Return, by label, the tags that request no port: the author's own, and those of a wrong form."""
         found = {d.label: [tag for tag in d.tags if grammar.parse_tag(tag) is None] for d in self.devices}
@@ -118,6 +127,8 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     version = _version(header, flat=flat)
     nodes = _nodes(document, flat=flat)
     devices, template = _devices(nodes, images)
+    if wrong := links.fault(nodes, document.get("links", [])):
+        raise _invalid(*wrong)
     rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
     if images:
         rest["nodes"] = [

@@ -4,11 +4,12 @@ Who writes a CMLWorker or a LabletDefinition need not be allowed to read Secrets
 there would be enough to have its content sent to a host of one's choice, or shown to a learner.
 """
 
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
 from vkprovider.api import names
-from vkprovider.api.objects import Metadata
+from vkprovider.api.objects import CustomResource, Metadata
 
 _PORTS: Final = {"https": 443, "http": 80, "agent": None}
 """Default ports of the schemes; `agent://NAME` is the agent beside a worker, which passes the password on to CML."""
@@ -38,6 +39,11 @@ def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
         return ""
     lacks = "its annotation does not name that host" if used_for == names.USED_FOR_WORKER else "it is not labelled so"
     return f"{where} may not be used for {host}: {lacks}. If it may: {' && '.join(commands)}"
+
+
+def secrets_of(resources: Iterable[CustomResource]) -> frozenset[str]:
+    """Return the names of the Secrets that CMLWorkers name, also those that cannot be used."""
+    return frozenset(str(resource.spec.get("credentialsSecretName")) for resource in resources)
 
 
 def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool) -> str:

@@ -100,7 +100,7 @@ def test_too_many_ports_are_told() -> None:
     """R000-059, R000-061."""
     many = refused(tcp(3), PortUsage(), most=2)
     assert many.reason == "TooManyPorts"
-    assert many.message == "3 outside ports are wanted, and one lablet may have 2"
+    assert many.message == "needs 3 external ports; the limit is 2 per lablet (PORTS_PER_INSTANCE_MAX)"
     assert allocate([], PortUsage(), HERE, per_instance_max=0) == {}
 
 

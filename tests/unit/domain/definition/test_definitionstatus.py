@@ -46,7 +46,8 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
 def test_versions_devices_ports_and_price() -> None:
     """R000-068, R000-069."""
     told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW)
-    assert conditions(told) == {"Ready": ("True", "ContentReady", "versions kept: 1.1, 1.0")}
+    kept = "versions kept: 1.1 (digest digest-2), 1.0 (digest digest-1)"
+    assert conditions(told) == {"Ready": ("True", "ContentReady", kept)}
     assert told["version"] == "1.1"
     first, second = told["versions"]
     assert first["files"] == ["a", "b"]
@@ -68,6 +69,17 @@ def test_versions_devices_ports_and_price() -> None:
     ]
     assert told["resources"] == Resources(3000, 2**30, 2, 1).quantities()
     assert "lastRefresh" not in told
+
+
+def test_impediments_are_a_condition_that_goes_with_them() -> None:
+    faults = [Fault("TooLarge", "cpu 2k > 64"), *(Fault("TagUnclear", f"tag {n}") for n in range(6))]
+    told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW, impediments=faults)
+    status, reason, message = conditions(told)["Impeded"]
+    assert (status, reason) == ("True", "TooLarge")
+    assert message == "cpu 2k > 64; tag 0; tag 1; tag 2; tag 3; and 2 more"
+    assert conditions(told)["Ready"][0] == "True"
+    after = definitionstatus.render(definition(status=told), KEPT, None, SourceRead("mark"), NOW)
+    assert "Impeded" not in conditions(after)
 
 
 def test_refused_content_is_remembered_until_it_changes() -> None:

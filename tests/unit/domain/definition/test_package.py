@@ -64,7 +64,7 @@ def test_version_of_the_package_goes_before_that_of_the_store() -> None:
     assert "names no version" in refused({"cml.yaml": TEXT})
 
 
-@pytest.mark.parametrize("version", ["a b", "-1", "1.0:2", "x" * 129, "1.0\n1.1", "ü", "<html>"])
+@pytest.mark.parametrize("version", ["a b", "-1", "latest", "1.0:2", "x" * 129, "1.0\n1.1", "ü", "<html>"])
 def test_version_must_be_the_tag_of_an_image(version: str) -> None:
     assert "PackageInvalid: version" in refused(GOOD | {"version": version})
 

@@ -44,7 +44,7 @@ def header(**changes: Any) -> str:
 
 def device(**changes: Any) -> str:
     node = {**SMALL["nodes"][0], **changes}
-    return text_of(nodes=[{k: v for k, v in node.items() if v is not ...}])
+    return text_of(nodes=[{k: v for k, v in node.items() if v is not ...}], links=[])
 
 
 def refused(text: str) -> str:
@@ -235,7 +235,7 @@ def test_devices_get_container_names_in_topology_order() -> None:
     """R004-017."""
     labels = ["R1", "r1", "r 1", "lab", "r-1", "Ä", "x" * 128]
     nodes = [{"label": label, "node_definition": "iosv"} for label in labels]
-    devices = parse(text_of(nodes=nodes)).devices
+    devices = parse(text_of(nodes=nodes, links=[])).devices
     assert [d.label for d in devices] == labels
     assert [d.container for d in devices] == ["r1", "r1-2", "r-1", "lab-2", "r-1-2", "device", "x" * 63]
 
@@ -271,7 +271,7 @@ def test_which_tags_open_ports(tag: str, *, opens: bool) -> None:
 
 def test_identical_tags_of_two_devices_are_two_ports() -> None:
     nodes = [{"label": label, "node_definition": "iosv", "tags": ["serial:5001"]} for label in ("a", "b")]
-    assert [slot.name for slot in parse(text_of(nodes=nodes)).template.slots] == ["a_serial", "b_serial"]
+    assert [slot.name for slot in parse(text_of(nodes=nodes, links=[])).template.slots] == ["a_serial", "b_serial"]
 
 
 @given(st.text(max_size=80))

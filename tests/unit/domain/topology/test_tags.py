@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.domain.topology.tags import PortTag, fault, parse_tag, span_of
+from vkprovider.domain.topology.tags import PortTag, fault, parse_tag, span_of, suspect
 
 numbers = st.integers(0, 999_999_999).map(str)
 insides = st.integers(1, 65535).map(str)
@@ -81,6 +81,37 @@ def test_another_tag_is_an_ordinary_one(text: str) -> None:
     assert fault(text) is None
     with pytest.raises(ValueError, match="is not a port tag"):
         span_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("pat:abc:22", "pat:PORT:INSIDE"),
+        ("pat:5043", "pat:PORT:INSIDE"),
+        ("pat:icmp:5003:22", "pat:PORT:INSIDE"),
+        ("serial:x", "serial:PORT"),
+        ("Serial:5041", "serial:PORT"),
+        ("serial: 5041", "serial:PORT"),
+        ("seriel:5041", "serial:PORT"),
+        ("vnc:5042:1", "vnc:PORT"),
+        ("htpps:443", "https:PORT"),
+        ("tcp:80:80", "tcp:PORT"),
+    ],
+)
+def test_a_misspelt_port_tag_is_suspect(text: str, meant: str) -> None:
+    assert suspect(text).startswith(meant)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hidden", "core", "serial", "rdp:3389", "site:5", "role:core1", "tcp:internal", "user:7", "part:3"]
+)
+def test_an_author_s_own_tag_is_not(text: str) -> None:
+    assert suspect(text) == ""
+
+
+@given(port_tags)
+def test_nor_is_a_tag_that_requests_a_port(text: str) -> None:
+    assert suspect(text) == ""
 
 
 @pytest.mark.parametrize("text", ["pat:5003:0", "pat:tcp:5003:65536", "pat:udp:5003:999999999"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.fields import LATEST
 from vkprovider.api.messages import Fault
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
@@ -46,7 +47,7 @@ def tag_of(image: str) -> tuple[str, str]:
     ('netlab', '1.2.0')
     """
     name, _, tag = image.partition(":")
-    return name, "" if tag == "latest" else tag
+    return name, "" if tag == LATEST else tag
 
 
 def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str) -> Content:

@@ -1,0 +1,53 @@
+"""Whether any worker is large enough for one lablet."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from vkprovider.api.objects import CustomResource
+from vkprovider.domain.definition.fitting import Room, room_of, too_large
+from vkprovider.domain.topology.resources import Resources
+
+NEED = Resources(8000, 2**30, 4, 10)
+SMALL, LARGE = Resources(4000, 2**30, 8, 100), Resources(16000, 2**34, 8, 100)
+
+
+def worker(**spec: Any) -> CustomResource:
+    capacity = {"cpu": "4", "memory": "1Gi", "labNodes": 8}
+    given = {"url": "https://cml-1.example.com", "capacity": capacity, **spec}
+    return msgspec.convert({"metadata": {"name": "w"}, "spec": given}, CustomResource)
+
+
+@pytest.mark.parametrize(
+    "rooms",
+    [
+        [Room("default", SMALL), Room("default", LARGE)],
+        [],
+        [Room("other", SMALL)],
+        [Room("default", SMALL), Room("default", None)],
+        [Room("default", SMALL), Room(None, None)],
+    ],
+    ids=["one holds it", "no workers", "none of that environment", "one that only CML knows", "one of a wrong spec"],
+)
+def test_nothing_is_said_of_a_lablet_that_fits_or_may_fit(rooms: list[Room]) -> None:
+    assert too_large(NEED, "default", rooms) == ""
+
+
+def test_what_is_lacking_is_compared_with_the_largest() -> None:
+    said = too_large(NEED, "default", [Room("default", SMALL), Room("other", LARGE)])
+    assert said == "no worker of environment default holds one lablet, whatever else runs: cpu 8 > 4"
+
+
+def test_one_worker_must_have_enough_of_everything() -> None:
+    rooms = [Room("default", Resources(9000, 2**20, 9, 99)), Room("default", Resources(1000, 2**40, 9, 99))]
+    assert "has enough of everything" in too_large(NEED, "default", rooms)
+
+
+def test_the_room_of_a_worker() -> None:
+    assert room_of(worker(), (10000, 10099)) == Room("default", SMALL)
+    assert room_of(worker(portRange={"start": 1, "end": 5}, environment="lab"), (10000, 10099)) == Room(
+        "lab", Resources(4000, 2**30, 8, 5)
+    )
+    assert room_of(worker(capacity={}, stats="On"), (1, 2)) == Room("default", None)
+    assert room_of(worker(capacity={"cpu": "many"}), (1, 2)) == Room(None, None)

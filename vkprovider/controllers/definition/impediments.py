@@ -1,0 +1,65 @@
+"""What keeps lablets of a LabletDefinition from working although its content is good: said before a learner waits."""
+
+from collections.abc import Callable, Collection
+
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.messages import Fault
+from vkprovider.api.models.definition import LabletDefinitionSpec
+from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import DefinitionReason
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.secrets import read_device_secret
+from vkprovider.domain.definition.content import Content, charged
+from vkprovider.domain.definition.fitting import Room, room_of, too_large
+from vkprovider.domain.worker.secrets import secrets_of
+
+
+class Impediments:
+    """Checks what a definition needs beside its content: a worker that is large enough, and a Secret."""
+
+    def __init__(
+        self, ctx: Context, workers: Callable[[], Collection[CustomResource]], port_range: tuple[int, int]
+    ) -> None:
+        """Create it.
+
+        Args:
+            ctx: The replica.
+            workers: Returns all CMLWorkers.
+            port_range: First and last external port of a worker whose spec names none.
+        """
+        self._ctx = ctx
+        self._workers = workers
+        self._port_range = port_range
+        self._rooms: dict[str, tuple[int, Room]] = {}  # by UID, with the generation of the spec
+
+    async def of(self, spec: LabletDefinitionSpec, kept: list[Content]) -> list[Fault]:
+        """Return what is wrong.
+
+        Args:
+            spec: The definition's.
+            kept: The versions that new Pods may run, newest first.
+        """
+        if not kept:
+            return []
+        found = [Fault(DefinitionReason.TAG_UNCLEAR, text) for text in kept[0].topology.suspect_tags()]
+        if text := too_large(charged(kept), spec.environment, self._all_rooms()):
+            found.append(Fault(DefinitionReason.TOO_LARGE, text))
+        if spec.device_secret_name is not None:
+            try:
+                await read_device_secret(self._ctx, spec.device_secret_name, secrets_of(self._workers()))
+            except InputError as error:
+                found.append(error.fault)
+            except OutsideError:
+                pass  # it cannot be told now
+        return found
+
+    def _all_rooms(self) -> list[Room]:
+        """Return what the workers hold; a spec is parsed once."""
+        before, self._rooms = self._rooms, {}
+        for worker in self._workers():
+            meta = worker.metadata
+            known = before.get(meta.uid)
+            if known is None or known[0] != meta.generation:
+                known = (meta.generation, room_of(worker, self._port_range))
+            self._rooms[meta.uid] = known
+        return [room for _, room in self._rooms.values()]

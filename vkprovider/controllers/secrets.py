@@ -1,0 +1,57 @@
+"""Secrets of the provider's namespace, read one by one when they are needed; nothing of them is kept."""
+
+from collections.abc import Collection
+
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, InputError
+from vkprovider.api.objects import Secret
+from vkprovider.controllers.context import Context
+from vkprovider.domain.worker.secrets import device_secret_refusal
+
+
+async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:
+    """Read a Secret of the provider's namespace.
+
+    Args:
+        ctx: The replica.
+        name: The Secret's.
+        reason: Of the error that is raised.
+        keys: The keys that it should have, in words, for the admin who has to create it.
+        used_for: The label that it should have; the caller checks whether it does.
+
+    Raises:
+        InputError: It does not exist, or may not be read.
+        OutsideError: The API server refused or did not answer.
+    """
+    where = f"Secret {ctx.namespace}/{name}"
+    try:
+        secret = await ctx.api.secrets.get(name)
+    except Forbidden as error:
+        raise InputError(reason, f"{where} cannot be read: {error.message}") from None
+    if secret is None:
+        label = f"{names.LABEL_USED_FOR}={used_for}"
+        raise InputError(reason, f"{where} does not exist; create it with keys {keys} and the label {label}")
+    return secret
+
+
+async def read_device_secret(ctx: Context, name: str, workers: Collection[str]) -> dict[str, str]:
+    """Read the credentials of devices, which learners see.
+
+    Args:
+        ctx: The replica.
+        name: The Secret's.
+        workers: The names of the Secrets that CMLWorkers name: no learner sees what they hold.
+
+    Raises:
+        InputError: `DeviceSecretInvalid`, `SecretNotAllowed`.
+        OutsideError: The API server refused or did not answer.
+    """
+    keys = "username and password, or CONTAINER.username and so on"
+    secret = await read_secret(ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES)
+    if refusal := device_secret_refusal(secret.metadata, ctx.namespace, is_workers=name in workers):
+        raise InputError("SecretNotAllowed", refusal)
+    try:
+        return {key: value.decode() for key, value in secret.data.items()}
+    except UnicodeDecodeError:
+        where = f"Secret {ctx.namespace}/{name}"
+        raise InputError("DeviceSecretInvalid", f"{where} holds bytes that are not text") from None

@@ -1,0 +1,56 @@
+"""Links of a topology: both ends of each must be interfaces that the topology has, or CML refuses the import.
+
+links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]      nodes and, within them, interfaces by their ids
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+_LISTED_MAX: Final = 8
+"""Ids in a message."""
+
+
+def fault(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[str, str] | None:
+    """Return the field of the first link that leads nowhere, and what is wrong about it; None if there is none."""
+    labels: dict[Any, str] = {}
+    interfaces: dict[Any, list[Any] | None] = {}
+    for node in nodes:
+        if (name := _id(node.get("id"))) is not None:
+            labels[name], interfaces[name] = node["label"], _interfaces(node)
+    for i, link in enumerate(links):
+        if not isinstance(link, dict):
+            return f"links[{i}]", "must be a mapping"
+        for end in "12":
+            node, interface = link.get(f"n{end}"), link.get(f"i{end}")
+            if node is None or interface is None:
+                lacking = f"n{end}" if node is None else f"i{end}"
+                return f"links[{i}].{lacking}", "is missing; a link has n1, i1, n2 and i2"
+            if _id(node) not in labels:
+                return f"links[{i}].n{end}", f"{_show(node)} is not the id of a node; there are {_listed(labels)}"
+            known = interfaces[node]
+            if known is not None and _id(interface) not in known:
+                has = f"it has {_listed(known)}" if known else "it has none"
+                return f"links[{i}].i{end}", f"{_show(interface)} is not an interface of {labels[node]!r}; {has}"
+    return None
+
+
+def _id(value: Any) -> str | int | None:
+    return value if isinstance(value, str | int) else None
+
+
+def _interfaces(node: Mapping[Any, Any]) -> list[Any] | None:
+    """Return the ids of a node's interfaces; None if they cannot be told."""
+    found = node.get("interfaces")
+    if not isinstance(found, list) or not all(isinstance(interface, dict) for interface in found):
+        return None
+    return [_id(interface.get("id")) for interface in found]
+
+
+def _show(value: Any) -> str:
+    return repr(value)[:40] if _id(value) is not None else "a list or mapping"
+
+
+def _listed(ids: Mapping[Any, Any] | Sequence[Any]) -> str:
+    texts = [str(each)[:40] for each in ids]
+    more = len(texts) - _LISTED_MAX
+    return ", ".join(texts[:_LISTED_MAX]) + (f" and {more} more" if more > 0 else "") if texts else "none"
