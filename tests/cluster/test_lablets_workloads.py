@@ -97,6 +97,24 @@ def test_changed_tag_is_a_rollout_to_another_version(cluster: Cluster, namespace
     )
 
 
+def test_replicas_differ_by_their_parameters(cluster: Cluster, namespace: str) -> None:
+    """The shipped example, applied as it is; its RoleBinding is what lets the provider read the Secret."""
+    documents = yaml.safe_load_all((EXAMPLES / "parameters.yaml").read_text())
+    cluster.define(*(each for each in documents if each["kind"] == "LabletDefinition"))
+    example(cluster, namespace, "parameters")
+    for pod in cluster.wait_ready(namespace, 2):
+        name, lab = pod["metadata"]["name"], cluster.lab_of(pod)
+        assert lab
+        imported = cluster.simulator_of(pod).cml("GET", f"/labs/{lab['id']}/topology")
+        text = str(imported["nodes"][0]["configuration"])
+        for line in (f"hostname {name}", "enable secret change-me", f"ip address 10.0.{name[-1]}.1 255.255.255.0"):
+            assert line in text
+        assert "ntp server 192.0.2.123" in text
+        assert "change-me" not in yaml.safe_dump([pod, *cluster.events(namespace, name)])
+    cluster.kubectl("delete", "statefulset", "seat", f"--namespace={namespace}")
+    cluster.wait_gone(namespace)
+
+
 @pytest.mark.usefixtures("netlab")
 def test_job_is_complete_when_its_labs_ended(cluster: Cluster, namespace: str) -> None:
     example(cluster, namespace, "job")

@@ -4,6 +4,7 @@
 * `reasons`: every reason with its remedy; `messages`: a reason with its message; `stock_reasons`: those of Kubernetes.
 * `models`: the custom resources, a package; `fields`: their types; `crd`: their definitions, generated.
 * `objects`: slim structs of Kubernetes objects; `slimming`: what is kept of a Pod; `packing`: text in a ConfigMap.
+* `environment`: slim structs of a Pod's environment variables.
 * `labs`: observations of labs, in CML's words; `agents`: what an agent says of itself.
 * `quantities`, `times`, `histogram`: Kubernetes quantities and times, and a histogram in plain numbers.
 * `wording`: words of messages, singular and plural.

@@ -46,13 +46,15 @@ class InputError(VkproviderError):
     Attributes:
         reason: One CamelCase word, fit for a condition or a waiting reason (`TopologyInvalid`).
         message: What is wrong, where, and what to do about it.
+        event: The reason of its Event, where that is more particular; else `reason`.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, event: str = "") -> None:
         message = shorten(message, _INPUT_CHARS_MAX)
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
+        self.event = event or reason
 
     @property
     def fault(self) -> Fault:

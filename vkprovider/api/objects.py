@@ -4,9 +4,12 @@ msgspec decodes them straight from the bytes of a watch and skips every field th
 them an order of magnitude cheaper than a client library's models. All are frozen, because informers share them.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+ENV: Final = "env"
+"""In `PodSpec.other_fields`: a container has environment variables, in `env` or `envFrom`."""
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -58,7 +61,11 @@ class Container(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of a Pod's spec that defines a lablet."""
+    """The part of a Pod's spec that defines a lablet.
+
+    Attributes:
+        other_fields: The names of further fields that the Pod or its containers have, see `slimming`.
+    """
 
     containers: list[Container]
     init_containers: list[Container] = msgspec.field(default_factory=list)
@@ -67,6 +74,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
     overhead: dict[str, str] = msgspec.field(default_factory=dict)
+    other_fields: tuple[str, ...] = ()
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -1,23 +1,84 @@
 """What is kept in memory of objects that tenants write."""
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.objects import Pod
+from vkprovider.api.objects import ENV, Container, Pod, PodSpec
 
 _PREFIX: Final = f"{names.GROUP}/"
 _CHARS_MAX: Final = 64 * 1024
 """Of all annotations of a Pod together; what users write and what the provider reports is a few KiB."""
 _CUT_CHARS: Final = 1024
 """Of one annotation where there are too many; every input that is longer is refused."""
+_TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
+_TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 (a name)
+"""Where the admission plugin ServiceAccount mounts a token, and how it names the volume: nobody asked for them."""
+_ABSENT: Final = msgspec.Raw(b"")
+_EMPTY: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
+
+
+class _Volume(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Mount(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    mount_path: str = ""
+
+
+class WholeContainer(Container, frozen=True, rename="camel", gc=False):
+    """A container with the fields of which only the presence is kept; their values are not decoded."""
+
+    env: msgspec.Raw = _ABSENT
+    env_from: msgspec.Raw = _ABSENT
+    command: msgspec.Raw = _ABSENT
+    args: msgspec.Raw = _ABSENT
+    working_dir: msgspec.Raw = _ABSENT
+    ports: msgspec.Raw = _ABSENT
+    volume_mounts: tuple[_Mount, ...] = ()
+    volume_devices: msgspec.Raw = _ABSENT
+    liveness_probe: msgspec.Raw = _ABSENT
+    readiness_probe: msgspec.Raw = _ABSENT
+    startup_probe: msgspec.Raw = _ABSENT
+    lifecycle: msgspec.Raw = _ABSENT
+
+
+class WholeSpec(PodSpec, frozen=True, rename="camel", gc=False, kw_only=True):
+    """A Pod's spec with the fields of which only the presence is kept."""
+
+    containers: list[WholeContainer]  # type: ignore[assignment]  # (nothing is ever put into the list)
+    volumes: tuple[_Volume, ...] = ()
+
+
+class WholePod(Pod, frozen=True, gc=False, kw_only=True):
+    """A Pod as it is decoded; `slim_pod` makes a `Pod` of it."""
+
+    spec: WholeSpec
+
+
+_FIELDS: Final = {
+    "env": ENV,
+    "env_from": ENV,
+    "command": "command",
+    "args": "args",
+    "working_dir": "workingDir",
+    "ports": "ports",
+    "volume_devices": "volumeDevices",
+    "liveness_probe": "livenessProbe",
+    "readiness_probe": "readinessProbe",
+    "startup_probe": "startupProbe",
+    "lifecycle": "lifecycle",
+}
+"""Attributes of `WholeContainer` that are not decoded, and their names in `PodSpec.other_fields`."""
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Return a Pod with the labels and annotations of vkprovider alone.
+    """Return a Pod with the labels and annotations of vkprovider alone, and with the names of its other fields.
 
-    Every replica keeps all Pods on virtual Nodes, and an API server accepts 256 KiB of annotations on each.
+    Every replica keeps all Pods on virtual Nodes, and an API server accepts 256 KiB of annotations on each, and more
+    than a megabyte of variables.
     """
     meta = pod.metadata
     labels = {key: value for key, value in meta.labels.items() if key.startswith(_PREFIX)}
@@ -25,6 +86,40 @@ def slim_pod(pod: Pod) -> Pod:
     if sum(len(key) + len(value) for key, value in notes.items()) > _CHARS_MAX:
         known = sorted(names.POD_ANNOTATIONS & notes.keys())
         notes = {key: notes[key][:_CUT_CHARS] for key in known}
-    if len(labels) == len(meta.labels) and notes == meta.annotations:
-        return pod
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(meta, labels=labels, annotations=notes))
+    if len(labels) != len(meta.labels) or notes != meta.annotations:
+        meta = msgspec.structs.replace(meta, labels=labels, annotations=notes)
+    spec = _slim_spec(pod.spec) if isinstance(pod.spec, WholeSpec) else pod.spec
+    return pod if meta is pod.metadata and spec is pod.spec else Pod(meta, spec, pod.status)
+
+
+def _slim_spec(spec: WholeSpec) -> PodSpec:
+    return PodSpec(
+        containers=[Container(container.name, container.image) for container in spec.containers],
+        init_containers=spec.init_containers,
+        node_name=spec.node_name,
+        runtime_class_name=spec.runtime_class_name,
+        restart_policy=spec.restart_policy,
+        active_deadline_seconds=spec.active_deadline_seconds,
+        overhead=spec.overhead,
+        other_fields=_others(spec),
+    )
+
+
+def _others(spec: WholeSpec) -> tuple[str, ...]:
+    found = {
+        name
+        for container in spec.containers
+        for field, name in _FIELDS.items()
+        if (value := getattr(container, field)) is not _ABSENT and bytes(value) not in _EMPTY
+    }
+    if any(not volume.name.startswith(_TOKEN_VOLUME) for volume in spec.volumes):
+        found.add("volumes")
+    if any(mount.mount_path != _TOKEN_PATH for container in spec.containers for mount in container.volume_mounts):
+        found.add("volumeMounts")
+    return _shared(tuple(sorted(found))) if found else ()
+
+
+@lru_cache(maxsize=256)
+def _shared(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one tuple for all Pods that have the same fields."""
+    return fields

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
-from vkprovider.api.slimming import slim_pod
+from vkprovider.api.slimming import WholePod, slim_pod
 from vkprovider.controllers.context import Context
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import PartialObject
@@ -44,7 +44,7 @@ def informers(ctx: Context) -> Informers:
         pods=Informer(
             kube,
             "/api/v1/pods",
-            Pod,
+            WholePod,
             name="pods",
             field_selector="spec.nodeName!=",
             keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),

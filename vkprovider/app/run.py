@@ -34,6 +34,7 @@ from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.effects import Effects
+from vkprovider.controllers.lablet.environment import Environments
 from vkprovider.controllers.lablet.exports import Exports
 from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
@@ -186,6 +187,7 @@ class Replica:
                 self.archive,
                 self.sessions,
                 Twins(index.items, objects.workers.items),
+                Environments(ctx),
             ),
             Publisher(ctx, settings.lablets, contents),
             self.sessions,

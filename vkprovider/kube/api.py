@@ -3,6 +3,7 @@
 from typing import Final
 
 from vkprovider.api import names
+from vkprovider.api.environment import EnvPod
 from vkprovider.api.objects import (
     ConfigMap,
     CustomResource,
@@ -21,6 +22,7 @@ SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjec
 CONFIG_MAPS: Final = kind("/api/v1", "configmaps", ConfigMap)
 SECRETS: Final = kind("/api/v1", "secrets", Secret)
 PODS: Final = kind("/api/v1", "pods", Pod)
+ENV_PODS: Final = kind("/api/v1", "pods", EnvPod)
 NODES: Final = kind("/api/v1", "nodes", Node)
 LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
 RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)
@@ -37,6 +39,7 @@ class Api:
         member_leases: The replicas' Leases.
         node_leases: The Nodes' Leases.
         pods: Pods of all namespaces; bind it to one with `within`.
+        env_pods: The same Pods with their environment variables.
         nodes: Nodes.
         runtime_classes: RuntimeClasses.
         workers: CMLWorkers.
@@ -51,6 +54,7 @@ class Api:
         self.member_leases: Final = Resource(kube, LEASES, namespace)
         self.node_leases: Final = Resource(kube, LEASES, names.NODE_LEASE_NAMESPACE)
         self.pods: Final = Resource(kube, PODS)
+        self.env_pods: Final = Resource(kube, ENV_PODS)
         self.nodes: Final = Resource(kube, NODES)
         self.runtime_classes: Final = Resource(kube, RUNTIME_CLASSES)
         self.workers: Final = Resource(kube, WORKERS)

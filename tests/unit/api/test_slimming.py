@@ -1,8 +1,21 @@
 """What stays in memory of a Pod."""
 
+import gc
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
 from vkprovider.api import names
-from vkprovider.api.objects import Container, Metadata, Pod, PodSpec
-from vkprovider.api.slimming import slim_pod
+from vkprovider.api.objects import ENV, Container, Metadata, Pod, PodSpec
+from vkprovider.api.slimming import WholePod, slim_pod
+
+TOKEN: dict[str, list[dict[str, Any]]] = {
+    "volumes": [{"name": "kube-api-access-x7k2p", "projected": {"sources": []}}],
+    "volumeMounts": [{"name": "kube-api-access-x7k2p", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+}
+"""What the admission plugin ServiceAccount adds to every Pod that does not refuse it."""
 
 
 def pod(labels: dict[str, str], notes: dict[str, str]) -> Pod:
@@ -33,3 +46,62 @@ def test_every_annotation_of_a_pod_is_known() -> None:
     }
     listed = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
     assert listed - elsewhere == names.POD_ANNOTATIONS
+
+
+def decoded(container: dict[str, Any], **spec: Any) -> Pod:
+    """Decode and slim a Pod with two containers as the API server sends it, and as an informer does."""
+    containers = [{"name": "lab", "image": "netlab"}, {"name": "r1", "image": "netlab", **container}]
+    body = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": containers, "nodeName": "vnode.w1", "overhead": {"cpu": "1"}, **spec},
+        "status": {"phase": "Running"},
+    }
+    return slim_pod(msgspec.json.decode(msgspec.json.encode(body), type=WholePod))
+
+
+def test_a_decoded_pod_is_a_plain_one() -> None:
+    containers = [Container("lab", "netlab"), Container("r1", "netlab")]
+    found = decoded({})
+    assert (type(found), type(found.spec), type(found.spec.containers[0])) == (Pod, PodSpec, Container)
+    assert found.spec == PodSpec(containers, node_name="vnode.w1", overhead={"cpu": "1"})
+    assert found.status.phase == "Running"
+
+
+@pytest.mark.parametrize(
+    ("container", "spec", "fields"),
+    [
+        ({"volumeMounts": TOKEN["volumeMounts"]}, {"volumes": TOKEN["volumes"]}, ()),
+        ({"env": [{"name": "A"}]}, {}, (ENV,)),
+        ({"envFrom": [{"secretRef": {"name": "a"}}]}, {}, (ENV,)),
+        ({"env": [], "ports": None, "command": [], "workingDir": ""}, {"volumes": []}, ()),
+        ({"volumeMounts": [{"name": "a", "mountPath": "/a"}]}, {}, ("volumeMounts",)),
+        ({}, {"volumes": [*TOKEN["volumes"], {"name": "a", "emptyDir": {}}]}, ("volumes",)),
+        ({"command": ["a"], "args": ["b"], "workingDir": "/"}, {}, ("args", "command", "workingDir")),
+        ({"ports": [{"containerPort": 80}], "volumeDevices": [{"name": "d"}]}, {}, ("ports", "volumeDevices")),
+        (
+            {f"{kind}Probe": {"exec": {}} for kind in ("liveness", "readiness", "startup")},
+            {},
+            ("livenessProbe", "readinessProbe", "startupProbe"),
+        ),
+        ({"lifecycle": {"preStop": {}}, "resources": {}, "tty": True, "securityContext": {}}, {}, ("lifecycle",)),
+    ],
+)
+def test_of_fields_that_are_not_kept_their_names_are(
+    container: dict[str, Any], spec: dict[str, Any], fields: tuple[str, ...]
+) -> None:
+    assert decoded(container, **spec).spec.other_fields == fields
+
+
+def test_pods_share_the_names_of_their_fields() -> None:
+    first, second = decoded({"env": [{"name": "A"}]}), decoded({"env": [{"name": "B", "value": "b"}]})
+    assert first.spec.other_fields is second.spec.other_fields
+
+
+def test_nothing_of_the_variables_stays_in_memory() -> None:
+    """The bytes that a Pod was decoded from are freed, however many of its fields were left in them."""
+    gc.collect()
+    before = sys.getallocatedblocks()
+    kept = [decoded({"env": [{"name": f"A{i}", "value": "x" * 1000} for i in range(100)]}) for _ in range(50)]
+    plain = [decoded({}) for _ in range(50)]
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 60 * (len(kept) + len(plain))

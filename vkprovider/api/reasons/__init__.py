@@ -5,7 +5,7 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 
 * `base`: `Reason`, the enum without members, and its traits.
 * `pod`, `worker`, `definition`, `programs`: the reasons by the object, or the program, that shows them; `happened`:
-  what a Pod's Events and conditions report.
+  what a Pod's Events and conditions report; `environment`: its environment variables.
 * `conditions`: types of conditions.
 """
 
@@ -15,6 +15,7 @@ from typing import Final
 from vkprovider.api.reasons.base import Explanation, OtherReason, Reason, Trait
 from vkprovider.api.reasons.conditions import CONDITIONS
 from vkprovider.api.reasons.definition import DefinitionReason
+from vkprovider.api.reasons.environment import EnvironmentReason
 from vkprovider.api.reasons.happened import Happened
 from vkprovider.api.reasons.pod import Progress, Trouble
 from vkprovider.api.reasons.programs import DoctorReason, StartReason
@@ -30,6 +31,7 @@ __all__ = [
     "WORKERS",
     "DefinitionReason",
     "DoctorReason",
+    "EnvironmentReason",
     "Explanation",
     "Happened",
     "OtherReason",
@@ -57,6 +59,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "A Pod on its way (waiting reason)": PROGRESS,
     "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
     "What happened to a Pod (Event, condition)": _table(Happened),
+    "Environment variables of a Pod (Warning Event)": _table(EnvironmentReason),
     "Conditions of a Pod, Node or definition": CONDITIONS,
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
@@ -67,7 +70,16 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
 
 _BY_WORD: Final = {
     word: reason
-    for table in (DOCTOR, _table(StartReason), _table(Happened), DEFINITIONS, WORKERS, TROUBLE, PROGRESS)
+    for table in (
+        DOCTOR,
+        _table(StartReason),
+        _table(Happened),
+        _table(EnvironmentReason),
+        DEFINITIONS,
+        WORKERS,
+        TROUBLE,
+        PROGRESS,
+    )
     for word, reason in table.items()
 }
 """A word that stands in several enums has the same traits in each of them."""

@@ -11,6 +11,11 @@ class Happened(Reason):
         "The image of a bound Pod was changed; the lablet keeps the version that it began with.",
         "Change the image in the Pod's template, or delete the Pod.",
     )
+    FIELD_IGNORED = (
+        "FieldIgnored",
+        "The Pod has fields that mean nothing to a lablet, such as volumes, ports or probes; they are ignored.",
+        "Remove them from the Pod's template.",
+    )
     USERNAME_RESTORED = (
         "UsernameRestored",
         "`vkprovider.io/username` was changed or removed while the lablet has a learner, and was put back.",

@@ -168,6 +168,14 @@ class Trouble(Reason):
         "Correct spec.capacity of the CMLWorker if this happens often; stop foreign labs; or wait.",
         Trait.DEFERRABLE,
     )
+    CREATE_CONTAINER_CONFIG_ERROR = (
+        "CreateContainerConfigError",
+        (
+            "The environment of a container cannot be resolved: a ConfigMap or Secret is missing or may not be read, "
+            "or a value cannot be used. The lab is not imported before; the Pod's Events give the particular reason."
+        ),
+        "Do what the message says; the lablet then continues by itself within half a minute.",
+    )
     IMPORT_REFUSED = (
         "ImportRefused",
         "CML refused the topology; the message is CML's.",

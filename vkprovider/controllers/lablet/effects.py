@@ -15,6 +15,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.controllers import timeline
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.archive import Archive
+from vkprovider.controllers.lablet.environment import Environments, withheld
 from vkprovider.controllers.lablet.portcheck import range_of
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
@@ -54,6 +55,7 @@ class Effects:
         definitions: By name.
         contents: By digest.
         twins: Looks for ports of other CMLWorkers' labs on the same controller.
+        environments: Resolves the variables of Pods.
     """
 
     ctx: Context
@@ -64,6 +66,7 @@ class Effects:
     archive: Archive
     sessions: Sessions
     twins: Twins
+    environments: Environments
 
     async def execute(self, step: Step, worker: Worker) -> Outcome:
         """Execute one step.
@@ -244,12 +247,20 @@ class Effects:
         content = self._content_of(claim)
         ctx = self.ctx
         notes = notes_of(step.noted, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
-        text = content.topology.render(title=claim.title, notes=notes, ports=claim.ports or None)
-        lab_id = await worker.labs.import_lab(text, claim.title)
+        environment = await self.environments.of(step.pod, worker)
+        text = content.topology.render(
+            title=claim.title, notes=notes, ports=claim.ports or None, environment=environment.containers
+        )
+        try:
+            lab_id = await worker.labs.import_lab(text, claim.title)
+        except OutsideError as error:
+            if environment.secret:
+                raise withheld(error) from None
+            raise
         devices = await _assumed(worker, lab_id)
         if devices is None:
             devices = tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
-        return Acted(lab_id, devices=devices)
+        return Acted(lab_id, devices=devices, notices=environment.notices)
 
     def _content_of(self, claim: Claim) -> Content:
         content = self.contents.get(claim.digest)

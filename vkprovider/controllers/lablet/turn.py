@@ -105,8 +105,10 @@ class Turns:
                 ended = await self._carry_out(decision, lablet, worker)
             except Fenced:
                 return Result()
-            except (InputError, StepFailed) as fault:
-                return await self._fail(step, lablet, worker, Fault(fault.reason, fault.message), None)
+            except InputError as error:
+                return await self._fail(step, lablet, worker, error.fault, None, event=error.event)
+            except StepFailed as error:
+                return await self._fail(step, lablet, worker, Fault(error.reason, error.message), None)
             except OutsideError as error:
                 if error.status == HTTPStatus.ACCEPTED:  # the grader is still at work
                     later_s = error.after_s if isinstance(error, Throttled) else 0.0
@@ -218,7 +220,7 @@ class Turns:
     # --------------------------------------------------------------------------------------------- failures
 
     async def _fail(
-        self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None
+        self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None, *, event: str = ""
     ) -> Result:
         """Record and publish that a step failed; it is tried again after a pause."""
         failures = self.ctx.counters.step_failures
@@ -229,7 +231,7 @@ class Turns:
         if isinstance(error, Throttled):
             pause_s = max(pause_s, error.after_s)
         not_done = error is not None and not may_have_happened(error)
-        failure, claim = Failure(fault, pause_s, error, not_done), worker.claims.claims.get(lablet.uid)
+        failure, claim = Failure(fault, pause_s, error, not_done, event), worker.claims.claims.get(lablet.uid)
         acted_at = lablet.memory.acted_at
         self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
         if lablet.memory.acted_at != acted_at:  # nobody knows what the lab is like now

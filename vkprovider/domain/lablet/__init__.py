@@ -5,6 +5,7 @@
 * `steps`: the steps with their operands; `outcomes`: what they yield, well or badly done.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch.
+* `environment`: the variables of its containers, which are the parameters of its topology.
 * `archive`: what a learner leaves behind, kept beyond the Pod.
 * `identity`: a lab's notes; `recovered`: claims that were lost, rebuilt from the labs.
 * `lifecycle`: the states of a lablet and the transitions between them.

@@ -18,7 +18,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
-from vkprovider.domain.lablet.notices import Emitted, archived, news, pod_news
+from vkprovider.domain.lablet.notices import Emitted, archived, ignored, news, pod_news
 from vkprovider.domain.lablet.outcomes import Failure, Outcome, Place
 from vkprovider.domain.lablet.steps import WORKER_KINDS, Kind, Step
 from vkprovider.domain.session.delivery import Session
@@ -127,7 +127,8 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
     match step, outcome:
         case steps.MakeClaim(pod=pod), outcomes.Claimed(claim=made):
             # A Pod that has begun may have lost an earlier claim that named a lab.
-            return After(_replace(memory, searched=pod.status.start_time is None), made, lazy=False)
+            memory = _replace(memory, searched=pod.status.start_time is None)
+            return After(memory, made, lazy=False, notices=ignored(pod))
         case steps.Renew(), outcomes.Claimed(claim=renewed):
             return After(_replace(memory, absent=False, assumed=None, searched=True), renewed, lazy=False)
         case steps.Release(), _:
@@ -182,7 +183,8 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
     match step:
         case steps.Import(claim=imported):
             changes["searched"] = True
-            notices = (Notice("Normal", "Created", f"Imported lab {imported.title} on worker {place.worker}"),)
+            text = f"Imported lab {imported.title} on worker {place.worker}"
+            notices = (*outcome.notices, Notice("Normal", "Created", text))
         case steps.Start(claim=started):
             since = memory.starting_since or place.now
             changes |= {"start_sent_at": place.now, "starting_since": since}
@@ -256,8 +258,8 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
         "held_at_deletion": deletion_of(place.pod),
     }
     match step:
-        case steps.Import() if error is not None:
-            changes["searched"] = not isinstance(error, Unavailable)  # without an answer the lab may exist
+        case steps.Import():  # without an error nothing was sent; without an answer the lab may exist
+            changes["searched"] = not isinstance(error, Unavailable)
         case steps.Start(claim=before) if error is not None and claim is not None:
             claim = before  # a refused start does not count as an attempt
         case steps.ArchiveSession() if error is not None:
@@ -276,4 +278,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
     if memory.failures > 1 and failure.fault.kind.silence:
         return After(memory, claim, lazy=lazy)
     emitted = news(memory, place.pod, [Notice("Warning", failure.fault.reason, failure.fault.message)])
-    return After(_remember(memory, emitted), claim, lazy=lazy, notices=emitted.notices)
+    notices = emitted.notices
+    if failure.event:
+        notices = tuple(_replace(notice, reason=failure.event) for notice in notices)
+    return After(_remember(memory, emitted), claim, lazy=lazy, notices=notices)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.objects import Pod
+from vkprovider.api.objects import ENV, Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Memory
@@ -59,6 +59,15 @@ def pod_news(memory: Memory, facts: Facts, claim: Claim | None, worker: str, not
     if killing and not memory.killing and claim is not None:
         more.append(Notice("Normal", "Killing", f"Removing the lab from worker {worker}"))
     return Emitted(tuple(more), emitted.warned, faults, image, killing or memory.killing)
+
+
+def ignored(pod: Pod) -> tuple[Notice, ...]:
+    """Return the Event about the fields of a new lablet that mean nothing to it."""
+    fields = [field for field in pod.spec.other_fields if field != ENV]
+    if not fields:
+        return ()
+    note = f"a lablet has no {', '.join(fields)}: these fields of the pod are ignored"
+    return (Notice("Warning", "FieldIgnored", note),)
 
 
 def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:

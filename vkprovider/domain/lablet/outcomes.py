@@ -6,7 +6,7 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Fault
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
@@ -34,11 +34,13 @@ class Acted(msgspec.Struct, frozen=True, gc=False):
         lab_id: The lab that was imported; "" if the claim names it.
         gone: The worker said that there is no such lab.
         devices: As the step left them; None until they are observed.
+        notices: Events about what was left out.
     """
 
     lab_id: str = ""
     gone: bool = False
     devices: tuple[DeviceFact, ...] | None = None
+    notices: tuple[Notice, ...] = ()
 
 
 class Adopted(msgspec.Struct, frozen=True, gc=False):
@@ -123,6 +125,7 @@ class Failure(msgspec.Struct, frozen=True):
     Attributes:
         fault: Reason and message for the Pod.
         pause_s: How long the step is not tried again.
+        event: The reason of the Event, where it is another one than the fault's.
         error: The error of the system that the step is about; None if the fault is an input's or another system's.
         not_done: The system certainly did not carry the step out.
     """
@@ -131,3 +134,4 @@ class Failure(msgspec.Struct, frozen=True):
     pause_s: float
     error: OutsideError | None = None
     not_done: bool = False
+    event: str = ""

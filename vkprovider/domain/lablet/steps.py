@@ -121,7 +121,7 @@ class Search(Step, frozen=True, gc=False):
 
 
 class Import(Step, frozen=True, gc=False):
-    """Import the lab from the content that the claim names.
+    """Import the lab from the content that the claim names, with the variables of the Pod as its parameters.
 
     Attributes:
         learner: Whom the lab's notes name; "" for a warm lablet.
@@ -129,6 +129,7 @@ class Import(Step, frozen=True, gc=False):
 
     kind: ClassVar[Kind] = Kind.IMPORT
     claim: Claim
+    pod: Pod
     learner: str = ""
 
     @property

@@ -1,5 +1,7 @@
 """The text of a topology with a gap for each outside port, so that rendering a lablet's text costs one join.
 
+A day-0 configuration with parameters is one gap as a whole.
+
 Ports are in the tags of nodes, and again in `smart_annotations`: CML makes one for every distinct tag, with the tag as
 its name. Where several devices share the text of a tag, the annotation follows the first of them; CML makes new ones
 for the others.
@@ -11,11 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vkprovider.domain.topology import yamltext
+from vkprovider.domain.topology import parameters, yamltext
+from vkprovider.domain.topology.parameters import Configuration
 from vkprovider.domain.topology.tags import span_of
 from vkprovider.domain.topology.template import PortTemplate
 
 _ANNOTATION_FIELDS: Final = ("tag", "label")
+_EMPTY: Final = '""'
+"""In the gap of a configuration: without its values it is not kept a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +29,18 @@ class Form:
 
     Attributes:
         parts: Text and the author's own value of a gap, alternating; text comes first and last.
-        slots: The name of what fills each gap: of a slot whose port it is, or `title` and `notes`.
+        slots: The name of what fills each gap: of a slot whose port it is, or of a configuration; `title` and `notes`.
     """
 
     parts: tuple[str, ...]
     slots: tuple[str, ...]
 
-    def filled(self, values: Mapping[str, int] | Mapping[str, str] | None) -> str:
+    @property
+    def own(self) -> dict[str, str]:
+        """The author's values, by the name of the gap."""
+        return dict(zip(self.slots, self.parts[1::2], strict=True))
+
+    def filled(self, values: Mapping[str, int | str] | None) -> str:
         """Return the text with these values, or with the author's.
 
         Raises:
@@ -43,26 +53,35 @@ class Form:
         return "".join(parts)
 
 
-def form_of(document: Mapping[str, Any], template: PortTemplate, *, source: str, shared: bool) -> Form:
-    """Write a topology as text with a gap for every port.
+def form_of(
+    document: Mapping[str, Any],
+    template: PortTemplate,
+    containers: Mapping[str, str],
+    *,
+    source: str,
+    shared: bool,
+) -> tuple[Form, tuple[Configuration, ...]]:
+    """Write a topology as text with a gap for every port and for every configuration with parameters.
 
     Args:
         document: The topology, or the part of it that lablets share.
         template: Its ports.
+        containers: Device label → container name.
         source: The text that the document was read from.
         shared: Whether YAML aliases may share parts of it.
+
+    Returns:
+        The form, and its configurations with parameters.
 
     Raises:
         ValueError: YAML cannot carry it.
     """
-    if not template.slots:
-        return Form((yamltext.write(document, shared=shared),), ())
     gaps = _Gaps(template, source)
     marked = dict(document)
-    marked["nodes"] = [gaps.node(node) for node in document["nodes"]]
+    marked["nodes"] = [gaps.configured(gaps.node(node), containers) for node in document["nodes"]]
     if isinstance(annotations := document.get("smart_annotations"), list):
         marked["smart_annotations"] = [gaps.annotation(item) for item in annotations]
-    return gaps.form(yamltext.write(marked, shared=shared))
+    return gaps.form(yamltext.write(marked, shared=shared)), tuple(gaps.configurations)
 
 
 def head_of(header: Mapping[str, Any], *, source: str, flat: bool, shared: bool) -> Form:
@@ -96,7 +115,11 @@ def _word_of(source: str) -> str:
 
 
 class _Gaps:
-    """Marks the ports in the tags of a document with a word that occurs nowhere else in it."""
+    """Marks ports in tags, and configurations, of a document with a word that occurs nowhere else in it.
+
+    Attributes:
+        configurations: Those with parameters, as far as they are marked.
+    """
 
     def __init__(self, template: PortTemplate, source: str) -> None:
         self._by_device: dict[str, dict[str, int]] = {}
@@ -104,6 +127,7 @@ class _Gaps:
         self._word = _word_of(source)
         self._marked: list[str] = []
         self._found: list[tuple[str, str]] = []
+        self.configurations: list[Configuration] = []
         for i, slot in enumerate(template.slots):
             text = slot.tag.text
             self._by_device.setdefault(slot.device, {})[text] = i
@@ -120,6 +144,18 @@ class _Gaps:
         tags = [self._marked[indexes[tag]] if tag in indexes else tag for tag in node["tags"]]
         return {**node, "tags": tags}
 
+    def configured(self, node: Any, containers: Mapping[str, str]) -> Any:
+        """Mark the configurations of a node that have parameters."""
+        given = marked = node.get("configuration")
+        for place, text in parameters.texts_of(given):
+            name = f"configuration {len(self.configurations)}"  # no port's name has a space
+            found = parameters.configuration_of(text, gap=name, container=containers[node["label"]])
+            if found is not None:
+                self.configurations.append(found)
+                marked = parameters.replaced(marked, place, f"{self._word}{len(self._found)}.")
+                self._found.append((name, _EMPTY))
+        return node if marked is given else {**node, "configuration": marked}
+
     def annotation(self, item: Any) -> Any:
         """Mark the fields of a smart annotation that name a port tag."""
         if not isinstance(item, dict):
@@ -132,12 +168,14 @@ class _Gaps:
         return {**item, **named} if named else item
 
     def form(self, text: str) -> Form:
-        """Cut the written text at the marks."""
+        """Cut the written text at the marks; a configuration is cut out with the quotes around it."""
         first, *pieces = text.split(self._word)
         parts, names = [first], []
         for piece in pieces:
             index, _, rest = piece.partition(".")
             name, written = self._found[int(index)]
+            if written == _EMPTY and parts[-1].endswith('"') and rest.startswith('"'):
+                parts[-1], rest = parts[-1][:-1], rest[1:]
             parts += (written, rest)
             names.append(name)
         return Form(tuple(parts), tuple(names))

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
-from vkprovider.domain.topology import links, visibility, yamltext
+from vkprovider.domain.topology import links, parameters, visibility, yamltext
 from vkprovider.domain.topology import tags as grammar
+from vkprovider.domain.topology.parameters import Configuration
 from vkprovider.domain.topology.rewrite import Form, form_of, head_of
 from vkprovider.domain.topology.template import PortSlot, PortTemplate
 from vkprovider.domain.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
@@ -68,7 +69,8 @@ class Topology:
         notes: The author's.
         head: The lab's fields as text, with gaps for title and notes.
         template: The ports that its tags request.
-        form: Everything but the lab's fields, as text with gaps for the ports.
+        form: Everything but the lab's fields, as text with gaps for the ports and for `configurations`.
+        configurations: The day-0 configurations with parameters.
     """
 
     version: str
@@ -77,6 +79,7 @@ class Topology:
     head: Form
     template: PortTemplate
     form: Form
+    configurations: tuple[Configuration, ...] = ()
 
     def suspect_tags(self) -> list[str]:
         """Return what is wrong about each tag that looks like a port tag and requests no port."""
@@ -92,21 +95,32 @@ class Topology:
         found = {d.label: [tag for tag in d.tags if grammar.parse_tag(tag) is None] for d in self.devices}
         return {label: tags for label, tags in found.items() if tags}
 
-    def render(self, *, title: str, notes: str, ports: Mapping[str, int] | None = None) -> str:
+    def render(
+        self,
+        *,
+        title: str,
+        notes: str,
+        ports: Mapping[str, int] | None = None,
+        environment: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> str:
         """Render the text to import: the same topology under a lablet's own title, its notes before the author's.
 
         Args:
             title: The lab's title.
             notes: The text before the author's notes.
             ports: The outside port of every slot of the template, by the slot's name; None keeps those in the tags.
+            environment: The values of parameters; see `parameters.scalars`.
 
         Raises:
+            InputError: `CreateContainerConfigError`: the values are too long.
             KeyError: A slot has no port.
         """
         all_notes = (f"{notes}\n\n{self.notes}" if self.notes else notes)[:NOTES_CHARS_MAX]
-        return self.head.filled({"title": yamltext.scalar(title), "notes": yamltext.scalar(all_notes)}) + (
-            self.form.filled(ports)
-        )
+        head = self.head.filled({"title": yamltext.scalar(title), "notes": yamltext.scalar(all_notes)})
+        if not self.configurations:
+            return head + self.form.filled(ports)
+        values: dict[str, int | str] = {**(self.form.own if ports is None else ports)}
+        return head + self.form.filled(values | parameters.scalars(self.configurations, environment))
 
 
 def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Topology:
@@ -137,11 +151,12 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
     try:
         head = head_of(clean, source=text, flat=flat, shared=shared)
-        form = form_of(rest, template, source=text, shared=shared)
+        containers = {device.label: device.container for device in devices}
+        form, configurations = form_of(rest, template, containers, source=text, shared=shared)
     except ValueError as error:
         raise InputError("TopologyInvalid", str(error)) from None
     notes = header.get("notes") or header.get("lab_notes") or ""
-    return Topology(version=version, devices=devices, notes=notes, head=head, template=template, form=form)
+    return Topology(version, devices, notes, head, template, form, configurations)
 
 
 def _version(header: Any, *, flat: bool) -> str:

@@ -47,7 +47,7 @@ EVERY: list[Step] = [
     steps.Renew(pod(), ROW),
     steps.Release(ROW),
     steps.Search(BARE),
-    steps.Import(BARE),
+    steps.Import(BARE, pod()),
     steps.NoteLearner(ROW),
     steps.Start(ROW),
     steps.Stop(ROW),
@@ -93,7 +93,7 @@ def test_the_table_has_every_kind_of_step() -> None:
         (steps.Search(BARE), Done(), BARE, {"searched": True}, []),
         (steps.Search(BARE), Adopted(ROW), BARE, {"searched": True, "acted_at": NOW}, ["Adopted"]),
         (
-            steps.Import(BARE),
+            steps.Import(BARE, pod()),
             Acted("lab-1", devices=DEVICES),
             BARE,
             {"searched": True, "acted_at": NOW, "assumed": DEVICES},
@@ -139,8 +139,13 @@ def test_memory_and_events_after_a_step(
             BARE,
             {"lab_id": "lab-7", "ports": {"a": 1}},
         ),
-        (steps.Import(BARE), Acted("lab-7", devices=DEVICES), BARE, {"lab_id": "lab-7"}),
-        (steps.Import(BARE, "alice"), Acted("lab-7"), BARE, {"lab_id": "lab-7", "learner": "alice", "noted": "alice"}),
+        (steps.Import(BARE, pod()), Acted("lab-7", devices=DEVICES), BARE, {"lab_id": "lab-7"}),
+        (
+            steps.Import(BARE, pod(), "alice"),
+            Acted("lab-7"),
+            BARE,
+            {"lab_id": "lab-7", "learner": "alice", "noted": "alice"},
+        ),
         (steps.NoteLearner(claim(learner="alice")), Done(), ROW, {"noted": "alice"}),
         (
             steps.Search(BARE),
@@ -191,7 +196,7 @@ def test_a_new_claim_is_awaited_and_searches_if_the_pod_has_begun() -> None:
 
 def test_a_lab_is_written_into_the_claim_with_the_next_batch() -> None:
     """Another owner must not need the lab's title to find it: someone may change it."""
-    assert after(BLANK, BARE, steps.Import(BARE), Acted("lab-1"), PLACE).lazy is False
+    assert after(BLANK, BARE, steps.Import(BARE, pod()), Acted("lab-1"), PLACE).lazy is False
     assert after(BLANK, BARE, steps.Search(BARE), Adopted(ROW), PLACE).lazy is False
     assert after(BLANK, ROW, steps.Start(ROW), Acted(), PLACE).lazy is True
 
@@ -293,7 +298,7 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         "hold_until": NOW + 7.0,
         "warned": Fault("WorkerError", "m"),
     }
-    if step.kind is Kind.IMPORT and error is not None and not isinstance(error, Unavailable):
+    if step.kind is Kind.IMPORT and not isinstance(error, Unavailable):
         expected["searched"] = True
     if step.kind is Kind.ARCHIVE and error is not None:
         expected["archive_failed"] = True
@@ -358,9 +363,9 @@ def test_a_session_with_an_id_never_moves() -> None:
 
 def test_the_same_warning_is_emitted_once() -> None:
     failure = Failure(Fault("ImportRefused", "m"), 1.0, Invalid("m", status=400))
-    first = failed(BLANK, BARE, steps.Import(BARE), failure, PLACE)
+    first = failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)
     assert reasons(first) == ["ImportRefused"]
-    assert reasons(failed(first.memory, BARE, steps.Import(BARE), failure, PLACE)) == []
+    assert reasons(failed(first.memory, BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
 
 
 def test_a_warning_of_an_earlier_replica_is_not_repeated() -> None:
@@ -368,13 +373,47 @@ def test_a_warning_of_an_earlier_replica_is_not_repeated() -> None:
     shown = pod(status={"containerStatuses": [{"name": "lab", "state": waiting}]})
     failure = Failure(Fault("ImportRefused", "m"), 1.0, Invalid("m", status=400))
     place = msgspec.structs.replace(PLACE, pod=shown)
-    assert reasons(failed(BLANK, BARE, steps.Import(BARE), failure, place)) == []
+    assert reasons(failed(BLANK, BARE, steps.Import(BARE, pod()), failure, place)) == []
+
+
+def test_a_failure_has_an_event_of_its_own_reason_once() -> None:
+    failure = Failure(Fault("CreateContainerConfigError", "m"), 1.0, event="MandatorySecretNotFound")
+    first = failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)
+    assert reasons(first) == ["MandatorySecretNotFound"]
+    assert reasons(failed(first.memory, BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "m; trying again"}}
+    shown = pod(status={"containerStatuses": [{"name": "lab", "state": waiting}]})
+    place = msgspec.structs.replace(PLACE, pod=shown)
+    assert reasons(failed(BLANK, BARE, steps.Import(BARE, pod()), failure, place)) == []
+
+
+def test_an_import_for_which_nothing_was_sent_needs_no_search() -> None:
+    failure = Failure(Fault("CreateContainerConfigError", "m"), 1.0)
+    begins = begun(Memory(searched=True), steps.Import(BARE, pod()))
+    assert not begins.searched
+    assert failed(begins, BARE, steps.Import(BARE, pod()), failure, PLACE).memory.searched
+
+
+def test_what_an_import_left_out_is_told_before_it() -> None:
+    left_out = Notice("Warning", "OptionalSecretNotFound", "m")
+    done = after(BLANK, BARE, steps.Import(BARE, pod()), Acted("lab-1", notices=(left_out,)), PLACE)
+    assert reasons(done) == ["OptionalSecretNotFound", "Created"]
+
+
+def test_fields_that_mean_nothing_are_told_with_the_claim() -> None:
+    strange = pod(otherFields=["env", "ports", "volumes"])
+    made = after(BLANK, None, steps.MakeClaim(strange), outcomes.Claimed(BARE), PLACE)
+    assert [(notice.reason, notice.message) for notice in made.notices] == [
+        ("FieldIgnored", "a lablet has no ports, volumes: these fields of the pod are ignored")
+    ]
+    plain = pod(otherFields=["env"])
+    assert after(BLANK, None, steps.MakeClaim(plain), outcomes.Claimed(BARE), PLACE).notices == ()
 
 
 def test_an_unreachable_worker_is_told_at_its_first_failure_only() -> None:
     failure = Failure(Fault("WorkerUnreachable", "m"), 1.0, Unavailable("m"))
-    assert reasons(failed(BLANK, BARE, steps.Import(BARE), failure, PLACE)) == ["WorkerUnreachable"]
-    assert reasons(failed(Memory(failures=1), BARE, steps.Import(BARE), failure, PLACE)) == []
+    assert reasons(failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)) == ["WorkerUnreachable"]
+    assert reasons(failed(Memory(failures=1), BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
 
 
 def test_a_hold_ends_with_time_or_with_a_change_of_the_deletion() -> None:

@@ -154,7 +154,9 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
         if now < facts.memory.retry_at:
             return back_off(facts, claim, now)
         report = _waiting("ImportingLab", f"lab {claim.title} is being imported")
-        return Decision(Import(claim, to_import_for(facts, claim)) if facts.memory.searched else Search(claim), report)
+        if not facts.memory.searched:
+            return Decision(Search(claim), report)
+        return Decision(Import(claim, pod, to_import_for(facts, claim)), report)
     if (renewal := replace_lab(facts, pod, claim, now)) is not None:
         return renewal
     if facts.presence is Presence.ABSENT:
