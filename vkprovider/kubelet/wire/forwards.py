@@ -68,10 +68,6 @@ class Pairs:
             del self._waiting[request]
         return [half.stream for half in late.values()]
 
-    def forget(self, stream: int) -> None:
-        """Forget a stream that the client has reset."""
-        self._waiting = {request: half for request, half in self._waiting.items() if half.stream != stream}
-
 
 def parse_port(text: str) -> int:
     """Parse the number of a port.

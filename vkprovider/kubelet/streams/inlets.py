@@ -1,0 +1,95 @@
+"""Bytes that have arrived and wait for their reader."""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from tunnels.errors import ConnectionLost
+
+
+class Room:
+    """How much may wait in all inlets of a session.
+
+    Args:
+        limit_bytes: When so much waits, it is full.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes: Final = limit_bytes
+        self._used_bytes = 0
+        self._freed = asyncio.Event()
+        self._freed.set()
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be read from the client."""
+        return self._used_bytes >= self._limit_bytes
+
+    def take(self, count: int) -> None:
+        """Count bytes that have arrived."""
+        self._used_bytes += count
+        if self.full:
+            self._freed.clear()
+
+    def give(self, count: int) -> None:
+        """Count bytes that somebody has read, or nobody will."""
+        self._used_bytes -= count
+        if not self.full:
+            self._freed.set()
+
+    async def freed(self, within_s: float) -> bool:
+        """Wait until it is not full; return whether it came to that."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._freed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Inlet:
+    """One direction of a stream: bytes of the client, for one reader."""
+
+    def __init__(self, room: Room) -> None:
+        self._room: Final = room
+        self._arrived: deque[bytes] = deque()
+        self._changed = asyncio.Event()
+        self._ended = False
+        self._lost = False
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes; after the end they are dropped."""
+        if not self._ended and not self._lost:
+            self._room.take(len(data))
+            self._arrived.append(data)
+            self._changed.set()
+
+    def end(self) -> None:
+        """Say that nothing follows."""
+        self._ended = True
+        self._changed.set()
+
+    def lose(self) -> None:
+        """Say that the client has left or broken off, and drop what waits."""
+        self._lost = True
+        self._room.give(sum(map(len, self._arrived)))
+        self._arrived.clear()
+        self._changed.set()
+
+    async def read(self) -> bytes:
+        """Return all bytes that wait, or the next ones; none at the end.
+
+        Raises:
+            ConnectionLost: The client has left or broken off.
+        """
+        while not self._arrived:
+            if self._lost:
+                raise ConnectionLost("the client has left")
+            if self._ended:
+                return b""
+            self._changed.clear()
+            await self._changed.wait()
+        data = self._arrived.popleft() if len(self._arrived) == 1 else b"".join(self._arrived)
+        self._arrived.clear()
+        self._room.give(len(data))
+        return data
