@@ -181,6 +181,26 @@ class ConfigMap(msgspec.Struct, frozen=True, rename="camel", gc=False):
     immutable: bool = False
 
 
+class EventSeries(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """How often an Event was repeated, and when last."""
+
+    count: int = 0
+    last_observed_time: str | None = None
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """An Event, of whatever program."""
+
+    metadata: Metadata
+    type: str = "Normal"
+    reason: str = ""
+    message: str = ""
+    count: int = 0
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: EventSeries | None = None
+
+
 class UserInfo(msgspec.Struct, frozen=True, gc=False):
     """A user of the cluster."""
 

@@ -6,14 +6,22 @@ from typing import Any
 
 from vkprovider.api.objects import Pod
 from vkprovider.controllers.context import Context, own_ip
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.definition.content import Content
 from vkprovider.domain.worker.endpoint import Endpoint
 from vkprovider.kubelet import pods as podlists
 from vkprovider.kubelet.authorities import client_authorities
 from vkprovider.kubelet.callers import Callers
 from vkprovider.kubelet.certificate import Certificates
 from vkprovider.kubelet.listeners import Listeners
+from vkprovider.kubelet.logs import Logs
 from vkprovider.kubelet.server import Pods, application
+from vkprovider.kubelet.sessions import Sessions
+from vkprovider.kubelet.sources import Sources
+from vkprovider.kubelet.spi import Devices
+from vkprovider.kubelet.story import Stories
 from vkprovider.kubelet.tls import ServingTls
+from vkprovider.kubelet.usage import Meter, Usage
 from vkprovider.serving.access import Access
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.kubelet import KubeletSettings
@@ -24,6 +32,8 @@ class Kubelet:
 
     Attributes:
         requests: Answers by path and status.
+        sessions: The open ones.
+        stories: Of lablets; they are told of every change of a Pod.
         certificates: Keep the serving certificate valid; None if it stays the replica's own.
     """
 
@@ -33,6 +43,9 @@ class Kubelet:
         settings: KubeletSettings,
         pods: Mapping[str, Pod],
         pods_on: Callable[[str], Iterable[Pod]],
+        workers: Mapping[str, Worker],
+        contents: Mapping[str, Content],
+        devices: Devices | None,
     ) -> None:
         """Create it; nothing listens before `open`.
 
@@ -41,6 +54,9 @@ class Kubelet:
             settings: Whether, where and with which certificate it is served.
             pods: All on our Nodes, by `namespace/name`.
             pods_on: Lists those on a worker.
+            workers: Those that this replica acts for, by name.
+            contents: By digest.
+            devices: What sessions reach.
         """
         self._enabled = settings.enabled
         address = settings.internal_ip or own_ip()
@@ -51,11 +67,16 @@ class Kubelet:
         )
         self._authorities = client_authorities(ctx.kube, tls)
         known = Pods(pods, pods_on)
-        app = application(
-            Callers(Access(ctx.kube), tls, ctx.wall),
-            {**podlists.routes(ctx.kube, known, settings)},
-            self.requests,
-        )
+        self.sessions = Sessions(ctx, settings.sessions_max)
+        self.stories = Stories(ctx.kube)
+        self._meter = Meter()
+        source = Sources(workers, contents, devices, self.stories)
+        routes = {
+            **podlists.routes(ctx.kube, known, settings),
+            **Usage(known, devices.usage if devices is not None else lambda _: (), self._meter).routes(),
+            **Logs(known, self.sessions, source.read, ctx.wall).routes(),
+        }
+        app = application(Callers(Access(ctx.kube), tls, ctx.wall), routes, self.requests)
         self.listeners = Listeners(settings, app, tls, address)
 
     async def open(self, worker: str) -> Endpoint | None:
@@ -65,6 +86,7 @@ class Kubelet:
     def given_up(self, worker: str) -> None:
         """Stop serving a worker's Node: it is not ours any more."""
         self.listeners.given_up(worker)
+        self._meter.given_up(worker)
 
     def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
         """Return its loops, by name."""

@@ -88,15 +88,6 @@ class Replica:
         self.objects = objects = informers(ctx)
         self.fleet = Fleet()
         self.index = index = LabletIndex(ctx, queues.lablets, self.fleet.items)
-        self.kubelet = Kubelet(ctx, settings.kubelet, objects.pods.items, index.pods_on)
-        self.ownership = Ownership(
-            ctx,
-            settings.replica,
-            objects.workers.items.keys,
-            wake=queues.workers.add,
-            led=self._led,
-            holders=(self.fleet, index, self.kubelet),
-        )
         self.deployments = deployments
         self.lds_content = LdsContent(deployments if settings.lds.refresh_content else None, queues.lds_content)
         self.packages = Packages(
@@ -117,6 +108,17 @@ class Replica:
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
+        self.kubelet = Kubelet(
+            ctx, settings.kubelet, objects.pods.items, index.pods_on, self.fleet.items, contents, None
+        )
+        self.ownership = Ownership(
+            ctx,
+            settings.replica,
+            objects.workers.items.keys,
+            wake=queues.workers.add,
+            led=self._led,
+            holders=(self.fleet, index, self.kubelet),
+        )
         self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
         found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
@@ -209,6 +211,7 @@ class Replica:
         objects.claims.add_handler(self.passes.claims_changed)
         objects.pods.add_handler(index.pod_changed)
         objects.pods.add_handler(self.inbox.pod_changed)
+        objects.pods.add_handler(self.kubelet.stories.pod_changed)
         queue_changes(objects, self.nodes.objects, queues, self.ownership, agents=bool(self.tunnels.hubs))
 
     def _leads(self) -> bool:

@@ -7,6 +7,7 @@ from vkprovider.api.environment import EnvPod
 from vkprovider.api.objects import (
     ConfigMap,
     CustomResource,
+    Event,
     Lease,
     Node,
     Pod,
@@ -23,6 +24,7 @@ CONFIG_MAPS: Final = kind("/api/v1", "configmaps", ConfigMap)
 SECRETS: Final = kind("/api/v1", "secrets", Secret)
 PODS: Final = kind("/api/v1", "pods", Pod)
 ENV_PODS: Final = kind("/api/v1", "pods", EnvPod)
+EVENTS: Final = kind("/api/v1", "events", Event)
 NODES: Final = kind("/api/v1", "nodes", Node)
 LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
 RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)

@@ -77,7 +77,11 @@ def _first(path: str) -> str:
 
 
 class Callers:
-    """Tells who sends a request, and refuses those who may not."""
+    """Tells who sends a request, and refuses those who may not.
+
+    Attributes:
+        wall: The time of day.
+    """
 
     def __init__(self, access: Access, tls: ServingTls, wall: Callable[[], float] = time.time) -> None:
         """Create it.
@@ -89,7 +93,7 @@ class Callers:
         """
         self._access = access
         self._tls = tls
-        self._wall = wall
+        self.wall = wall
 
     async def admit(self, request: web.Request, node: str) -> User:
         """Return the sender of a request to a Node, who may do this.
@@ -117,7 +121,7 @@ class Callers:
         connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         if not isinstance(connection, ssl.SSLObject) or (found := self._tls.certificate_of(connection)) is None:
             return None
-        if ssl.cert_time_to_seconds(found["notAfter"]) <= self._wall():
+        if ssl.cert_time_to_seconds(found["notAfter"]) <= self.wall():
             return None
         words = [pair for part in found.get("subject", ()) for pair in part]
         names = [value for key, value in words if key == "commonName"]

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.errors import InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.objects import Pod
 from vkprovider.kubelet.callers import Callers
 from vkprovider.kubelet.listeners import MOVED, Listener
@@ -23,10 +23,11 @@ Handler = Callable[[web.Request, "Call"], Awaitable[web.StreamResponse]]
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What is known of a request: where it came to, and who sends it."""
+    """What is known of a request: where it came to, who sends it, and when (seconds since the epoch)."""
 
     listener: Listener
     user: User
+    at: float
 
 
 Routes = Mapping[tuple[str, str], Handler]
@@ -81,12 +82,14 @@ async def _answer(request: web.Request, handler: Any, callers: Callers) -> web.S
     if not isinstance(listener, Listener) or listener.left:
         raise web.HTTPServiceUnavailable(text=f"{MOVED}\n")
     try:
-        request[_CALL] = Call(listener, await callers.admit(request, listener.node))
+        request[_CALL] = Call(listener, await callers.admit(request, listener.node), callers.wall())
         answer: web.StreamResponse = await handler(request)
     except Refused as refusal:
         raise _refusal(refusal) from None
     except InputError as error:
         raise web.HTTPBadRequest(text=f"{error.reason}: {error.message}\n") from None
+    except Invalid as error:
+        raise web.HTTPBadRequest(text=f"{error.message}\n") from None
     except NotFound as error:
         raise web.HTTPNotFound(text=f"{error.message}\n") from None
     except OutsideError as error:

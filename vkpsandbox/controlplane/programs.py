@@ -148,6 +148,7 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
         "VKPROVIDER_INTERNAL_IP": "127.0.0.1",
         "VKPROVIDER_KUBELET_HOST": "127.0.0.1",
         "VKPROVIDER_KUBELET_PORTS": "0",
+        "VKPROVIDER_KUBELET_CERTIFICATE": "self-signed",
         "LABLET_CONTROLLER_INSTANCE_ID": None,
         **settings,
     }

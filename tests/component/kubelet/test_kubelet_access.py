@@ -154,6 +154,8 @@ async def test_to_read_the_proxy_opens_no_console(world: World, credentials: Cre
         ("nodes/pods", ["/pods", "/runningpods"], ["/healthz", "/configz", "/metrics/resource", "/stats/summary"]),
         ("nodes/healthz", ["/healthz"], ["/pods", "/configz", "/metrics/resource"]),
         ("nodes/configz", ["/configz"], ["/pods", "/healthz", "/metrics/resource"]),
+        ("nodes/metrics", ["/metrics/resource", "/metrics"], ["/pods", "/stats/summary", "/healthz"]),
+        ("nodes/stats", ["/stats/summary"], ["/metrics/resource", "/pods"]),
         ("nodes/proxy", ["/pods", "/healthz", "/configz"], ["/metrics/resource", "/stats/summary"]),
     ],
 )

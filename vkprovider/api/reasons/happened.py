@@ -69,6 +69,10 @@ class Happened(Reason):
     SESSION_STARTED = ("SessionStarted", "The learner has logged in.")
     SESSION_ENDED = ("SessionEnded", "The learner's session has ended; the work is collected.")
     TIMESLOT_ENDED = ("TimeslotEnded", "The learner's timeslot is over; the work is collected.")
+    CONSOLE_OPENED = (
+        "ConsoleOpened",
+        "A caller's first session with the lablet through the kubelet API: attach, exec or port-forward.",
+    )
     COLLECTING = ("Collecting", "Collecting the learner's work was requested.")
     STOPPING = ("Stopping", "Stopping the lab was requested.")
     BACK_TO_POOL = ("BackToPool", "The learner's time is over, and the lablet goes back to its pool as a warm one.")

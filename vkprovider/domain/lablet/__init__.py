@@ -6,6 +6,7 @@
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch.
 * `environment`: the variables of its containers, which are the parameters of its topology.
+* `story`: its Events and conditions as lines of a log.
 * `archive`: what a learner leaves behind, kept beyond the Pod.
 * `identity`: a lab's notes; `recovered`: claims that were lost, rebuilt from the labs.
 * `lifecycle`: the states of a lablet and the transitions between them.

@@ -1,0 +1,57 @@
+"""The story of a lablet as lines of a log: what its Events and conditions say, with times."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from vkprovider.api.objects import Event, Pod
+from vkprovider.api.times import iso, unix
+
+
+class Line(NamedTuple):
+    """A line of the story.
+
+    Attributes:
+        at: Seconds since the epoch.
+        key: Tells it from the others; a line is said once.
+    """
+
+    at: float
+    key: tuple[str, ...]
+    text: str
+
+
+def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
+    """Return the story so far, in the order of the times."""
+    meta = pod.metadata
+    created = unix(meta.creation_timestamp) or 0.0
+    found = [Line(created, ("created",), _text(created, "Pod created"))]
+    found += _of_conditions(pod)
+    found += (_of_event(event) for event in events)
+    if (deleted := unix(meta.deletion_timestamp or "")) is not None:
+        found.append(Line(deleted, ("deleted",), _text(deleted, "Pod to be deleted until now")))
+    return sorted(found, key=lambda line: line.at)
+
+
+def _of_conditions(pod: Pod) -> Iterator[Line]:
+    for condition in pod.status.conditions:
+        at = unix(condition.last_transition_time or "")
+        if at is None:
+            continue
+        why = ": ".join(filter(None, (condition.reason, condition.message)))
+        text = f"condition {condition.type} is {condition.status}" + (f" ({why})" if why else "")
+        yield Line(at, ("condition", condition.type, condition.status, why), _text(at, text))
+
+
+def _of_event(event: Event) -> Line:
+    series = event.series
+    count = max(event.count, series.count if series is not None else 0)
+    repeated = series.last_observed_time if series is not None else None
+    stamp = repeated or event.last_timestamp or event.event_time or event.metadata.creation_timestamp
+    at = unix(stamp) or 0.0
+    often = f" ({count} times)" if count > 1 else ""
+    text = f"{event.type} {event.reason}: {event.message}{often}"
+    return Line(at, ("event", event.metadata.uid, str(count)), _text(at, text))
+
+
+def _text(at: float, text: str) -> str:
+    return f"{iso(int(at))} {' '.join(text.split())}"
