@@ -1,8 +1,15 @@
 """Where a sandbox keeps its files, and where built programs are cached (XDG base directories)."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+from vkpsandbox.errors import SandboxError
+
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+"""Part of Nodes' labels, of a context's name and of a path."""
 
 
 def cache_home() -> Path:
@@ -13,6 +20,11 @@ def cache_home() -> Path:
 def state_home() -> Path:
     """Return the directory of this program's state."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "vkprovider"
+
+
+def sandboxes_home() -> Path:
+    """Return the directory of the sandboxes that were given no directory of their own."""
+    return state_home() / "sandboxes"
 
 
 @dataclass(frozen=True)
@@ -128,5 +140,11 @@ class Layout:
 
 
 def layout_of(name: str, directory: Path | None) -> Layout:
-    """Return the files of a sandbox: in `directory`, or in the default place for its name."""
-    return Layout((directory or state_home() / "sandboxes" / name).absolute().resolve())
+    """Return the files of a sandbox: in `directory`, or in the default place for its name.
+
+    Raises:
+        SandboxError: The name cannot be that of a sandbox.
+    """
+    if not _NAME.fullmatch(name):
+        raise SandboxError(f"{name[:80]!r} cannot be a sandbox's name: lower-case letters, digits and - within them")
+    return Layout((directory or sandboxes_home() / name).absolute().resolve())

@@ -51,6 +51,7 @@ class Sandbox:
         audit: bool = False,
         controllers: bool = True,
         provider: bool = True,
+        policies: bool = False,
         lds: bool = False,
         lds_args: Sequence[str] = (),
         provider_env: Mapping[str, str] = NOTHING,
@@ -76,6 +77,7 @@ class Sandbox:
             controllers: Whether kube-scheduler and kube-controller-manager run; without them no Pod is placed, no
                 namespace has a ServiceAccount, and no owned object is collected.
             provider: Whether the provider runs.
+            policies: Whether the admission policies of an installation apply, besides those of `manifests/base`.
             lds: Whether there is a simulated Lab Delivery System; the provider uses it then, and its events go to all
                 replicas in turn.
             lds_args: Further arguments of `vkprovider sim lds`.
@@ -116,7 +118,7 @@ class Sandbox:
                 sandbox._start_cluster(kubeconfig, tuning, controllers=controllers, tied=tied, on_progress=on_progress)
                 steps = (layout, sandbox._kubectl, sandbox._record)
                 if workers or provider:
-                    start.create_workers(*steps, worker_args or [()], worker_spec)
+                    start.create_workers(*steps, worker_args or [()], worker_spec, policies=policies)
                     on_progress(f"{workers} workers created")
                 providers = start.plan_providers(layout, record, replicas, provider_env) if provider else []
                 start.start_agents(layout, record, providers)

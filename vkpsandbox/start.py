@@ -100,7 +100,13 @@ def finish_control_plane(
 
 
 def create_workers(
-    layout: Layout, kubectl: Kubectl, record: Record, worker_args: Sequence[Sequence[str]], spec: Mapping[str, Any]
+    layout: Layout,
+    kubectl: Kubectl,
+    record: Record,
+    worker_args: Sequence[Sequence[str]],
+    spec: Mapping[str, Any],
+    *,
+    policies: bool = False,
 ) -> None:
     """Start the simulators, and apply what the provider needs to the cluster."""
     manifests = find_manifests()
@@ -111,6 +117,8 @@ def create_workers(
     if record.broker:
         add_process(layout, tunnels.broker_process(layout, record.broker, manifests))
     content.apply_manifests(kubectl, manifests)
+    if policies:
+        content.apply_policies(kubectl, manifests)
     content.apply_workers(kubectl, record.workers, record.name, {"tunnel": record.tunnel, **spec})
     content.write_provider_kubeconfig(kubectl, layout, record.name)
     waiting.await_workers(layout, record.workers)

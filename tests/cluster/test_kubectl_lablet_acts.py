@@ -91,9 +91,11 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
     printed = succeeded(cluster, "configs", "done", "-n", namespace)
     assert printed == "==> R 1 <==\nhostname R 1\n==> h0 <==\nhostname h0\n"
     assert succeeded(cluster, "configs", "done", "-n", namespace, "--device=h0") == "hostname h0\n"
-    files = succeeded(cluster, "configs", "done", "-n", namespace, "-o", "work", directory=tmp_path)
+    files = succeeded(cluster, "configs", "done", "-n", namespace, "--dir", "work", directory=tmp_path)
     assert files.split() == ["work/R-1.cfg", "work/h0.cfg"]
     assert (tmp_path / "work" / "R-1.cfg").read_text() == "hostname R 1"
+    format_ = lablet(cluster, "configs", "done", "-n", namespace, "-o", "yaml", directory=tmp_path)
+    assert (format_.returncode, [path.name for path in tmp_path.iterdir()]) == (2, ["work"])
     wrong = lablet(cluster, "configs", "done", "-n", namespace, "--device=h9")
     assert (wrong.returncode, "it kept those of R 1, h0" in wrong.stderr) == (1, True)
 
@@ -118,7 +120,11 @@ def test_newest_of_several_pods_of_a_name_is_shown(cluster: Cluster, namespace: 
 def test_what_is_no_lablet_is_told(cluster: Cluster, namespace: str, command: tuple[str, ...]) -> None:
     other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}}
     cluster.apply({**other, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}, namespace=namespace)
-    for name, says in (("other", "is not a lablet"), ("nowhere", '"nowhere" not found'), ("svc/a", "names no pod")):
+    for name, says in (
+        ("other", "is not a lablet"),
+        ("nowhere", '"nowhere" not found'),
+        ("svc/a", "does not name a pod"),
+    ):
         result = lablet(cluster, *command, name, "-n", namespace)
         assert result.returncode != 0
         assert says in result.stderr

@@ -111,7 +111,8 @@ def _text(report: Report) -> str:
     where += f", vkprovider {report.vkprovider}" if report.vkprovider else ""
     versions = sorted({version.partition("+")[0] for version in report.cml.values() if version})
     where += f", CML {', '.join(versions)}" if versions else ""
-    return "\n".join([where, *(finding.line for finding in report.findings), _summary(report.findings)])
+    summary = _summary(report.findings) if report.kubernetes else "nothing was checked"
+    return "\n".join([where, *(finding.line for finding in report.findings), summary])
 
 
 def _summary(findings: tuple[Finding, ...]) -> str:

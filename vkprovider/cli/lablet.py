@@ -12,6 +12,7 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.reasons import WORKERS
 from vkprovider.cli.cluster import cluster_options
 from vkprovider.cli.lablet_acts import collect, reset, start, stop
 from vkprovider.cli.lablet_approve import approve
@@ -109,7 +110,8 @@ def table(rows: Sequence[Row], now: datetime, *, wide: bool) -> str:
     """Format rows as a table."""
     lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
     for row in rows:
-        cells = [row.namespace, row.name, row.definition, row.version or "latest", row.state, str(row.ready)]
+        state = row.reason if row.reason in WORKERS else row.state  # what is reported is as old as its silence
+        cells = [row.namespace, row.name, row.definition, row.version or NONE, state, str(row.ready)]
         cells += [row.worker or NONE, row.lab or NONE, age(row.created, now), row.user or NONE]
         further = [row.address or NONE, row.digest[:DIGEST_CHARS] or NONE, row.reason or NONE]
         lines.append((*cells, *(further if wide else ())))

@@ -148,7 +148,7 @@ def reset(pod: str, *, yes: bool, wait: bool, timeout_s: int, place: Place) -> N
                 found,
                 lambda now: now is not None and now.ready and now.restarts > found.restarts,
                 timeout_s=timeout_s,
-                what="started afresh",
+                what="reset",
             )
 
     place.run(work)
@@ -159,7 +159,7 @@ def _confirm(pod: LabletPod, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("reset wipes a lab: give --yes where no prompt is possible")
+        raise click.UsageError("reset wipes a lab, and there is no terminal to confirm that: add --yes")
     whose = f", where {pod.user} may have worked" if pod.user else ""
     click.confirm(f"Wipe the lab of pod/{pod.metadata.name}{whose}, and start it again?", abort=True)
 

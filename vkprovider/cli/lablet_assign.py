@@ -11,7 +11,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.lablet_pods import LabletPod, Place, change, place_options, pod_name, pods_in, read
+from vkprovider.cli.lablet_pods import LabletPod, NoPod, Place, change, place_options, pod_name, pods_in, read
 from vkprovider.cli.lablet_times import moment, rfc3339
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
@@ -152,7 +152,13 @@ async def _give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
 
 async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     for _ in range(_ATTEMPTS):
-        pod = await read(kube, namespace, name)
+        try:
+            pod = await read(kube, namespace, name)
+        except NoPod as error:
+            if await _deployment(kube, namespace, name) is None:
+                raise
+            way = f"kubectl lablet assign deployment/{name} {wish.user}"
+            raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
         if why := hindrance(pod):
             lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
             advice = f"; end that session first: kubectl lablet release {name}" if lives and not pod.ended else ""
@@ -167,11 +173,15 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
     raise click.ClickException(f"pod/{name} is written to all the time; try again")
 
 
+async def _deployment(kube: KubeClient, namespace: str, name: str) -> _Deployment | None:
+    return await Resource(kube, _DEPLOYMENTS, namespace).get(name)
+
+
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
-    deployment = await Resource(kube, _DEPLOYMENTS, namespace).get(name)
+    deployment = await _deployment(kube, namespace, name)
     if deployment is None:
-        raise click.ClickException(f"deployment/{name} is not there in namespace {namespace}") from None
+        raise click.ClickException(f"deployment/{name} is not there in namespace {namespace}")
     selector = deployment.spec.selector
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector_text(selector)) if _is_replica(pod)]

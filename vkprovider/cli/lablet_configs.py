@@ -27,10 +27,11 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FILE_CHARS_MAX: Final = 100
 
 
-@click.command(epilog="Example: kubectl lablet configs mylab-0 -o ./work")
+@click.command(epilog="Example: kubectl lablet configs mylab-0 --dir ./work")
 @click.argument("what", metavar="POD|UID")
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
-@click.option("-o", "--output", metavar="DIR|json", help="Write a file per device into DIR (default: print).")
+@click.option("--dir", "directory", metavar="DIR", help="Write a file per device into DIR (default: print).")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format (default: text).")
 @click.option(
     "--provider-namespace",
     default="vkprovider-system",
@@ -39,13 +40,17 @@ _FILE_CHARS_MAX: Final = 100
     help="Namespace of the provider; needs the right to read ConfigMaps there.",
 )
 @place_options
-def configs(what: str, *, device: str | None, output: str | None, provider_namespace: str, place: Place) -> None:
+def configs(
+    what: str, *, device: str | None, directory: str | None, output: str | None, provider_namespace: str, place: Place
+) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected.
 
     They are kept for a week after that. Of several Pods with one name, the newest with an archive counts; a UID
     selects one Pod, and UID-TIME an earlier learner of it.
     """
     name = what if _KEPT.fullmatch(what) else pod_name(what)
+    if directory and output:
+        raise click.UsageError("--dir and --output exclude each other")
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
         return await _find(kube, namespace, name, Api(kube, provider_namespace).config_maps)
@@ -58,9 +63,9 @@ def configs(what: str, *, device: str | None, output: str | None, provider_names
     click.echo(_about(left), err=True)
     for label, why in sorted(chosen.faults.items()):
         click.echo(f"{label or 'besides'}: {why}", err=True)
-    if output:
+    if directory:
         for path, text in sorted(files_of(chosen).items()):
-            _write(Path(output), path, text)
+            _write(Path(directory), path, text)
     else:
         for label, text in sorted(chosen.configs.items()):
             if device is None:
@@ -128,8 +133,13 @@ async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[C
         )
     found = await _predecessors(archive, f"{namespace}/{name}")
     if not found:
-        hint = "it is kept when its devices are stopped, or collected" if uid else "it is dropped after a week"
-        raise click.ClickException(f"nothing is kept of pod {namespace}/{name}; {hint}")
+        if uid:
+            hint = "configurations are saved when its devices are stopped, or collected"
+            raise click.ClickException(f"nothing is kept of pod {namespace}/{name} yet; {hint}")
+        raise click.ClickException(
+            f"there is no pod {namespace}/{name}, and nothing is kept of one of that name: it never was, it was never "
+            "Ready, or it ended more than a week ago"
+        )
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
     if len(found) > 1:

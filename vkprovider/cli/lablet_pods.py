@@ -119,9 +119,9 @@ def pod_name(text: str) -> str:
     """
     kind, slash, name = text.rpartition("/")
     if slash and kind not in {"pod", "pods", "po"}:
-        raise click.UsageError(f"{text!r} names no pod; write pod/{name or 'NAME'} or the name alone")
+        raise click.UsageError(f"{text!r} does not name a pod; write pod/{name or 'NAME'} or the name alone")
     if not name:
-        raise click.UsageError(f"{text!r} names no pod")
+        raise click.UsageError(f"{text!r} does not name a pod")
     return name
 
 
@@ -130,16 +130,21 @@ def pods_in(kube: KubeClient, namespace: str) -> Resource[LabletPod]:
     return Resource(kube, _PODS, namespace)
 
 
+class NoPod(click.ClickException):
+    """There is no Pod of that name."""
+
+
 async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
     """Read a lablet's Pod.
 
     Raises:
-        ClickException: The Pod does not exist, or is not a lablet.
+        NoPod: It does not exist.
+        ClickException: It is not a lablet.
         OutsideError: It cannot be read.
     """
     pod = await pods_in(kube, namespace).get(name)
     if pod is None:
-        raise click.ClickException(f'pods "{name}" not found')
+        raise NoPod(f'pods "{name}" not found in namespace {namespace}')
     if not pod.is_lablet:
         raise click.ClickException(f"pod/{name} in namespace {namespace} is not a lablet; see: kubectl lablet list")
     return pod
@@ -192,13 +197,14 @@ async def wait_for(
         if done(now):
             return now
         if now is None:
-            raise click.ClickException(
-                f"pod/{pod.metadata.name} is gone; it was deleted while waiting for it to be {what}"
-            )
+            raise click.ClickException(f"pod/{pod.metadata.name} was deleted while waiting for it to be {what}")
         if time.monotonic() > deadline:
             reason, message = why(now)
             said = f": {reason}: {message}" if reason else ""
-            raise click.ClickException(f"pod/{pod.metadata.name} is not {what} after {timeout_s:.0f} s{said}")
+            raise click.ClickException(
+                f"pod/{pod.metadata.name} is not {what} after {timeout_s:.0f} s{said}. The request stands; if nothing "
+                "happens, see whether the provider runs: vkprovider doctor"
+            )
         await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -11,12 +11,14 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.api.objects import CustomResource
 from vkprovider.cli.cluster import cluster_options
+from vkprovider.cli.lablet_times import duration
 from vkprovider.domain.definition import refresh
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 
 _LOOK_EVERY_S: Final = 0.3
+_KINDS: Final = frozenset({"ldef", "labletdefinition", "labletdefinitions"})
 _encode: Final = msgspec.json.encode
 
 
@@ -40,14 +42,22 @@ class Unanswered(Exception):  # noqa: N818 (a state)
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Adopt the content even if its version is the current one.")
 @click.option("--wait/--no-wait", default=True, help="Whether to wait for the outcome.")
-@click.option("--timeout", "timeout_s", default=120.0, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    callback=duration,
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to wait: 90s, 5m.",
+)
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Output format (default: a sentence).")
 @cluster_options
 def refresh_definition(
     name: str,
     kubeconfig: str | None,
     context: str | None,
-    timeout_s: float,
+    timeout_s: int,
     output: str | None,
     *,
     force: bool,
@@ -57,8 +67,9 @@ def refresh_definition(
 
     New pods use the new content; running lablets keep theirs.
     """
+    name = definition_name(name)
     try:
-        answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0.0))
+        answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0))
     except (InputError, OutsideError, Unanswered) as error:
         raise click.ClickException(str(error)) from None
     if answer is None:
@@ -71,8 +82,20 @@ def refresh_definition(
         raise click.ClickException(f"labletdefinition/{name} keeps what it has: {answer.reason}: {answer.message}")
 
 
+def definition_name(text: str) -> str:
+    """Return the definition's name: `ldef/a`, `labletdefinitions/a` and `a` all name the LabletDefinition a.
+
+    Raises:
+        UsageError: It does not name a LabletDefinition.
+    """
+    kind, slash, name = text.rpartition("/")
+    if not name or (slash and kind.partition(".")[0].lower() not in _KINDS):
+        raise click.UsageError(f"{text!r} does not name a LabletDefinition; write {name or 'NAME'}, or ldef/NAME")
+    return name
+
+
 async def _refresh(
-    kubeconfig: str | None, context: str | None, name: str, *, force: bool, timeout_s: float
+    kubeconfig: str | None, context: str | None, name: str, *, force: bool, timeout_s: int
 ) -> Refreshed | None:
     """Request a refresh in the caller's name; return its outcome, None without `timeout_s`.
 
@@ -103,7 +126,7 @@ async def _refresh(
         except TimeoutError:
             said = _condition(found)
             why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
-            raise Unanswered(f"no answer within {timeout_s:g} s, the request stands: {why}") from None
+            raise Unanswered(f"no answer within {timeout_s} s, the request stands: {why}") from None
         return answer
     finally:
         await kube.close()

@@ -41,7 +41,7 @@ def release(pod: str, *, wait: bool, timeout_s: int, place: Place) -> None:
             found = await change(kube, found, annotations=_request(found))
         if not wait:
             return f"pod/{name}: the session of {found.user} is being ended"
-        over = await wait_for(kube, found, _Watch(found), timeout_s=timeout_s, what="released; the request stands")
+        over = await wait_for(kube, found, _Watch(found), timeout_s=timeout_s, what="released")
         return await _clear_away(kube, found, over, timeout_s)
 
     click.echo(place.run(work))

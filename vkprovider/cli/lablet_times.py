@@ -55,5 +55,5 @@ def duration(_: click.Context, __: click.Parameter, value: str) -> int:
         BadParameter: It is not a duration, or zero.
     """
     if not (seconds := seconds_of(value)):
-        raise click.BadParameter(f"{value!r} is not a duration such as 90s or 5m")
+        raise click.BadParameter(f"invalid duration {value!r} (try 90s or 5m)")
     return seconds

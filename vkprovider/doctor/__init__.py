@@ -9,7 +9,7 @@
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.
 * `tunnels`: checks of the broker, and of workers behind agents.
-* `lablets`: checks of LabletDefinitions and Pods.
+* `lablets`: checks of LabletDefinitions and Pods; `workloads`: of what makes Pods of lablets.
 
 Checks are functions of what was read, without I/O.
 """

@@ -1,5 +1,6 @@
 """Findings: what a check reports, and the report made of them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
@@ -42,7 +43,8 @@ class Finding(msgspec.Struct, frozen=True):
         """The finding as one line of text."""
         mark = "" if self.level is Level.FAULT else f"({self.level}) "
         text = f"{mark}{self.object}: {self.reason}: {self.message}"
-        return " ".join(f"{text.rstrip('.')}. → {self.remedy}".split()) if self.remedy else " ".join(text.split())
+        known = self.remedy.rstrip(".").lower() in self.message.lower()
+        return " ".join(text.split() if known else f"{text.rstrip('.')}. → {self.remedy}".split())
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -71,7 +73,21 @@ class Report(msgspec.Struct, frozen=True):
 
 def fault(about: str, reason: str, message: str, remedy: str) -> Finding:
     """Return a finding that needs action."""
-    return Finding(Level.FAULT, about, reason, message, remedy)
+    return Finding(Level.FAULT, about, reason, message, named(remedy, about))
+
+
+def named(remedy: str, about: str) -> str:
+    """Return a remedy with the name of its object where reference pages have `NAME` or `POD`.
+
+    >>> named("`kubectl lablet reset POD`", "Pod/team-a/mylab-0")
+    '`kubectl lablet reset mylab-0 -n team-a`'
+    """
+    kind, _, where = about.partition("/")
+    namespace, _, name = where.rpartition("/")
+    if not name:
+        return remedy
+    command = f"{name} -n {namespace}" if namespace else name
+    return re.sub(r"\bPOD\b" if kind == "Pod" else r"\bNAME\b", lambda _: command, remedy)
 
 
 def note(about: str, reason: str, message: str, remedy: str = "") -> Finding:

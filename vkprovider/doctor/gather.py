@@ -19,13 +19,12 @@ from vkprovider.api.objects import (
     Lease,
     Metadata,
     Node,
-    Pod,
     RuntimeClass,
     SelfSubjectReview,
 )
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
-from vkprovider.doctor import lablets, setup, workers
+from vkprovider.doctor import lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
@@ -43,6 +42,12 @@ _PROBES_MAX: Final = 16
 _GROUP: Final = f"/apis/{names.API_VERSION}"
 _MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
 
+_WORKLOADS: Final = {
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "Job": "/apis/batch/v1/jobs",
+}
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 
 
@@ -84,6 +89,7 @@ class Doctor:
         self._reading = Reading(kube)
         self._cml: dict[str, str] = {}
         self._ahead_s = 0.0
+        self._nodes: list[Node] = []
 
     async def examine(self) -> Report:
         """Check everything.
@@ -218,6 +224,7 @@ class Doctor:
             self._found += found
         installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
         nodes = {n.metadata.name: n for n in await self._reading.list("/api/v1/nodes", Node, "Node")}
+        self._nodes = [node for name, node in nodes.items() if name.startswith(names.NODE_PREFIX)]
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
         leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
         gate = asyncio.Semaphore(_PROBES_MAX)
@@ -281,9 +288,17 @@ class Doctor:
         for resource in resources:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
         definitions = {resource.metadata.name for resource in resources}
-        pods = await self._reading.list("/api/v1/pods", Pod, "Pod", {"fieldSelector": "status.phase!=Succeeded"})
+        kind, unfinished = lablets.SeenPod, {"fieldSelector": "status.phase!=Succeeded"}
+        pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
         relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
-        self._found += lablets.check_pods(relevant, datetime.now(UTC))
+        self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes)
+        await self._check_workloads(definitions)
+
+    async def _check_workloads(self, definitions: set[str]) -> None:
+        found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}
+        refused = {"fieldSelector": f"reason={workloads.FAILED_CREATE}"}
+        refusals = await self._reading.list("/api/v1/events", workloads.Refusal, "Event", refused)
+        self._found += workloads.check_workloads(found, refusals, definitions)
 
 
 def _credentials(data: dict[str, bytes]) -> Credentials | None:

@@ -1,20 +1,29 @@
 """Checks of LabletDefinitions and of Pods on the provider's Nodes."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.objects import Condition, CustomResource, Pod, RuntimeClass
-from vkprovider.api.reasons import DEFINITIONS, DOCTOR, PROGRESS, TROUBLE, WORKERS
+from vkprovider.api.objects import Condition, Container, CustomResource, Node, Pod, PodSpec, RuntimeClass
+from vkprovider.api.reasons import DEFINITIONS, DOCTOR, PROGRESS, TROUBLE, WORKERS, DefinitionReason, Happened
 from vkprovider.doctor.conditions import check_observed, ready_of
-from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of
+from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
 from vkprovider.domain.definition import status as definitionstatus
+from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.topology.resources import Resources
 
 STUCK_S: Final = 900.0
 """A Pod that is on its way for longer is a fault."""
+
+_SMALLER: Final = (
+    "Lower the requests of its containers or spec.resources of its definition, or raise spec.capacity of a CMLWorker."
+)
 
 _UNREPORTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 """The API server's own reasons for containers without a reported status."""
@@ -73,21 +82,64 @@ def _definition(about: str, reason: str, message: str) -> Finding:
     return fault(about, reason, message, remedy_of(DEFINITIONS, reason, "See docs/why.md."))
 
 
+class _Resources(msgspec.Struct, frozen=True):
+    requests: dict[str, str] = {}
+
+
+class _Container(Container, frozen=True, rename="camel"):
+    resources: _Resources = _Resources()
+
+
+class _Spec(PodSpec, frozen=True, rename="camel"):
+    containers: list[_Container]  # type: ignore[assignment] # a frozen struct's list is only read
+
+
+class SeenPod(Pod, frozen=True):
+    """A Pod, with what it asks of a Node."""
+
+    spec: _Spec
+
+    @property
+    def demand(self) -> Resources | None:
+        """What the scheduler looks for; None if it cannot be read."""
+        amounts = (self.spec.overhead, *(container.resources.requests for container in self.spec.containers))
+        total = Resources()
+        try:
+            for amount in amounts:
+                total = total.plus(Resources.from_quantities(amount))
+        except ValueError:
+            return None
+        return total
+
+
 def is_relevant(pod: Pod, definitions: Collection[str]) -> bool:
-    """Return whether a Pod is bound to one of the provider's Nodes, or is a lablet that is to be bound."""
-    return pod.spec.node_name.startswith(names.NODE_PREFIX) or pod.spec.runtime_class_name in definitions
+    """Return whether a Pod is bound to one of the provider's Nodes, is a lablet to be bound, or is meant as one."""
+    bound = pod.spec.node_name.startswith(names.NODE_PREFIX)
+    return bound or pod.spec.runtime_class_name in definitions or bool(_meant(pod, definitions))
 
 
-def check_pods(pods: Iterable[Pod], now: datetime) -> list[Finding]:
+def _meant(pod: Pod, definitions: Collection[str]) -> str:
+    """Return the definition whose name a waiting Pod has as image, though it has no runtimeClassName; "" if none."""
+    if pod.spec.runtime_class_name or pod.status.phase != "Pending":
+        return ""
+    return next((name for each in pod.spec.containers if (name := tag_of(each.image)[0]) in definitions), "")
+
+
+def check_pods(
+    pods: Iterable[SeenPod], now: datetime, definitions: Collection[str] = (), workers: Sequence[Node] = ()
+) -> list[Finding]:
     """Check Pods; those of one owner that have the same fault are one finding.
 
     Args:
         pods: The relevant ones.
         now: The wall clock.
+        definitions: Names of LabletDefinitions.
+        workers: The Nodes of workers; none if they are not known.
     """
     groups: dict[tuple[str, Finding], list[Pod]] = {}
     for pod in pods:
-        finding = _check_pod(pod, now)
+        meant = _meant(pod, definitions)
+        finding = _no_lablet(meant) if meant else _check_pod(pod, now, workers)
         if finding is not None:
             owner = next((o.uid for o in pod.metadata.owner_references if o.controller), pod.key)
             groups.setdefault((owner, finding), []).append(pod)
@@ -95,18 +147,35 @@ def check_pods(pods: Iterable[Pod], now: datetime) -> list[Finding]:
     for (_, finding), same in groups.items():
         first = min(pod.key for pod in same)
         more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
-        found.append(Finding(finding.level, f"Pod/{first}", finding.reason, finding.message + more, finding.remedy))
+        about, message = f"Pod/{first}", finding.message + more
+        found.append(Finding(finding.level, about, finding.reason, message, named(finding.remedy, about)))
     return once(found)
 
 
-def _check_pod(pod: Pod, now: datetime) -> Finding | None:
+def _no_lablet(definition: str) -> Finding:
+    text = f"its image names LabletDefinition {definition}, but it has no runtimeClassName, so that it is not a lablet"
+    return fault("", "NotALablet", text, f"Set spec.runtimeClassName: {definition}")
+
+
+def _check_pod(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
     """Return what is wrong with one Pod, without its name."""
     if pod.status.phase == "Failed":
         return _check_failed(pod)
     if pod.terminal:
         return None
+    return _check_state(pod, now, workers) or _check_annotations(pod)
+
+
+def _check_annotations(pod: Pod) -> Finding | None:
+    faults = inputs_of(pod.metadata).faults
+    if not faults:
+        return None
+    return fault("", Happened.ANNOTATION_INVALID, "; ".join(faults), Happened.ANNOTATION_INVALID.remedy)
+
+
+def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
     if not pod.spec.node_name:
-        return _check_unbound(pod)
+        return _check_unbound(pod, workers)
     reason, message = _waiting(pod)
     if reason in PROGRESS and PROGRESS[reason].remedy:  # it lasts until someone acts, as was asked for
         return note("", reason, message, PROGRESS[reason].remedy)
@@ -121,11 +190,29 @@ def _check_failed(pod: Pod) -> Finding:
     return note("", pod.status.reason or "Failed", message)
 
 
-def _check_unbound(pod: Pod) -> Finding | None:
+def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
     scheduled = _condition(pod, "PodScheduled")
     if scheduled is None or scheduled.status != "False":
         return None
+    if lacking := _never_fits(pod, workers):
+        text = f"no worker is large enough, whatever else runs: it needs {lacking}"
+        return fault("", DefinitionReason.TOO_LARGE, text, _SMALLER)
     return _pod(scheduled.reason or "Unschedulable", scheduled.message)
+
+
+def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
+    """Return what a Pod asks for beyond the largest worker; "" if it fits on one, or that is not known."""
+    demand = pod.demand
+    try:
+        rooms = [Resources.from_quantities(node.status.capacity) for node in workers]
+    except ValueError:
+        return ""
+    if demand is None or not rooms or any(room.covers(demand) for room in rooms):
+        return ""
+    largest = rooms[0]
+    for room in rooms[1:]:
+        largest = largest.union(room)
+    return "; ".join(largest.shortage(demand))
 
 
 def _check_progress(pod: Pod, reason: str, message: str, now: datetime) -> Finding | None:

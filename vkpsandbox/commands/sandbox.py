@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
@@ -15,6 +15,8 @@ from vkprovider.api.errors import VkproviderError
 from vkpsandbox import ProcessStatus, Sandbox
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel
+from vkpsandbox.errors import SandboxError
+from vkpsandbox.paths import sandboxes_home
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,11 +108,13 @@ def up(
         lds=lds,
         audit=audit,
         provider=not no_provider,
+        policies=True,
         kubeconfig=kubeconfig,
         on_progress=lambda line: click.echo(line, err=True),
     )
     click.echo(f"sandbox {name} is up; its kubeconfig is {made.kubeconfig}")
-    click.echo(f"export KUBECONFIG={made.kubeconfig}; export PATH={made.programs}:$PATH")
+    plugins = Path(sys.executable).parent  # of kubectl: kubectl-lablet
+    click.echo(f"export KUBECONFIG={made.kubeconfig}; export PATH={made.programs}:{plugins}:$PATH")
 
 
 @sandbox.command()
@@ -120,6 +124,27 @@ def down(name: str, directory: Path | None) -> None:
     """End a sandbox and remove all its processes and files."""
     Sandbox.remove(name, directory, lambda line: click.echo(line, err=True))
     click.echo(f"sandbox {name} is gone")
+
+
+@sandbox.command("list")
+@_reported
+def list_sandboxes() -> None:
+    """List the sandboxes that have the default directory: name, processes that run, kubeconfig."""
+    rows = [("NAME", "RUNNING", "KUBECONFIG")]
+    for folder in sorted(sandboxes_home().glob("*/")):
+        try:
+            found = Sandbox.attach(folder.name)
+        except SandboxError:
+            continue  # none, or one that is just being made or removed
+        states = [process.state for process in found.processes()]
+        rows.append((found.name, f"{states.count('running')}/{len(states)}", str(found.kubeconfig)))
+    _table(rows)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 @sandbox.command()
@@ -139,9 +164,7 @@ def ps(name: str, directory: Path | None, output: str) -> None:
         click.echo(f"audit log   {found.audit_log}")
     rows = [("NAME", "PID", "STATE", "RESTARTS", "URL", "LOG")]
     rows += [(s.name, str(s.pid or "-"), s.state, str(s.restarts), s.url, s.log) for s in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    _table(rows)
 
 
 @sandbox.command()

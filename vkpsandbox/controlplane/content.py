@@ -39,6 +39,11 @@ def apply_manifests(kubectl: Kubectl, manifests: Path) -> None:
     kubectl("apply", *server_side, "-k", str(manifests / "base"))
 
 
+def apply_policies(kubectl: Kubectl, manifests: Path) -> None:
+    """Apply the admission policies that an installation has."""
+    kubectl("apply", "--server-side", "--force-conflicts", "-k", str(manifests / "policies"))
+
+
 def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the Secret and the CMLWorker of a worker; one behind a tunnel has no Secret, its agent logs in.
 
@@ -84,6 +89,8 @@ def apply_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str, spe
     Raises:
         SandboxError: If a CMLWorker of that name exists and is not this sandbox's.
     """
+    if not workers:
+        return
     names = {worker.name for worker in workers}
     listed = json.loads(kubectl("get", "cmlworkers.vkprovider.io", "-o", "json").stdout)["items"]
     for item in listed:

@@ -56,6 +56,7 @@ def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say:
         name,
         workers=workers,
         worker_args=arguments,
+        policies=True,
         tunnel=tunnel,
         tied=not keep,
         on_progress=lambda line: say(f"   {line}"),

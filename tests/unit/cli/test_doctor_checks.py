@@ -10,9 +10,10 @@ import pytest
 import vkprovider
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
-from vkprovider.api.objects import CustomResource, Lease, Node, Pod, RuntimeClass
+from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
 from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked
+from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.rights import Right, rights_of
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
@@ -281,12 +282,12 @@ def test_address_that_the_provider_cannot_resolve() -> None:
 # ------------------------------------------------------------------------------------------------ pods
 
 
-def pod(name: str = "a", *, owner: str = "", node: str = "vnode.w", **status: Any) -> Pod:
+def pod(name: str = "a", *, owner: str = "", node: str = "vnode.w", **status: Any) -> SeenPod:
     metadata: dict[str, Any] = {"name": name, "namespace": "n", "creationTimestamp": "2026-01-31T11:59:00Z"}
     if owner:
         metadata["ownerReferences"] = [{"uid": owner, "controller": True}]
     spec = {"containers": [{"name": "lab"}], "nodeName": node, "runtimeClassName": "x"}
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}, Pod)
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}, SeenPod)
 
 
 def waiting(reason: str, message: str = "m") -> list[dict[str, Any]]:
@@ -304,7 +305,7 @@ def test_pods_on_their_way_for_ever_are_a_fault() -> None:
     assert (finding.reason, finding.message) == ("Stuck", "StartingNodes for 60 min: m")
 
 
-def unready(reason: str, since: str) -> Pod:
+def unready(reason: str, since: str) -> SeenPod:
     """A Pod that has run for hours, and is not Ready since a while."""
     return pod(
         phase="Running",
@@ -371,7 +372,7 @@ def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
     [found] = lablets.check_definition(definition, owned)
     assert (found.object, found.reason) == ("LabletDefinition/netlab", "PackageInvalid")
     assert found.message == "the last refresh changed nothing: it is not a zip"
-    assert "kubectl lablet refresh NAME" in found.remedy
+    assert "kubectl lablet refresh netlab" in found.remedy
     conditions[1]["status"] = "True"
     assert lablets.check_definition(msgspec.convert(raw, CustomResource), owned) == []
 

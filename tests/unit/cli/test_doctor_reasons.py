@@ -10,7 +10,7 @@ from tests.unit.cli.test_doctor_checks import NOW, pod, seen, waiting
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DEFINITIONS, TROUBLE, WORKERS
 from vkprovider.doctor import lablets, workers
-from vkprovider.doctor.findings import Finding
+from vkprovider.doctor.findings import Finding, named
 
 FINE = {"WorkerReady", "ContentReady", "ContentStored"}
 """What is said when nothing is wrong."""
@@ -23,7 +23,8 @@ def one_line(finding: Finding, reason: str) -> None:
     assert finding.reason == reason
     assert f": {reason}: m" in finding.line
     assert "→" in finding.line
-    assert {row.remedy for row in docs.why()[reason]} & {finding.remedy, "Nothing."}
+    remedies = {named(row.remedy, finding.object) for row in docs.why()[reason]}
+    assert remedies & {finding.remedy, "Nothing."}
 
 
 def resource(kind_spec: dict[str, Any], reason: str) -> CustomResource:

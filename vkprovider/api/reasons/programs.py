@@ -163,6 +163,21 @@ class DoctorReason(Reason):
         "The scheduler finds no Node for a lablet; the message is from it.",
         "Add workers of its environment, or wait until lablets end.",
     )
+    TOO_LARGE = (
+        "TooLarge",
+        "No worker is large enough for a lablet, whatever else runs.",
+        "Lower the Pod's requests or the definition's spec.resources, or raise spec.capacity of a CMLWorker.",
+    )
+    FAILED_CREATE = (
+        "FailedCreate",
+        "A Deployment, StatefulSet or Job may not make a Pod of a lablet; the message is the API server's.",
+        "See the tables of Kubernetes below.",
+    )
+    DAEMON_SET_EMPTY = (
+        "DaemonSetEmpty",
+        "A DaemonSet of lablets selects no Node: its controller looks before the RuntimeClass is applied.",
+        "Repeat nodeSelector and tolerations of the RuntimeClass in its template: manifests/examples/daemonset.yaml.",
+    )
     STUCK = (
         "Stuck",
         "A Pod has been on its way for a quarter of an hour.",

@@ -9,6 +9,7 @@ import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.stats import WorkerUsage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import NEVER, Worker
@@ -111,7 +112,7 @@ class Observer:
                 return
         else:
             reason = "WorkerError"
-        seen.fault = unhealthy(reason, error.message)
+        seen.fault = unhealthy(reason, error.message + _hint(worker.spec, error))
         # Who reads Pods need not learn CML's account, nor our Secrets.
         why = f"{reason}; its CMLWorker says more" if isinstance(error, Unauthorized) else error.message
         seen.silent_because = f"worker {worker.name}: {why}"
@@ -170,3 +171,10 @@ def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Itera
             worker.seen.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.seen.lab_ids
         ):
             yield uid
+
+
+def _hint(spec: CMLWorkerSpec, error: OutsideError) -> str:
+    """Return what else may be wrong with a url that cannot be reached."""
+    if isinstance(error, Unavailable) and spec.tunnel == "direct" and spec.cml_url.startswith("http://"):
+        return "; if CML expects https there, as it does by default, write https:// in spec.url"
+    return ""

@@ -34,3 +34,29 @@ def test_pool_that_could_be_no_label_is_refused(value: str) -> None:
     read = inputs_of(Metadata(name="p", annotations={names.ANNOTATION_LENT_BY: value}))
     assert read.lent_by == ""
     assert len(read.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("vkprovider.io/user", "do you mean vkprovider.io/username?"),
+        ("vkprovider.io/timeslot", "do you mean vkprovider.io/timeslot-"),
+        ("vkprovider.io/desiredState", "do you mean vkprovider.io/desired-state?"),
+        ("vkprovider.io/xyzzy", "there are desired-state, reset, timeslot-end, timeslot-start, username"),
+    ],
+)
+def test_annotation_that_means_nothing_is_a_fault(name: str, hint: str) -> None:
+    read = inputs_of(Metadata(name="p", annotations={name: "zoe"}))
+    [fault] = read.faults
+    assert fault.startswith(f"{name} means nothing to vkprovider; {hint}")
+    assert read.username == ""
+
+
+def test_what_others_and_the_provider_write_is_none_of_them() -> None:
+    notes = dict.fromkeys([*names.POD_ANNOTATIONS, "example.com/user", "kubectl.kubernetes.io/restartedAt"], "")
+    assert inputs_of(Metadata(name="p", annotations=notes)).faults == ()
+
+
+def test_few_annotations_that_mean_nothing_are_named() -> None:
+    read = inputs_of(Metadata(name="p", annotations={f"vkprovider.io/{'x' * 500}{n}": "" for n in range(50)}))
+    assert sum(map(len, read.faults)) < 1000

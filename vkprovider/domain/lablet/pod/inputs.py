@@ -3,7 +3,9 @@
 They are requests by users who may edit the Pod, and affect that one lablet and nothing else.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -54,15 +56,20 @@ _READ: Final = frozenset(
         names.ANNOTATION_LENT_BY,
     }
 )
+_PREFIX: Final = f"{names.GROUP}/"
+_WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in _READ - {names.ANNOTATION_LENT_BY})
+_UNKNOWN_MAX: Final = 5
+_WORD_CHARS_MAX: Final = 63
+"""How many annotations that mean nothing are named, and how much of each."""
 
 
 def inputs_of(meta: Metadata) -> Inputs:
     """Parse a Pod's annotations; those that cannot be read are listed as faults and left out."""
     notes = meta.annotations
     pool = meta.labels.get(names.LABEL_POOL, "")
-    if _READ.isdisjoint(notes):
+    faults = _unknown(notes.keys() - names.POD_ANNOTATIONS)
+    if _READ.isdisjoint(notes) and not faults:
         return Inputs(pool=pool) if pool else NOTHING
-    faults: list[str] = []
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
     if start and end and end <= start:
@@ -78,6 +85,17 @@ def inputs_of(meta: Metadata) -> Inputs:
         lent_by=_copied(notes, names.ANNOTATION_LENT_BY, _LABEL_VALUE, faults),
         faults=tuple(faults),
     )
+
+
+def _unknown(others: Iterable[str]) -> list[str]:
+    """Report annotations of our group that mean nothing, such as a misspelt `vkprovider.io/user`."""
+    found = []
+    for name in sorted(name for name in others if name.startswith(_PREFIX))[:_UNKNOWN_MAX]:
+        word = name.removeprefix(_PREFIX)[:_WORD_CHARS_MAX]
+        meant = difflib.get_close_matches(word, _WORDS, n=1, cutoff=0.5)
+        hint = f"; do you mean {_PREFIX}{meant[0]}?" if meant else f"; there are {', '.join(_WORDS)}"
+        found.append(f"{_PREFIX}{word} means nothing to vkprovider{hint}")
+    return found
 
 
 def _username(notes: dict[str, str], faults: list[str]) -> str:

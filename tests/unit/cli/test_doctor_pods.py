@@ -1,0 +1,146 @@
+"""What the doctor says of Pods that cannot become lablets, and of what cannot make them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from vkprovider.api.objects import Node
+from vkprovider.cli.doctor import _text
+from vkprovider.doctor import lablets
+from vkprovider.doctor.findings import Finding, Level, Report, fault, named, unchecked
+from vkprovider.doctor.lablets import SeenPod
+from vkprovider.doctor.workloads import Refusal, Workload, check_workloads
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
+REFUSED = 'pods "warm-x" is forbidden: exceeded quota: team, requested: requests.cpu=2'
+
+
+def pod(*, cpu: str = "1m", image: str = "netlab:1.0", definition: str = "netlab", **more: Any) -> SeenPod:
+    container = {"name": "lab", "image": image, "resources": {"requests": {"cpu": cpu, "memory": "1Mi"}}}
+    spec = {"containers": [container], "runtimeClassName": definition, "overhead": {"cpu": "2"}}
+    meta = {"name": "a", "namespace": "n", "annotations": more.pop("annotations", {})}
+    status = {"phase": "Pending", "conditions": UNBOUND, **more.pop("status", {})}
+    return msgspec.convert({"metadata": meta, "spec": spec | more, "status": status}, SeenPod)
+
+
+def node(cpu: str) -> Node:
+    return msgspec.convert(
+        {"metadata": {"name": "vnode.w"}, "status": {"capacity": {"cpu": cpu, "memory": "1Gi"}}}, Node
+    )
+
+
+def checked(pod: SeenPod, *nodes: Node) -> list[Finding]:
+    assert lablets.is_relevant(pod, {"netlab"})
+    return lablets.check_pods([pod], NOW, {"netlab"}, nodes)
+
+
+def test_pod_that_no_worker_can_ever_hold() -> None:
+    [finding] = checked(pod(cpu="100"), node("64"), node("32"))
+    assert finding.reason == "TooLarge"
+    assert finding.message == "no worker is large enough, whatever else runs: it needs cpu 102 > 64"
+    assert "wait" not in finding.remedy.lower()
+
+
+@pytest.mark.parametrize("nodes", [[], [node("64")], [node("much")]], ids=["unknown", "large enough", "unreadable"])
+def test_pod_that_may_fit_later(nodes: list[Node]) -> None:
+    [finding] = checked(pod(cpu="60"), *nodes)
+    assert finding.reason == "Unschedulable"
+
+
+def test_pod_whose_image_is_a_definition_but_that_is_not_a_lablet() -> None:
+    [finding] = checked(pod(definition=""))
+    assert (finding.level, finding.reason) == (Level.FAULT, "NotALablet")
+    assert finding.line.endswith("→ Set spec.runtimeClassName: netlab")
+
+
+def test_pod_that_runs_an_image_of_that_name_is_none_of_ours() -> None:
+    assert not lablets.is_relevant(pod(definition="", status={"phase": "Running"}), {"netlab"})
+    assert not lablets.is_relevant(pod(definition="", image="nginx"), {"netlab"})
+
+
+def test_annotation_that_cannot_be_read() -> None:
+    running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    notes = {"vkprovider.io/timeslot-end": "tomorrow", "vkprovider.io/user": "zoe"}
+    [finding] = checked(pod(annotations=notes, nodeName="vnode.w", status=running))
+    assert (finding.level, finding.reason) == (Level.FAULT, "AnnotationInvalid")
+    assert "do you mean vkprovider.io/username?" in finding.message
+    assert "timeslot-end 'tomorrow' is not a time" in finding.message
+
+
+# ------------------------------------------------------------------------------------------------ what makes Pods
+
+
+def workload(definition: str = "netlab", *, owner: str = "", **more: Any) -> Workload:
+    owners = [{"kind": "Deployment", "name": owner, "uid": "u", "controller": True}] if owner else []
+    meta = {"name": "warm-1", "namespace": "n", "ownerReferences": owners}
+    spec = {"template": {"spec": {"runtimeClassName": definition}}, **more.pop("spec", {})}
+    return msgspec.convert({"metadata": meta, "spec": spec, "status": more}, Workload)
+
+
+def refusal(kind: str, message: str = REFUSED, name: str = "warm-1") -> Refusal:
+    about = {"kind": kind, "namespace": "n", "name": name}
+    return msgspec.convert({"involvedObject": about, "message": message}, Refusal)
+
+
+FAILURE = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": REFUSED}]
+
+
+def test_deployment_whose_pods_a_quota_refuses() -> None:
+    item = workload(owner="warm", conditions=FAILURE, replicas=3, spec={"replicas": 5})
+    [finding] = check_workloads({"ReplicaSet": [item]}, [], {"netlab"})
+    assert (finding.object, finding.reason) == ("Deployment/n/warm", "FailedCreate")
+    assert REFUSED in finding.message
+    assert "raise the quota" in finding.remedy
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Job"])
+def test_what_has_no_condition_says_it_by_events(kind: str) -> None:
+    [finding] = check_workloads({kind: [workload()]}, [refusal(kind)], {"netlab"})
+    assert (finding.object, finding.reason) == (f"{kind}/n/warm-1", "FailedCreate")
+
+
+@pytest.mark.parametrize(
+    ("kind", "item"),
+    [
+        ("ReplicaSet", workload(conditions=FAILURE, replicas=5, spec={"replicas": 5})),
+        ("ReplicaSet", workload("another", conditions=FAILURE)),
+        ("StatefulSet", workload(replicas=1)),
+        ("Job", workload(active=1)),
+        ("Job", workload(conditions=[{"type": "Complete", "status": "True"}])),
+        ("Job", workload(spec={"suspend": True})),
+        ("DaemonSet", workload(desiredNumberScheduled=3)),
+        ("DaemonSet", workload()),
+        ("DaemonSet", workload("another", desiredNumberScheduled=0)),
+    ],
+)
+def test_what_lacks_no_pod_is_fine(kind: str, item: Workload) -> None:
+    """Also where an Event of an earlier hour is still there."""
+    assert check_workloads({kind: [item]}, [refusal(kind)], {"netlab"}) == []
+
+
+def test_daemon_set_that_selects_no_node() -> None:
+    [finding] = check_workloads({"DaemonSet": [workload(desiredNumberScheduled=0)]}, [], {"netlab"})
+    assert (finding.object, finding.reason) == ("DaemonSet/n/warm-1", "DaemonSetEmpty")
+    assert "manifests/examples/daemonset.yaml" in finding.remedy
+
+
+# ------------------------------------------------------------------------------------------------ lines
+
+
+def test_remedies_name_their_object() -> None:
+    assert named("kubectl lablet reset POD", "Pod/n/a") == "kubectl lablet reset a -n n"
+    assert named("kubectl lablet refresh NAME", "LabletDefinition/netlab") == "kubectl lablet refresh netlab"
+    assert named("set VKPROVIDER_AGENT_NAME", "CMLWorker/w") == "set VKPROVIDER_AGENT_NAME"
+    assert named("kubectl lablet reset POD", "") == "kubectl lablet reset POD"
+
+
+def test_remedy_that_the_message_has_is_not_repeated() -> None:
+    assert fault("A/b", "R", "it failed; do that", "Do that.").line == "A/b: R: it failed; do that"
+
+
+def test_report_without_a_cluster_says_that_nothing_was_checked() -> None:
+    report = Report("?", "", findings=(unchecked("Kubeconfig", "KubeconfigInvalid", "m"),))
+    assert _text(report).splitlines()[-1] == "nothing was checked"

@@ -1,0 +1,122 @@
+"""Checks of what makes lablets: Deployments, StatefulSets, Jobs and DaemonSets whose Pods are missing."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from vkprovider.api.objects import Condition, Metadata
+from vkprovider.api.reasons import DOCTOR
+from vkprovider.api.stock_reasons import ADMISSION
+from vkprovider.doctor.findings import Finding, fault, remedy_of
+
+FAILED_CREATE: Final = "FailedCreate"
+"""The reason of Events, and of a ReplicaSet's condition, when the API server refuses a Pod."""
+_ELSE: Final = "Do what the message says, or see docs/why.md."
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
+    runtime_class_name: str = ""
+
+
+class _Template(msgspec.Struct, frozen=True):
+    spec: _TemplateSpec = _TemplateSpec()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    template: _Template = _Template()
+    replicas: int = 1
+    parallelism: int = 1
+    suspend: bool = False
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: list[Condition] = []
+    replicas: int = 0
+    active: int = 0
+    desired_number_scheduled: int | None = None
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A ReplicaSet, StatefulSet, Job or DaemonSet, as far as its Pods concern it."""
+
+    metadata: Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return a condition that is True; None if there is none."""
+        return next((each for each in self.status.conditions if each.type == kind and each.status == "True"), None)
+
+
+class _About(msgspec.Struct, frozen=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Refusal(msgspec.Struct, frozen=True, rename="camel"):
+    """An Event that says that a Pod was not made."""
+
+    involved_object: _About = _About()
+    message: str = ""
+    last_timestamp: str | None = None
+
+
+def check_workloads(
+    workloads: Mapping[str, Iterable[Workload]], refusals: Iterable[Refusal], definitions: Collection[str]
+) -> list[Finding]:
+    """Check what makes lablets.
+
+    Args:
+        workloads: By kind: `ReplicaSet`, `StatefulSet`, `Job`, `DaemonSet`.
+        refusals: Events `FailedCreate`.
+        definitions: Names of LabletDefinitions.
+    """
+    said: dict[tuple[str, str, str], str] = {}
+    for refusal in sorted(refusals, key=lambda each: each.last_timestamp or ""):
+        about = refusal.involved_object
+        said[about.kind, about.namespace, about.name] = refusal.message
+    found = []
+    for kind, items in workloads.items():
+        for item in items:
+            if item.spec.template.spec.runtime_class_name not in definitions:
+                continue
+            meta = item.metadata
+            if kind == "DaemonSet":
+                found += _check_daemon_set(item)
+            elif message := _refused(kind, item, said.get((kind, meta.namespace, meta.name), "")):
+                found.append(fault(_owner(kind, meta), FAILED_CREATE, f"a Pod is refused: {message}", _remedy(message)))
+    return found
+
+
+def _check_daemon_set(item: Workload) -> list[Finding]:
+    if item.status.desired_number_scheduled != 0:
+        return []
+    meta = item.metadata
+    text = "it selects no Node: its controller does not see the selector and the tolerations of the RuntimeClass"
+    about = f"DaemonSet/{meta.namespace}/{meta.name}"
+    return [fault(about, "DaemonSetEmpty", text, remedy_of(DOCTOR, "DaemonSetEmpty"))]
+
+
+def _refused(kind: str, item: Workload, said: str) -> str:
+    """Return why a Pod is not made; "" if none is missing."""
+    if kind == "ReplicaSet":
+        failure = item.condition("ReplicaFailure")
+        return failure.message if failure is not None and item.status.replicas < item.spec.replicas else ""
+    if kind == "StatefulSet":
+        return said if item.status.replicas < item.spec.replicas else ""
+    over = item.spec.suspend or item.condition("Complete") is not None or item.condition("Failed") is not None
+    return said if not over and not item.status.active and item.spec.parallelism else ""
+
+
+def _owner(kind: str, meta: Metadata) -> str:
+    """Return the Deployment of a ReplicaSet, which is what people know; else the object itself."""
+    owner = next((owner for owner in meta.owner_references if owner.controller), None)
+    if owner is None or not owner.name:
+        return f"{kind}/{meta.namespace}/{meta.name}"
+    return f"{owner.kind}/{meta.namespace}/{owner.name}"
+
+
+def _remedy(message: str) -> str:
+    return next((known.remedy for text, known in ADMISSION.items() if text in message), _ELSE)
