@@ -106,17 +106,34 @@ def _slim_spec(spec: WholeSpec) -> PodSpec:
 
 
 def _others(spec: WholeSpec) -> tuple[str, ...]:
-    found = {
-        name
-        for container in spec.containers
-        for field, name in _FIELDS.items()
-        if (value := getattr(container, field)) is not _ABSENT and bytes(value) not in _EMPTY
-    }
-    if any(not volume.name.startswith(_TOKEN_VOLUME) for volume in spec.volumes):
-        found.add("volumes")
-    if any(mount.mount_path != _TOKEN_PATH for container in spec.containers for mount in container.volume_mounts):
-        found.add("volumeMounts")
+    found: set[str] = set()
+    for container in spec.containers:
+        if not _is_plain(container):
+            found |= {name for field, name in _FIELDS.items() if bytes(getattr(container, field)) not in _EMPTY}
+        for mount in container.volume_mounts:
+            if mount.mount_path != _TOKEN_PATH:
+                found.add("volumeMounts")
+    for volume in spec.volumes:
+        if not volume.name.startswith(_TOKEN_VOLUME):
+            found.add("volumes")
     return _shared(tuple(sorted(found))) if found else ()
+
+
+def _is_plain(container: WholeContainer) -> bool:
+    """Return whether none of `_FIELDS` is there; spelled out, because every change of every Pod passes here."""
+    return (
+        container.env is _ABSENT
+        and container.env_from is _ABSENT
+        and container.command is _ABSENT
+        and container.args is _ABSENT
+        and container.working_dir is _ABSENT
+        and container.ports is _ABSENT
+        and container.volume_devices is _ABSENT
+        and container.liveness_probe is _ABSENT
+        and container.readiness_probe is _ABSENT
+        and container.startup_probe is _ABSENT
+        and container.lifecycle is _ABSENT
+    )
 
 
 @lru_cache(maxsize=256)

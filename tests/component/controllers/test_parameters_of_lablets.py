@@ -181,6 +181,24 @@ async def test_provider_without_the_right_says_how_to_give_it(world: World, simu
     assert configurations(simulator, lablet) == {"r1": "enable p1"}
 
 
+async def test_pod_that_refers_to_too_much_is_refused(world: World, simulator: CmlSimulator) -> None:
+    await world.replica()
+    await allow(world)
+    worker, definition = await world.worker(simulator.url), await world.define()
+    for name in ("large", "huge"):
+        await config_map(world, name, text="x" * 600_000)
+    for sources, message in (
+        ([f"no-{i}" for i in range(17)], "the variables refer to 17 ConfigMaps and Secrets, at most 16"),
+        (["large", "huge"], "the ConfigMaps and Secrets of the variables have more than 1048576 characters"),
+    ):
+        [container] = with_env(definition)
+        container["envFrom"] = [{"configMapRef": {"name": name}} for name in sources]
+        lablet = await world.pod(definition, worker, containers=[container])
+        assert (await lablet.waits("CreateContainerConfigError"))["message"].startswith(message)
+        await world.until_event("CreateContainerConfigError", lablet.name)
+    assert imports(simulator) == []
+
+
 async def test_what_a_pod_of_the_providers_namespace_refers_to_is_not_read(
     world: World, simulator: CmlSimulator
 ) -> None:

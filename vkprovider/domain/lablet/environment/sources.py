@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.api.environment import EnvFrom, EnvPod, KeyRef, ObjectRef, ValueFrom
 
-SOURCES_MAX: Final = 32
+SOURCES_MAX: Final = 16
 """Objects that one Pod may refer to; each is read for every import."""
 CHARS_MAX: Final = 2**20
 """Of all values of a Pod together; as much as one ConfigMap holds."""
