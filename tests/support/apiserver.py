@@ -58,6 +58,11 @@ class ApiServer:
         """Keys and certificates of the control plane."""
         return self._sandbox.layout.pki
 
+    @property
+    def programs(self) -> Path:
+        """Where kubectl of the control plane's own version is."""
+        return self._sandbox.programs
+
     def admin_tls(self) -> ssl.SSLContext:
         """Return the TLS settings of a client that may do everything."""
         context = self.client_tls()
