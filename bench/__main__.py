@@ -5,13 +5,14 @@ import sys
 
 import uvloop
 
-from bench import idle, main_job, ports, throughput, tunnels
+from bench import idle, kubelet, main_job, ports, throughput, tunnels
 from bench.figures import Figures, finish, median_of
 
 RUNS = {"idle": 3, "main-job": 3}
 """How often a benchmark is run whole; its figures are the medians. The others repeat their steps themselves."""
 BENCHMARKS = {
     "idle": idle.run,
+    "kubelet": kubelet.run,
     "main-job": main_job.run,
     "ports": ports.run,
     "throughput": throughput.run,

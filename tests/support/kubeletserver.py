@@ -59,6 +59,12 @@ async def _count(command: RemoteCommand, _words: Sequence[str]) -> Exit:
     return Exit(0)
 
 
+async def _late(command: RemoteCommand, words: Sequence[str]) -> Exit:
+    """Count as `count` does, after so many seconds in which nothing is read."""
+    await asyncio.sleep(float(words[0]))
+    return await _count(command, words)
+
+
 async def _sizes(command: RemoteCommand, _words: Sequence[str]) -> Exit:
     """Print each size of the terminal, until `q` is typed."""
 
@@ -97,6 +103,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "both": _both,
     "moved": _moved,
     "count": _count,
+    "late": _late,
     "sizes": _sizes,
     "wait": _wait,
     "flood": _flood,

@@ -82,7 +82,7 @@ class Reading(ABC):
     def touch(self) -> None:
         """Note that bytes have gone either way."""
         now = asyncio.get_running_loop().time()
-        if now >= self._touch_at and self._idle is not None:
+        if now >= self._touch_at and self._idle is not None and not self._idle.expired():
             self._idle.reschedule(now + self.limits.idle_s)
             self._touch_at = now + self.limits.idle_s / _PRECISION
 

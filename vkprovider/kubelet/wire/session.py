@@ -71,11 +71,6 @@ class Session:
         """Count the streams that are open in either direction."""
         return len(self._streams)
 
-    @property
-    def last_stream(self) -> int:
-        """Return the last stream that the client has opened."""
-        return self._last_stream
-
     def receive(self, data: bytes) -> tuple[list[Event], bytes]:
         """Return what some more bytes mean, and what has to be sent back.
 

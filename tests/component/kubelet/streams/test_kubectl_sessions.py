@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.apiserver import ApiServer, until
 from tests.support.kubectlsessions import WITHOUT_WEBSOCKETS, Stage, staged
+from tests.support.tcp import digest, echo, port_of, there_and_back
 from vkprovider.kubelet.streams.limits import Limits
 
 pytestmark = pytest.mark.cluster
@@ -121,39 +122,3 @@ async def open_sessions(stage: Stage, count: int) -> None:
         return stage.server.sessions == count
 
     await until(look)
-
-
-def port_of(server: asyncio.Server) -> int:
-    port: int = server.sockets[0].getsockname()[1]
-    return port
-
-
-def digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
-
-
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def there_and_back(port: int, data: bytes) -> bytes:
-    """Send bytes, half-close, and return the digest of what comes back."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    found = hashlib.sha256()
-
-    async def read() -> None:
-        while received := await reader.read(65536):
-            found.update(received)
-
-    reading = asyncio.create_task(read())
-    for start in range(0, len(data), 65536):
-        writer.write(data[start : start + 65536])
-        await writer.drain()
-    writer.write_eof()
-    async with asyncio.timeout(60):
-        await reading
-    writer.close()
-    return found.digest()
