@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from vkprovider.api.wording import count
 from vkpsandbox import start
 from vkpsandbox.controlplane import build, content, programs
 from vkpsandbox.controlplane.build import Progress
@@ -119,7 +120,7 @@ class Sandbox:
                 steps = (layout, sandbox._kubectl, sandbox._record)
                 if workers or provider:
                     start.create_workers(*steps, worker_args or [()], worker_spec, policies=policies)
-                    on_progress(f"{workers} workers created")
+                    on_progress(f"{count(workers, 'worker')} created")
                 providers = start.plan_providers(layout, record, replicas, provider_env) if provider else []
                 start.start_agents(layout, record, providers)
                 if record.lds:
@@ -127,7 +128,7 @@ class Sandbox:
                     on_progress(f"Lab Delivery System at {record.lds.url}")
                 if provider:
                     start.start_providers(*steps, providers)
-                    on_progress(f"{workers} nodes Ready, {replicas} provider replica{'s' if replicas > 1 else ''}")
+                    on_progress(f"{count(workers, 'node')} Ready, {count(replicas, 'provider replica')}")
             except BaseException:
                 sandbox.end_processes()
                 raise

@@ -29,8 +29,8 @@ def node(label: Any = "h0", **fields: Any) -> dict[str, Any]:
 
 
 BAD = {
-    "malformed-yaml": ("lab: [\nnodes: {", "TopologyInvalid", "not YAML in line 3, column 1"),
-    "no-mapping": ("just a text", "TopologyInvalid", "is not a mapping; expected `lab`, `nodes` and `links`"),
+    "malformed-yaml": ("lab: [\nnodes: {", "TopologyInvalid", "invalid YAML at line 3, column 1"),
+    "no-mapping": ("just a text", "TopologyInvalid", "not a CML topology: expected lab, nodes and links"),
     "no-version": (changed(lab={"title": "x"}), "TopologyInvalid", "lab.version is missing; CML 2.9 writes '0.3.0'"),
     "unknown-version": (changed(lab={"version": "9.9"}), "TopologyInvalid", "lab.version '9.9' is unknown, known are"),
     "version-is-a-number": (changed(lab={"version": 0.1}), "TopologyInvalid", "put it in quotes"),
@@ -223,7 +223,7 @@ def test_definition_deleted_while_in_use_waits_for_its_lablets(cluster: Cluster,
     [running] = cluster.wait_ready(namespace, 1)
     cluster.kubectl("delete", "labletdefinition", "leaving", "--wait=false")
     finding = diagnosed(cluster, "LabletDefinition/leaving", "InUse")
-    assert finding.message.startswith("1 lablets; delete their pods, or annotate vkprovider.io/abandon=true")
+    assert finding.message.startswith("1 lablet; delete their pods, or annotate vkprovider.io/abandon=true")
     cluster.apply(pod("late", "leaving"), namespace=namespace)
     until(lambda: waiting_reason(cluster.pod(namespace, "late")) == "DefinitionNotReady", 30)
     assert "InUse" in container(cluster.pod(namespace, "late"))["state"]["waiting"]["message"]

@@ -56,7 +56,7 @@ def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> No
     result = doctor(cluster.sandbox.kubeconfig)
     assert result.returncode == 1
     _, line, *notes, summary = result.stdout.splitlines()
-    assert line.startswith("LabletDefinition/broken: TopologyInvalid: not YAML in line ")
+    assert line.startswith("LabletDefinition/broken: TopologyInvalid: invalid YAML at line ")
     assert line.endswith("→ Correct it.")
     assert all(": TransportInsecure: " in note for note in notes)
     assert summary == "1 fault, 3 notes"

@@ -137,7 +137,7 @@ def test_full_and_disabled_deployments_are_named(cluster: Cluster, deployments: 
     cluster.apply(learner("waits", name), namespace=namespace)
     until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "NoLDSDeployment", 60)
     text = (
-        "no LDS deployment can take a session: east is full (1 of 1 sessions); west is disabled. enable one, raise its "
+        "no LDS deployment can take a session: east is full (1 of 1 session); west is disabled. enable one, raise its "
         "capacity, or add one in lds_deployments; or wait until sessions end"
     )
     waits = made(cluster, namespace, "waits")

@@ -8,12 +8,3 @@ def count(number: int, singular: str, plural: str = "") -> str:
     ('1 lablet', '2 lablets', '0 policies')
     """
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
-def noun(number: int, singular: str, plural: str = "") -> str:
-    """Return a noun as its number demands, without the number.
-
-    >>> noun(1, "device"), noun(3, "device")
-    ('device', 'devices')
-    """
-    return singular if number == 1 else plural or singular + "s"

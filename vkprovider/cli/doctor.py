@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
+from vkprovider.api.wording import count
 from vkprovider.app.broker import broker_of
 from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.cli.cluster import cluster_options, context_of
@@ -117,6 +118,6 @@ def _text(report: Report) -> str:
 
 def _summary(findings: tuple[Finding, ...]) -> str:
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
-    words = {Level.FAULT: ("fault", "faults"), Level.UNCHECKED: ("not checked",) * 2, Level.NOTE: ("note", "notes")}
-    parts = [f"{count} {words[level][count > 1]}" for level, count in counts.items() if count]
+    words = {Level.FAULT: ("fault", ""), Level.UNCHECKED: ("not checked", "not checked"), Level.NOTE: ("note", "")}
+    parts = [count(number, *words[level]) for level, number in counts.items() if number]
     return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])

@@ -8,6 +8,7 @@ import msgspec
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.api.errors import InputError
+from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
 from vkprovider.doctor.workers import Probe
 
@@ -37,14 +38,14 @@ def check_broker(broker: Broker, seen: BrokerSeen) -> list[Finding]:
         return [_broken(about, broker, seen.fault)]
     heard = [probe for probe in seen.probes.values() if probe.unheard_s is None]
     if seen.probes and not heard:
-        text = f"it accepts {_user(broker)}, but nothing was heard of any of {len(seen.probes)} agents"
+        text = f"it accepts {_user(broker)}, but nothing was heard of {count(len(seen.probes), 'agent')}"
         remedy = f"See that they run, and that {_user(broker)} may read vkprovider/+/up/#, as in {_ACL}."
         return [fault(about, "NoAgentHeard", text, remedy)]
     if not seen.round_trips_s:
         return []
     taken_s = sorted(seen.round_trips_s.values())
     slowest = max(seen.round_trips_s, key=lambda name: seen.round_trips_s[name])
-    text = f"{len(taken_s)} of {len(seen.probes)} workers answer through their agents; "
+    text = f"{len(taken_s)} of {count(len(seen.probes), 'worker')} answered through agents; "
     text += f"median {_ms(taken_s[len(taken_s) // 2])}, slowest {slowest} {_ms(taken_s[-1])}"
     return [note(about, "RoundTrip", text)]
 

@@ -10,6 +10,7 @@ from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthori
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
 from vkprovider.api.reasons import WORKERS
+from vkprovider.api.wording import count
 from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
@@ -148,7 +149,8 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
         found.append(_known(about, agent.get("reason", ""), agent.get("message", "")))
     foreign = seen.resource.status.get("labs", {}).get("foreign", 0)
     if foreign:
-        found.append(note(about, "ForeignLabs", f"{foreign} labs on it are not vkprovider's and are never touched"))
+        text = f"{count(foreign, 'lab')} on it not made by vkprovider, never touched"
+        found.append(note(about, "ForeignLabs", text))
     return found
 
 

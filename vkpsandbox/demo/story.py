@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vkprovider.api.errors import VkproviderError
+from vkprovider.api.wording import count
 from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.tunnels import Tunnel
@@ -110,7 +111,7 @@ class Story:
         self._selector = ",".join(f"{key}={value}" for key, value in spec["selector"]["matchLabels"].items())
         wanted = int(spec["replicas"])
         took = self._wait(lambda: self._not_ready(wanted), READY_S, f"{wanted} Ready lablets")
-        self._say(f"   {wanted} lablets Ready after {took:.1f} s")
+        self._say(f"   {count(wanted, 'lablet')} Ready after {took:.1f} s")
         self._run("get", "pods", "-o", "wide")
         self._pods = self._listed_pods()
         versions = {
@@ -137,7 +138,8 @@ class Story:
         if wrong := differences(self._pods, labs):
             raise DemoError("pods and labs differ: " + "; ".join(wrong))
         self._say(
-            f"   {len(labs)} pods, {len(labs)} labs: each title ends with the UID of its pod, on the pod's worker"
+            f"   {count(len(labs), 'pod')}, {count(len(labs), 'lab')}: each title ends with the UID of its pod, "
+            "on the pod's worker"
         )
 
     def reach(self) -> None:
@@ -275,7 +277,9 @@ def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
     """
     expected = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods}
     counts = Counter(uid_of(lab.title) for lab in labs)
-    wrong = [f"pod {uid} on {node} has {counts[uid]} labs" for uid, node in expected.items() if counts[uid] != 1]
+    wrong = [
+        f"pod {uid} on {node} has {count(counts[uid], 'lab')}" for uid, node in expected.items() if counts[uid] != 1
+    ]
     for lab in labs:
         node = expected.get(uid_of(lab.title))
         if node is None:

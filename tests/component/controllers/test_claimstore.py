@@ -117,7 +117,7 @@ async def test_a_lablet_that_does_not_fit_holds_nothing(one: Writer) -> None:
     """R000-061."""
     one.begin("1", *"abcde")
     one.begin("2", *"abcd")
-    with pytest.raises(InputError, match="worker w1: 2 TCP ports are wanted, and 1 of 100-109 are free") as caught:
+    with pytest.raises(InputError, match="worker w1: needs 2 TCP ports; free in 100-109: 1") as caught:
         one.begin("3", "a", "b")
     assert caught.value.reason == "PortRangeFull"
     with pytest.raises(InputError, match="worker w1: needs 6 external ports") as caught:

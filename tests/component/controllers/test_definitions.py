@@ -134,7 +134,7 @@ async def test_definition_in_use_waits_and_refuses_new_lablets(world: World) -> 
     path = f"{GROUP}/labletdefinitions/{name}"
     await world.admin.delete(path)
     found = await world.definition(name, lambda found: reason(found) == "InUse")
-    assert says(found, "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true")
+    assert says(found, "1 lablet; delete their pods, or annotate vkprovider.io/abandon=true")
     second = await world.pod(name, worker)
     assert "InUse" in (await second.waits("DefinitionNotReady"))["message"]
     await first.delete()

@@ -108,7 +108,7 @@ async def test_lablet_of_another_environment_is_refused(world: World, simulator:
 @pytest.mark.parametrize(
     ("capacity", "reason", "message"),
     [
-        ({"labs": 1}, "OutOfpods", "the worker holds 1 lablets, at most 1"),
+        ({"labs": 1}, "OutOfpods", "the worker holds 1 lablet, at most 1"),
         ({"cpu": "16"}, "OutOfcpu", "the worker cannot hold one more lablet: cpu 20 > 16"),
     ],
 )

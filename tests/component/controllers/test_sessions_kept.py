@@ -156,5 +156,5 @@ async def test_collecting_goes_on_when_one_device_cannot_be_read(
     assert asked.count(status) == 1, "the fault was met"
     collected = (await world.until_event("Collected", lablet.name))["message"]
     whole = "kept the configurations of 2 devices"
-    assert collected in ({f"kept the configurations of 1 devices; none of {h}" for h in lacking} or {whole})
+    assert collected in ({f"kept the configurations of 1 device; none of {h}" for h in lacking} or {whole})
     assert bool(await world.events("NotKept", lablet.name)) == bool(lacking)

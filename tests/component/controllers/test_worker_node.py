@@ -139,7 +139,7 @@ async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(wor
     await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers") == ["vkprovider.io/claims"])
     await world.admin.delete(path)
     held = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
-    message = "1 lablets; delete their pods, or annotate vkprovider.io/abandon=true"
+    message = "1 lablet; delete their pods, or annotate vkprovider.io/abandon=true"
     assert condition(held, "Ready")["message"] == message
     await world.node(worker, lambda node: node["spec"].get("unschedulable"))
     assert is_ready(await lablet.ready())

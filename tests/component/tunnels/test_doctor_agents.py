@@ -79,7 +79,7 @@ async def test_an_agent_that_is_there_is_asked_and_its_owner_notices_nothing(
         assert 0 < seen.round_trips_s["w1"] < HEARTBEAT_S
         [finding] = check_broker(from_settings(mosquitto), seen)
         assert (finding.level, finding.reason) == (Level.NOTE, "RoundTrip")
-        assert finding.message.startswith("1 of 1 workers answer through their agents; median ")
+        assert finding.message.startswith("1 of 1 worker answered through agents; median ")
         agent.push("lab", b"")
         await heard.until(lambda: ("w1", "lab", b"", False) in heard.events)
         await owner.request("POST", "/api/v0/import", deadline_s=30)
@@ -103,7 +103,7 @@ async def test_an_agent_that_is_away_is_told_from_one_that_is_there(
         assert [(finding.level, finding.reason) for finding in check_broker(at, seen)] == [(Level.NOTE, "RoundTrip")]
     [finding] = await found(at, ["w1", "w2"], heartbeat_s=0.1)
     assert (finding.level, finding.reason) == (Level.FAULT, "NoAgentHeard")
-    assert "nothing was heard of any of 2 agents" in finding.message
+    assert "nothing was heard of 2 agents" in finding.message
 
 
 async def beats(mosquitto: Mosquitto, agent: Agent) -> None:

@@ -18,7 +18,7 @@ def test_round_trips_are_one_line_however_many_workers_there_are() -> None:
     taken_s = {f"w{number}": 0.010 * (number + 1) for number in range(9)}
     [finding] = check_broker(BROKER, BrokerSeen(None, probes, taken_s))
     assert finding.line == (
-        "(note) Broker/broker.example.com:8883: RoundTrip: 9 of 10 workers answer through their agents; "
+        "(note) Broker/broker.example.com:8883: RoundTrip: 9 of 10 workers answered through agents; "
         "median 50 ms, slowest w8 90 ms"
     )
 

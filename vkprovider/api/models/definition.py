@@ -1,6 +1,6 @@
 """`LabletDefinition`: what a lablet is, a topology and the terms on which it runs."""
 
-from typing import Self
+from typing import Final, Self
 
 import pydantic
 from pydantic import ConfigDict, Field
@@ -19,6 +19,9 @@ from vkprovider.api.fields import (
     Quantity,
 )
 from vkprovider.api.models.parsing import parse
+
+INLINE_CHARS_MAX: Final = 1_000_000
+"""An object may have 1.5 MiB in etcd."""
 
 
 class ConfigMapSource(Model):
@@ -48,7 +51,12 @@ class ObjectStoreSource(Model):
 class SourceSpec(Model):
     """Where the topology comes from: exactly one of the fields."""
 
-    inline: str | None = Field(None, description="The topology itself, as CML exports it.")
+    inline: str | None = Field(
+        None,
+        description="The topology itself, as CML exports it. One that is larger than etcd takes goes into a content "
+        "package: see `objectStore`.",
+        max_length=INLINE_CHARS_MAX,
+    )
     config_map: ConfigMapSource | None = Field(None, description="A ConfigMap that holds it.")
     object_store: ObjectStoreSource | None = Field(None, description="A content package that holds it.")
 

@@ -14,6 +14,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason, known
+from vkprovider.api.wording import count
 from vkprovider.controllers.claims import reader
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition.impediments import Impediments
@@ -198,7 +199,7 @@ class Definitions:
         if used and not abandoned:
             return Fault(
                 DefinitionReason.IN_USE,
-                f"{used} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true",
+                f"{count(used, 'lablet')}; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true",
             )
         await self._runtime_classes.remove(resource)
         finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]

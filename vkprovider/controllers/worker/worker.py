@@ -11,6 +11,7 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import Connection
@@ -150,8 +151,8 @@ class Worker:
     @property
     def in_use(self) -> Health:
         """Why its deleted CMLWorker is still there."""
-        count = max(len(self.claims.claims), self.running)
-        return unhealthy("InUse", f"{count} lablets; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
+        lablets = count(max(len(self.claims.claims), self.running), "lablet")
+        return unhealthy("InUse", f"{lablets}; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
 
     @property
     def offer(self) -> tuple[object, ...]:

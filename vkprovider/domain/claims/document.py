@@ -21,6 +21,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.wording import count
 from vkprovider.domain.claims import rows as portrows
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import UDP, Held, PortUsage
@@ -149,7 +150,8 @@ def write(
         if len(packed) <= bytes_max // 3 * 4:  # in base64
             return {}, {GZIP_KEY: packed}
     raise InputError(
-        "ClaimStoreFull", f"{len(claims)} lablets of worker {worker} do not fit into one ConfigMap; use more workers"
+        "ClaimStoreFull",
+        f"the claims of {count(len(claims), 'lablet')} of worker {worker} exceed one ConfigMap; use more workers",
     )
 
 

@@ -201,7 +201,7 @@ def _choose(
         searched = ", ".join(f"{r.start}-{r.end}" for r in ranges)
         raise InputError(
             "PortRangeFull",
-            f"{len(names)} {protocol} ports are wanted, and {free.bit_count() + len(chosen)} of {searched} are free",
+            f"needs {count(len(names), f'{protocol} port')}; free in {searched}: {free.bit_count() + len(chosen)}",
         )
     for range_ in ranges:
         start = _first_row(free & _mask([range_]), len(left))

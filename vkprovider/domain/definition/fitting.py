@@ -14,11 +14,11 @@ class Room(NamedTuple):
     """What a worker holds.
 
     Attributes:
-        environment: The worker's; None if its spec is wrong.
-        total: None where only CML knows it.
+        environment: The worker's.
+        total: None where only CML knows it, or the spec is wrong.
     """
 
-    environment: str | None
+    environment: str
     total: Resources | None
 
 
@@ -32,7 +32,7 @@ def room_of(worker: CustomResource, port_range: tuple[int, int]) -> Room:
     try:
         spec = parse_worker_spec(worker.spec)
     except InputError:
-        return Room(None, None)
+        return Room(str(worker.spec.get("environment", "default")), None)
     try:
         return Room(spec.environment, capacity_of(spec, None, port_range).total)
     except InputError:
@@ -47,7 +47,7 @@ def too_large(need: Resources, environment: str, rooms: Iterable[Room]) -> str:
         environment: The definition's.
         rooms: Of all workers.
     """
-    totals = [room.total for room in rooms if room.environment in {environment, None}]
+    totals = [room.total for room in rooms if room.environment == environment]
     known = [total for total in totals if total is not None]
     if not known or len(known) < len(totals) or any(total.covers(need) for total in known):
         return ""

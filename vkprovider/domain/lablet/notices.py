@@ -6,6 +6,7 @@ import msgspec
 
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import ENV, Pod
+from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Memory
@@ -80,6 +81,7 @@ def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
     if isinstance(step, Collect):
         left = outcome.leftovers
         lacking = ", ".join(sorted(left.faults))
-        note = f"kept the configurations of {len(left.configs)} devices{f'; none of {lacking}' if lacking else ''}"
+        kept = count(len(left.configs), "device")
+        note = f"kept the configurations of {kept}{f'; none of {lacking}' if lacking else ''}"
         notices.append(Notice("Normal", "Collected", note))
     return tuple(notices)

@@ -20,6 +20,7 @@ from vkprovider.api.errors import (
     Unavailable,
     shorten,
 )
+from vkprovider.api.wording import count
 from vkprovider.domain.backoff import delay_s
 from vkprovider.settings.services import Strategy
 
@@ -150,7 +151,7 @@ def _order(deployment: Deployment) -> tuple[int, str]:
 def _full(deployment: Deployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
     """Describe how full a deployment is; empty if it has room."""
     if (held := load.get(deployment.id, 0)) >= deployment.capacity:
-        return f"is full ({held} of {deployment.capacity} sessions)"
+        return f"is full ({held} of {count(deployment.capacity, 'session')})"
     return "says that it is full" if state.full and now_s < state.until_s else ""
 
 

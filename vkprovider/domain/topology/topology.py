@@ -135,7 +135,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     """
     document, shared = yamltext.load(text)
     if not isinstance(document, dict):
-        raise InputError("TopologyInvalid", "the topology is not a mapping; expected `lab`, `nodes` and `links`")
+        raise InputError("TopologyInvalid", "not a CML topology: expected lab, nodes and links")
     flat = "lab" not in document
     header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
     version = _version(header, flat=flat)

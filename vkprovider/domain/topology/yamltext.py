@@ -73,11 +73,11 @@ def load(text: str) -> tuple[Any, bool]:
             loader.dispose()
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
-        where = f" in line {place.line + 1}, column {place.column + 1}" if place else ""
+        where = f" at line {place.line + 1}, column {place.column + 1}" if place else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise InputError("TopologyInvalid", f"not YAML{where}: {shorten(str(problem), 120)}") from None
+        raise InputError("TopologyInvalid", f"invalid YAML{where}: {shorten(str(problem), 120)}") from None
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:  # of a wrong tag: !!bool x
-        raise InputError("TopologyInvalid", f"not YAML: {shorten(str(error), 120)}") from None
+        raise InputError("TopologyInvalid", f"invalid YAML: {shorten(str(error), 120)}") from None
 
 
 def _check_events(text: str) -> int:

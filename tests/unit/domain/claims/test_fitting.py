@@ -44,7 +44,7 @@ def test_rows_of_one_tenant_that_fill_the_store_are_refused_and_all_others_are_w
 
 def test_a_row_with_a_lab_is_never_refused() -> None:
     rows = [row(number, kilobytes=250, lab_id="lab") for number in range(1, 7)]
-    with pytest.raises(InputError, match="do not fit") as caught:
+    with pytest.raises(InputError, match="exceed one ConfigMap") as caught:
         fit(stored(*rows), {}, worker="w1", installation="i")
     assert caught.value.reason == "ClaimStoreFull"
 

@@ -83,8 +83,8 @@ def test_byte_order_mark_is_no_part_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cml.yaml": "a: [\n"}, "TopologyInvalid: not YAML in line 2"),
-        ({"cml.yaml": "just text"}, "TopologyInvalid: the topology is not a mapping"),
+        ({"cml.yaml": "a: [\n"}, "TopologyInvalid: invalid YAML at line 2"),
+        ({"cml.yaml": "just text"}, "TopologyInvalid: not a CML topology"),
         ({"cml.yaml": "a: &a [x,x]\nb: &b [*a,*a]\nc: [" + "*b," * 101 + "]"}, "aliases, at most 100"),
         ({"cml.yaml": "[" * 5000}, "TopologyInvalid"),
         ({"cml.yaml": TEXT.encode("utf-16")}, "PackageInvalid: 'cml.yaml' is not UTF-8: byte 0"),
@@ -109,7 +109,7 @@ def test_byte_order_mark_is_no_part_of_the_text() -> None:
         ({"devices.yaml": "- label: R1\n  port_tags: ['vnc:1']\n"}, "'R1' has no tag 'vnc:1' in the topology"),
         ({"devices.yaml": "- label: R1\n  colour: red\n"}, "[0] has an unknown field 'colour'"),
         ({"devices.yaml": "- label: R1\n  access_credentials: {}\n"}, "put them into the Secret"),
-        ({"devices.yaml": "- label: [R1\n"}, "devices.yaml cannot be read: not YAML in line"),
+        ({"devices.yaml": "- label: [R1\n"}, "devices.yaml cannot be read: invalid YAML at line"),
         ({"devices.yaml": "[" * 5000}, "devices.yaml cannot be read"),
     ],
 )

@@ -9,6 +9,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import known
+from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import (
     back_to_pool,
@@ -210,7 +211,7 @@ def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSet
 
 def _start(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again."""
-    report = _waiting("StartingNodes", f"{len(facts.devices)} devices are being started", devices=facts.devices)
+    report = _waiting("StartingNodes", f"starting {count(len(facts.devices), 'device')}", devices=facts.devices)
     if facts.memory.start_sent_at and facts.memory.starting_since:
         left = facts.memory.starting_since + limits.start_timeout_s - now
         if left <= 0 and facts.observed_at >= facts.memory.starting_since + limits.start_timeout_s:
@@ -251,7 +252,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> 
         booted = sum(device.state == labs.BOOTED for device in devices)
         reason, text = (
             "StartingNodes",
-            f"{booted} of {len(devices)} devices booted, waiting for {labels(devices, labs.BOOTING)}",
+            f"{booted} of {count(len(devices), 'device')} booted, waiting for {labels(devices, labs.BOOTING)}",
         )
     if not claim.started_at:  # lost in a crash; without it this start would never time out
         return Decision(SAVE, not_ready(claim, reason, text, devices), _started(facts, claim), observe=True)
@@ -261,7 +262,9 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> 
 def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
     report = ready_report(claim, facts.devices)
     if claim.last_at > claim.ready_at or not claim.ready_at:
-        event = Notice("Normal", "Recovered" if claim.restarts else "Ready", f"all {len(facts.devices)} devices booted")
+        number = len(facts.devices)
+        text = f"all {number} devices booted" if number != 1 else "its device booted"
+        event = Notice("Normal", "Recovered" if claim.restarts else "Ready", text)
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
         shown = None if (claim.afresh or claim.lent_back) and not claim.ready_at else report
         return Decision(SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at, renews=""), events=(event,))

@@ -13,6 +13,7 @@ from vkprovider.api.fields import LATEST
 from vkprovider.api.messages import Fault
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
+from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.session.delivery import NO_TERMS, Terms
@@ -189,5 +190,5 @@ def shortage(need: Resources, taken: Resources, capacity: Resources, *, lablets:
         resource = missing[0].split()[0]
         return InputError(f"OutOf{resource}", f"the worker cannot hold one more lablet: {'; '.join(missing)}")
     if lablets >= pods:
-        return InputError("OutOfpods", f"the worker holds {lablets} lablets, at most {pods}")
+        return InputError("OutOfpods", f"the worker holds {count(lablets, 'lablet')}, at most {pods}")
     return None
