@@ -24,9 +24,13 @@ from vkprovider.app.informers import informers
 from vkprovider.app.kubelet import Kubelet
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
-from vkprovider.app.settings import Settings, node_definitions
+from vkprovider.app.settings import Settings, manners, node_definitions
 from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store
+from vkprovider.controllers.console.devices import LabletDevices
+from vkprovider.controllers.console.finding import Finder
+from vkprovider.controllers.console.open import Opened
+from vkprovider.controllers.console.usage import Usage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.ldscontent import LdsContent
@@ -93,6 +97,7 @@ class Replica:
         self.packages = Packages(
             open_store(settings.content), ctx.parser, settings.packages, queues.packages, queues.definitions.add
         )
+        given = node_definitions(settings.content.node_definitions_file)
         self.definitions = Definitions(
             ctx,
             objects.definitions.items.get,
@@ -101,15 +106,25 @@ class Replica:
             self._leads,
             self.packages,
             Impediments(ctx, objects.workers.items.values, settings.ports.range),
-            node_definitions=node_definitions(settings.content.node_definitions_file),
+            node_definitions=given,
             ports_max=settings.ports.per_instance_max,
             reconcile_s=settings.workers.reconcile_s,
             form_stored=self.lds_content.changed,
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
+        self._opened = opened = Opened()
+        finder = Finder(index.items, self.fleet.items, contents)
+        self.devices = LabletDevices(
+            ctx,
+            finder,
+            opened,
+            Usage(ctx, finder, given),
+            manners=manners(settings.consoles.prompts_file),
+            exec_timeout_s=settings.consoles.exec_timeout_s,
+        )
         self.kubelet = Kubelet(
-            ctx, settings.kubelet, objects.pods.items, index.pods_on, self.fleet.items, contents, None
+            ctx, settings.kubelet, objects.pods.items, index.pods_on, self.fleet.items, contents, self.devices
         )
         self.ownership = Ownership(
             ctx,
@@ -117,7 +132,7 @@ class Replica:
             objects.workers.items.keys,
             wake=queues.workers.add,
             led=self._led,
-            holders=(self.fleet, index, self.kubelet),
+            holders=(self.fleet, index, opened, self.kubelet),
         )
         self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
         found = carriers(settings.mqtt, ctx.process, self.listening)
@@ -316,4 +331,5 @@ class Replica:
                     self.lablets.close()
                     await self.queues.lablets.drain(_FINISH_S)
             finally:
+                self._opened.end()
                 await hand_over(self.ctx, self.workers, self.ownership, self.kubelet)

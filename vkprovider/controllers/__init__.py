@@ -1,5 +1,6 @@
 """Reconcilers, one package per noun, the same nouns as in `domain`: they gather facts, ask the domain, and act.
 
+* `console`: consoles and ports of devices, for the kubelet API.
 * `lablet`: Pod → lab.
 * `session`: sessions of the LDS, and their events.
 * `worker`: CMLWorker → Node, and what all lablets of a worker share: its connection and one bulk observation.

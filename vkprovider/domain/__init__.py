@@ -8,10 +8,10 @@ One package per noun; each imports only what stands below it in this list:
 * `lablet`: the next step of one Pod's lab, and the Pod's status.
 * `definition`: LabletDefinitions: their content, packages and versions.
 * `worker`: the Node of a CML worker.
+* `console`: how devices talk at their consoles, and which port leads where.
 * `topology`: what a lab consists of: devices, port tags, resources.
 * `claims`: which lablet has which lab, ports and session.
 * `session`: sessions of the Lab Delivery System.
-* `console`: how devices talk at their consoles.
 * `replica`: which replica acts for which node.
 * `backoff`, `conditions`: shared by all of them.
 """

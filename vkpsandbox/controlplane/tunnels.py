@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from vkpsandbox.controlplane.content import PORT_RANGE
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER, WORKER_GRACE_S
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import Layout
@@ -112,6 +113,7 @@ def agent_process(layout: Layout, record: Record, worker: Worker, providers: Seq
             "VKPROVIDER_AGENT_NAME": worker.name,
             "VKPROVIDER_AGENT_CML_URL": worker.url,
             "VKPROVIDER_AGENT_ADDRESS": worker.address,
+            "VKPROVIDER_AGENT_PORTS": f"{PORT_RANGE['start']}-{PORT_RANGE['end']}",
             "VKPROVIDER_AGENT_CREDENTIALS_FILE": str(credentials),
             "VKPROVIDER_AGENT_STATE_FILE": str(layout.workers / f"{worker.name}.agent"),
             "VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY": "true",

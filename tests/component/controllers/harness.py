@@ -29,6 +29,7 @@ from vkprovider.app.settings import Settings
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 
 PASSWORD: Final = "labs-password"
@@ -96,10 +97,11 @@ class World:
 
     # -------------------------------------------------------------------------------------- workers
 
-    async def simulator(self, **settings: Any) -> CmlSimulator:
+    async def simulator(self, *, patty: PattySettings | None = None, **settings: Any) -> CmlSimulator:
         """Start a CML simulator whose devices boot at once; see `Settings` of the simulator for the arguments."""
         settings = {"boot_seconds": (0.0, 0.0), **settings}
-        return await self.stack.enter_async_context(CmlSimulator(CmlSettings(password=PASSWORD, **settings)))
+        simulator = CmlSimulator(CmlSettings(password=PASSWORD, **settings), patty=patty)
+        return await self.stack.enter_async_context(simulator)
 
     async def worker(self, url: str = "", *, ready: bool = True, **spec: Any) -> str:
         """Create a CMLWorker with its Secret and, if wanted, wait for its Node; without a URL it is a null worker."""

@@ -11,10 +11,12 @@ import pytest
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, imports, is_ready, labs, requests
 from tests.component.controllers.running import SHORT, Running
+from tests.support import topologies
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.mosquitto import CALLER, Mosquitto, free_port
 from tests.support.mosquitto import PASSWORD as BROKER_PASSWORD
+from tests.support.terminals import Terminal
 from tests.support.tunnels import eventually
 from tests.support.websockets import Balancer
 from tunnels.agent.core import Agent, Habits, new_boot
@@ -22,13 +24,14 @@ from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
 from vkprovider.agent.carrier import agent_carrier
-from vkprovider.agent.process import facts_of, open_upstream
+from vkprovider.agent.process import facts_of, open_streams, open_upstream
 from vkprovider.agent.upstream import AGENT_API
 from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.gather import Doctor
+from vkprovider.kubelet.spi import Exit, LogOptions, Target
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 from vkprovider.shipped import find_manifests
 
@@ -158,12 +161,13 @@ class Place:
         mqtt, dial = self.way.dial(account or name)
 
         async def run() -> None:
-            upstream = open_upstream(settings)
+            upstream, streams = open_upstream(settings), open_streams(settings)
             agent = Agent(
                 name,
                 agent_carrier(mqtt, dial, Address(name, new_boot())),
                 upstream,
                 allow=AGENT_API,
+                streams=streams,
                 facts=lambda: facts_of(settings),
                 epochs=EpochFile(self.folder / f"{name}.epoch"),
                 habits=Habits(heartbeat_s=0.5, hello_s=0.1, name_taken_s=0.5),
@@ -172,6 +176,7 @@ class Place:
                 await agent.run()
             finally:
                 await upstream.close()
+                await streams.close()
 
         task = asyncio.create_task(run(), name=f"agent {name}")
         self._agents.append(task)
@@ -454,3 +459,29 @@ async def test_every_replica_has_a_connection_of_its_own(place: Place) -> None:
     await lablet.delete()
     await lablet.gone()
     assert not labs(place.simulators[name])
+
+
+async def test_a_console_is_reached_through_an_agent(place: Place) -> None:
+    world, name = place.world, place.names[0]
+    running = await place.replica()
+    await place.worker(name)
+    place.agent(name)
+    await world.node(name, is_ready)
+    definition = await world.define(topologies.topology({"r1": "iosv"}))
+    lablet = await world.pod(definition, name, devices=["r1"])
+    await lablet.ready()
+    devices, target = running.replica.devices, Target(lablet.namespace, lablet.name, lablet.uid, "r1")
+    person, command = Terminal(), Terminal(tty=False, stdin=False)
+    session = asyncio.create_task(devices.attach(target, person))
+    await person.shows("Escape character is '^]'.")
+    person.type("\r")
+    await person.shows("r1>")
+    person.type("show version\r")
+    await person.shows("Cisco IOS Software")
+    await person.shows("r1>")
+    person.type("\x1d")
+    assert await asyncio.wait_for(session, 60) == Exit(0)
+    assert await devices.execute(target, ["show", "tech-support"], command) == Exit(0)
+    assert command.out.splitlines() == [f"line {number} of 120: r1" for number in range(1, 121)]
+    log = [line.text async for line in devices.log(target, LogOptions())]
+    assert "r1>show version" in log

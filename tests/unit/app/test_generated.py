@@ -15,7 +15,9 @@ from vkprovider.api.reasons import TABLES
 PACKAGE = Path(vkprovider.__file__).parent
 
 REASON = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
-ENUMS = re.compile(r"\b(?:Progress|Trouble|Happened|(?:Worker|Definition|Environment|Start|Doctor)Reason)\.([A-Z_]+)\b")
+ENUMS = re.compile(
+    r"\b(?:Progress|Trouble|Happened|(?:Worker|Console|Definition|Environment|Start|Doctor)Reason)\.([A-Z_]+)\b"
+)
 """A reason used as a member of its enum; that the member exists is for the type checker."""
 PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "doctor", "cli", "kubelet")
 CALLS = {"InputError", "Fault", "unhealthy", "healthy", "Health", "finish", "_waiting", "_not_ready", "_again"}

@@ -4,8 +4,8 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 `docs/why.md` is made from `TABLES`; a test finds reasons in the code that they lack.
 
 * `base`: `Reason`, the enum without members, and its traits.
-* `pod`, `worker`, `definition`, `programs`: the reasons by the object, or the program, that shows them; `happened`:
-  what a Pod's Events and conditions report; `environment`: its environment variables.
+* `pod`, `worker`, `definition`, `console`, `programs`: the reasons by the object, or the program, that shows them;
+  `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
 * `conditions`: types of conditions.
 """
 
@@ -14,6 +14,7 @@ from typing import Final
 
 from vkprovider.api.reasons.base import Explanation, OtherReason, Reason, Trait
 from vkprovider.api.reasons.conditions import CONDITIONS
+from vkprovider.api.reasons.console import ConsoleReason
 from vkprovider.api.reasons.definition import DefinitionReason
 from vkprovider.api.reasons.environment import EnvironmentReason
 from vkprovider.api.reasons.happened import Happened
@@ -23,12 +24,14 @@ from vkprovider.api.reasons.worker import WorkerReason
 
 __all__ = [
     "CONDITIONS",
+    "CONSOLES",
     "DEFINITIONS",
     "DOCTOR",
     "PROGRESS",
     "TABLES",
     "TROUBLE",
     "WORKERS",
+    "ConsoleReason",
     "DefinitionReason",
     "DoctorReason",
     "EnvironmentReason",
@@ -53,6 +56,7 @@ PROGRESS: Final = _table(Progress)
 TROUBLE: Final = _table(Trouble)
 WORKERS: Final = _table(WorkerReason)
 DEFINITIONS: Final = _table(DefinitionReason)
+CONSOLES: Final = _table(ConsoleReason)
 DOCTOR: Final = _table(DoctorReason)
 
 TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
@@ -63,6 +67,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "Conditions of a Pod, Node or definition": CONDITIONS,
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
+    "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": CONSOLES,
     "Start of the provider (exit)": _table(StartReason),
     "Only `vkprovider doctor`": DOCTOR,
 }
@@ -72,6 +77,7 @@ _BY_WORD: Final = {
     word: reason
     for table in (
         DOCTOR,
+        CONSOLES,
         _table(StartReason),
         _table(Happened),
         _table(EnvironmentReason),

@@ -2,5 +2,5 @@
 
 * `manners`: how kinds of devices talk: prompts, pagers, questions; `screen`: output as a terminal would show it.
 * `dialogue`: one command, from waking the line to the prompt after its output.
-* `history`: CML's console log as lines with times.
+* `history`: CML's console log as lines with times; `ports`: where a port of a Pod leads.
 """

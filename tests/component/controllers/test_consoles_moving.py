@@ -1,0 +1,72 @@
+"""Sessions when their worker moves to another replica, and ports that really open."""
+
+import asyncio
+
+import pytest
+
+from tests.component.controllers.consolesite import (
+    Site,
+    collect,
+    open_site,
+    read_all,
+    until_open,
+)
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually
+from tests.component.controllers.running import SHORT
+from tests.support.terminals import Terminal
+from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.kubelet.spi import LogOptions
+
+
+async def test_sessions_end_when_another_replica_takes_the_worker_and_the_next_command_works_there(
+    world: World,
+) -> None:
+    site = await open_site(world)
+    person = Terminal()
+    session = site.attach(person)
+    await person.shows("Escape character")
+    channel = asyncio.create_task(read_all(await until_open(site, 23)))
+    log = asyncio.create_task(collect(site.devices.log(site.target("h0"), LogOptions(follow=True))))
+    other = await site.world.replica({**SHORT, "consoles": {"exec_timeout_s": 3.0}})
+    await site.running.stop()
+    exit_ = await asyncio.wait_for(session, 60)
+    assert (exit_.code, exit_.message) == (1, "this worker moved to another replica: run the command again")
+    assert exit_.message in person.out
+    assert (await asyncio.wait_for(log, 60))[-1].text == f"[{exit_.message}]"
+    await asyncio.wait_for(channel, 60)
+    with pytest.raises(Unavailable, match="run the command again"):
+        await site.devices.attach(site.target("r1"), Terminal())
+    there = Site(site.world, other, site.simulator, site.worker, site.lablet)
+
+    async def works() -> bool:
+        try:
+            return (await there.run("r1", "show version"))[0].code == 0
+        except OutsideError:
+            return False
+
+    await eventually(works, "the command on the new owner")
+
+
+async def test_ports_lead_into_the_device(world: World) -> None:
+    site = await open_site(world, patty=True)
+    channel = await until_open(site, 22)
+    assert (await channel.read()).startswith(b"SSH-2.0-")
+    await channel.close()
+    channel = await until_open(site, await site.port("h0_pat80"))
+    await channel.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await read_all(channel)).endswith(b"h0:80\n")
+    await channel.close()
+    with pytest.raises(InputError, match=r"AmbiguousPort: port 80 .* \d+ \(r1_pat80, 80 inside\), \d+ \(h0_pat80"):
+        await until_open(site, 80)
+    with pytest.raises(InputError, match=r"UnknownPort: .* has no port 8080; it has .*r1_serial, 23 inside"):
+        await until_open(site, 8080)
+    with pytest.raises(InputError, match=r"h0_patudp53.* is a UDP port"):
+        await until_open(site, 53)
+    with pytest.raises(InputError, match=r"h0_http.* CML does not open"):
+        await until_open(site, await site.port("h0_http"))
+    screen = await until_open(site, 5900)
+    assert await screen.read() == b"RFB 003.008\n"
+    await screen.close()
+    with pytest.raises(NotFound):
+        await site.devices.dial(site.lablet.namespace, "nobody", 22)

@@ -1,0 +1,223 @@
+"""Consoles and ports of lablets, as the kubelet API asks for them, on a simulator in the same loop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+import pytest_asyncio
+
+from tests.component.controllers.consolesite import (
+    Site,
+    eventually_no_sockets,
+    open_site,
+    until_line,
+)
+from tests.component.controllers.harness import open_world
+from tests.component.controllers.looking import eventually
+from tests.support.apiserver import ApiServer
+from tests.support.terminals import Terminal
+from vkprovider.api.errors import InputError, NotFound, Unavailable
+from vkprovider.kubelet.spi import DeviceUsage, Exit, LogOptions, Target
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(apiserver: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with open_world(apiserver, tmp_path_factory.mktemp("consoles")) as world:
+        yield await open_site(world)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(shared: Site) -> AsyncIterator[Site]:
+    """The lablet that most tests share; each leaves its devices on, and nobody connected."""
+    yield shared
+    await eventually_no_sockets(shared)
+
+
+async def test_several_watch_and_one_types(site: Site) -> None:
+    one, other, watcher = Terminal(), Terminal(), Terminal(stdin=False)
+    first = site.attach(one)
+    await one.shows("Connected to the console of r1 (iosv)")
+    watching = site.attach(watcher)
+    await watcher.shows("You watch.")
+    one.type("\r")
+    await one.shows("r1>")
+    one.type("echo hello\r")
+    for each in (one, watcher):
+        await each.shows("echo hello")
+        await each.shows("\r\nhello\r\nr1>")
+    assert site.sockets() == 1, "one connection for all"
+    with pytest.raises(InputError, match=r"ConsoleInUse: another session types .* --take-over"):
+        await site.attach(other)
+    third = site.attach(other, take_over=True)
+    await other.shows("hello\r\nr1>")  # what was printed last is shown to whoever comes later
+    one.type("nothing")
+    await one.shows("another session has taken over")
+    other.type("echo mine\r")
+    for each in (other, one, watcher):
+        await each.shows("\r\nmine\r\nr1>")
+    one.type("\x1d")
+    assert await asyncio.wait_for(first, 60) == Exit(0)
+    other.leave()
+    assert await asyncio.wait_for(third, 60) == Exit(0)
+    watcher.leave()
+    assert await asyncio.wait_for(watching, 60) == Exit(0)
+    await eventually_no_sockets(site)
+    again = site.attach(one2 := Terminal())
+    await one2.shows("Escape character")
+    one2.leave()
+    await asyncio.wait_for(again, 60)
+
+
+async def test_a_command_prints_its_output_and_ends_at_the_prompt(site: Site) -> None:
+    exit_, terminal = await site.run("r1", "show version")
+    assert (exit_, terminal.err) == (Exit(0), "")
+    assert terminal.out.startswith("Cisco IOS Software, IOSv Software (simulated)")
+    exits = await asyncio.gather(*(site.run("r1", "show", "tech-support") for _ in range(3)))
+    for exit_, terminal in exits:
+        assert (exit_.code, len(terminal.out.splitlines())) == (0, 120)
+    exit_, terminal = await site.run("h0", "uname -a", tty=True)
+    assert (exit_.code, terminal.out[:8], terminal.out[-2:]) == (0, "Linux h0", "\r\n")
+    exit_, terminal = await site.run("h0", "nonsense")
+    assert (exit_.code, terminal.out) == (0, "-sh: nonsense: not found\n"), "a console has no exit codes"
+    await eventually_no_sockets(site)
+
+
+async def test_where_a_command_cannot_be_typed_the_user_reads_why(site: Site) -> None:
+    with pytest.raises(InputError, match=r"NotADevice: container lab is not a device .* r1, h0, h1, fw, sw"):
+        await site.run("lab", "show version")
+    with pytest.raises(InputError, match="UnsupportedDevice: the prompt of fw, a ftdv, is not known"):
+        await site.run("fw", "show version")
+    with pytest.raises(InputError, match="CommandInvalid"):
+        await site.run("r1", "show version\nreload")
+    with pytest.raises(InputError, match="NoConsole: CML has no console for sw"):
+        await site.devices.attach(site.target("sw"), Terminal())
+    with pytest.raises(NotFound):
+        await site.devices.attach(Target("nowhere", "p", "no-uid", "r1"), Terminal())
+    person = Terminal()
+    session = site.attach(person)
+    await person.shows("Escape character")
+    with pytest.raises(InputError, match="ConsoleInUse"):
+        await site.run("r1", "show version")
+    for text in ("\r", "enable\r", "conf t\r"):
+        person.type(text)
+    await person.shows("(config)#")
+    person.type("\x1d")
+    await session
+    exit_, terminal = await site.run("r1", "show version")
+    assert exit_.code == 1
+    assert "r1 is in a configuration mode (r1(config)#)" in terminal.err
+    session = site.attach(person := Terminal())
+    await person.shows("Escape character")
+    person.type("end\r\x1d")
+    await session
+
+
+async def test_a_console_by_name_through_exec(site: Site) -> None:
+    person = Terminal()
+    session = asyncio.create_task(site.devices.execute(site.target("lab"), ["console", "h1"], person))
+    await person.shows("h1:~# ")
+    person.type("\x1d")
+    assert await asyncio.wait_for(session, 60) == Exit(0)
+    with pytest.raises(InputError, match="device 'h9' of pod"):
+        await site.devices.execute(site.target("lab"), ["console", "h9"], person)
+
+
+async def test_a_silent_device_times_out_with_what_came(site: Site) -> None:
+    line = site.simulator.consoles._line(site.node("r1"), 0)
+    line._shell.press = lambda *_: "Loading..."  # type: ignore[method-assign]
+    exit_, terminal = await site.run("r1", "show version")
+    del line._shell.press  # it listens again
+    assert exit_.code == 124
+    assert "shows no prompt within 3 s; its last line is" in terminal.err
+    assert "Loading..." in terminal.err
+
+
+async def test_input_without_a_terminal_is_typed(site: Site) -> None:
+    piped = Terminal(tty=False)
+    session = site.attach(piped, "h0")
+    await piped.shows("h0:~# ")
+    piped.type("echo from a pipe\n")
+    piped.half_close()
+    await piped.shows("\r\nfrom a pipe\r\nh0:~# ")
+    piped.leave()
+    assert await asyncio.wait_for(session, 60) == Exit(0)
+
+
+async def test_logs_are_those_of_cml_and_followers_share_one_connection(site: Site) -> None:
+    lines = await site.log("h1")
+    assert lines[0].text == "h1: power on"
+    assert lines[-1].text == "Press RETURN to get started"
+    claims = site.running.replica.fleet.items[site.worker].claims.claims
+    started_at = claims[site.lablet.uid].started_at
+    assert abs(lines[0].at - started_at) <= 2
+    assert [line.text for line in await site.log("h1", tail_lines=1)] == ["Press RETURN to get started"]
+    assert await site.log("h1", since_at=lines[-1].at + 60) == []
+    async with aclosing(site.devices.log(site.target("h1"), LogOptions(follow=True, tail_lines=1))) as one:  # type: ignore[type-var]
+        assert (await anext(one)).text == "Press RETURN to get started"
+        async with aclosing(site.devices.log(site.target("h1"), LogOptions(follow=True))) as other:  # type: ignore[type-var]
+            assert (await anext(other)).text == "h1: power on"
+            assert site.sockets() == 1
+            await site.run("h1", "echo followed")
+            for log in (one, other):
+                await until_line(log, "followed")
+            looks = site.simulator.log.since(0)
+            assert site.sockets() == 1
+    await eventually_no_sockets(site)
+    reads = [entry for entry in looks if entry.path.endswith("/log")]
+    assert len(reads) < 12, "read once for all followers, and only when something was printed"
+
+
+async def test_the_log_of_the_run_before_and_a_follower_that_outlives_a_restart(site: Site) -> None:
+    with pytest.raises(InputError, match="NoPreviousLog"):
+        await site.log("h0", previous=True)
+    await site.run("h0", "echo before")
+    async with aclosing(site.devices.log(site.target("h0"), LogOptions(follow=True))) as log:  # type: ignore[type-var]
+        await until_line(log, "before")
+        site.simulator.simulation.world.crash(site.simulator.now(), site.node("h0"))
+        assert (await until_line(log, "h0: power on")).at > 0
+        await until_line(log, "Press RETURN to get started")
+    previous = [line.text for line in await site.log("h0", previous=True)]
+    assert previous[-1] == "h0: power off"
+    assert "before" in previous
+    assert "before" not in [line.text for line in await site.log("h0")]
+
+
+async def test_a_session_ends_with_its_device(site: Site) -> None:
+    person = Terminal()
+    session = site.attach(person)
+    await person.shows("Escape character")
+    site.simulator.simulation.world.crash(site.simulator.now(), site.node("r1"))
+    exit_ = await asyncio.wait_for(session, 60)
+    assert (exit_.code, "the device was stopped" in exit_.message) == (1, True)
+    await site.until_on("r1")
+    assert "the device was stopped" in person.out
+
+
+async def test_consoles_and_screens_need_no_port_of_the_worker(site: Site) -> None:
+    """Without PATty their ports do not open; CML's own interface leads there all the same."""
+    serial = await site.devices.dial(site.lablet.namespace, site.lablet.name, 23)
+    await serial.write(b"\r")
+    said = b""
+    while not said.endswith(b"r1>"):
+        said += await serial.read()
+    await serial.close()
+    with pytest.raises(Unavailable, match="refused"):
+        await site.devices.dial(site.lablet.namespace, site.lablet.name, 22)
+
+
+async def test_what_devices_use_is_asked_for_when_somebody_looks(site: Site) -> None:
+    node = f"vnode.{site.worker}"
+    assert not [entry for entry in site.simulator.log.since(0) if "simulation_stats" in entry.path]
+    assert list(site.devices.usage(node)) == []
+
+    async def look() -> list[DeviceUsage]:
+        return list(site.devices.usage(node))
+
+    found = {usage.target.container: usage for usage in await eventually(look, "figures")}
+    assert found["r1"].cpu_nanocores == 15_000_000
+    assert (found["r1"].memory_bytes, found["h0"].memory_bytes) == (512 * 2**20, 512 * 2**20)
+    assert found["r1"].target == site.target("r1")
+    assert list(site.devices.usage("vnode.another")) == []

@@ -1,0 +1,43 @@
+"""Reasons for which `kubectl attach`, `exec`, `logs` and `port-forward` refuse."""
+
+from vkprovider.api.reasons.base import Reason
+
+
+class ConsoleReason(Reason):
+    """What is wrong with a session that a user asks for."""
+
+    NOT_A_DEVICE = (
+        "NotADevice",
+        "The container is the lablet as a whole, which has no console.",
+        "Name a device's container with `-c`; the message lists them.",
+    )
+    NO_LAB = ("NoLab", "The lablet has no lab (yet).", "Wait until it runs.")
+    DEVICE_OFF = ("DeviceOff", "The device does not run.", "Wait until it runs; `kubectl describe pod` says more.")
+    NO_CONSOLE = ("NoConsole", "CML has no console for the device.", "Use another device.")
+    CONSOLE_IN_USE = (
+        "ConsoleInUse",
+        "Another session types at the console of the device; any number may watch.",
+        "Attach without `-i`, or take over: `kubectl lablet console POD DEVICE --take-over`.",
+    )
+    UNSUPPORTED_DEVICE = (
+        "UnsupportedDevice",
+        "The prompt of this kind of device is not known, so that nothing says when a command has ended.",
+        "Use `kubectl lablet console`, or name the prompt in the file of VKPROVIDER_CONSOLE_PROMPTS.",
+    )
+    COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")
+    UNKNOWN_PORT = (
+        "UnknownPort",
+        "The lablet has no such port, or CML does not open it.",
+        "Use one of those in the message; `kubectl lablet ports POD`.",
+    )
+    AMBIGUOUS_PORT = (
+        "AmbiguousPort",
+        "Several devices have this port inside.",
+        "Use the allocated port of one of them, or `kubectl lablet forward POD NAME`.",
+    )
+    NO_PREVIOUS_LOG = (
+        "NoPreviousLog",
+        "There is no log of a run before the last restart, or CML forgot it when the device was wiped.",
+        "Leave out `--previous`.",
+    )
+    TOO_MANY_SESSIONS = ("TooManySessions", "So many sessions are open on the worker already.", "End some.")

@@ -1,0 +1,164 @@
+"""What the kubelet API needs of the lablets."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+from tunnels.base import Channel
+from vkprovider.api.errors import InputError, NotFound
+from vkprovider.api.reasons import ConsoleReason
+from vkprovider.controllers.console import logs
+from vkprovider.controllers.console.attach import attach
+from vkprovider.controllers.console.execute import Execution, command_of
+from vkprovider.controllers.console.finding import Device, Finder, Place, told
+from vkprovider.controllers.console.logs import Followed, chosen
+from vkprovider.controllers.console.open import Opened
+from vkprovider.controllers.console.usage import Usage
+from vkprovider.controllers.context import Context
+from vkprovider.domain.console.dialogue import Dialogue
+from vkprovider.domain.console.history import Line
+from vkprovider.domain.console.manners import Manners
+from vkprovider.domain.console.ports import Way
+from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
+from vkprovider.rest.errors import Unsent
+
+CONSOLE: Final = "console"
+"""`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
+TAKE_OVER: Final = "--take-over"
+
+
+class LabletDevices:
+    """`spi.Devices` of this replica.
+
+    Args:
+        ctx: The replica.
+        finder: Finds lablets and devices.
+        opened: What is open.
+        usage: What devices use.
+        manners: How devices talk.
+        exec_timeout_s: How long a device may be silent before a command counts as lost.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        finder: Finder,
+        opened: Opened,
+        usage: Usage,
+        *,
+        manners: Manners,
+        exec_timeout_s: float,
+    ) -> None:
+        self._ctx = ctx
+        self._finder = finder
+        self._opened = opened
+        self._usage = usage
+        self._manners = manners
+        self._exec_timeout_s = exec_timeout_s
+        self._followed: dict[tuple[str, str], Followed] = {}
+
+    async def attach(self, target: Target, command: RemoteCommand, *, take_over: bool = False) -> Exit:
+        """Connect a session with the console of a device; see `spi.Devices`."""
+        with told():
+            return await self._attach(await self._finder.running(target), command, take_over=take_over)
+
+    async def execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
+        """Type a command at a device's prompt; see `spi.Devices`."""
+        with told():
+            return await self._execute(target, words, command)
+
+    async def dial(self, namespace: str, pod: str, port: int) -> Channel:
+        """Connect to a port of a lablet; see `spi.Devices`.
+
+        A console or screen whose port does not open, because PATty is off, is reached through CML's own interface.
+        """
+        place, way = self._finder.way(namespace, pod, port)
+        consoles = place.worker.labs.consoles
+        with told():
+            try:
+                return await self._opened.connect(place.worker, partial(consoles.open_port, way.port))
+            except Unsent:
+                if way.slot.kind not in {"serial", "vnc"}:
+                    raise
+                return await self._dial_console(place, way, pod)
+
+    async def _dial_console(self, place: Place, way: Way, pod: str) -> Channel:
+        claim = place.claim
+        target = Target(claim.namespace, pod, claim.pod_uid, way.slot.container)
+        device = await self._finder.running(target)
+        consoles, node, line = place.worker.labs.consoles, device.fact.id, way.slot.tag.line or 0
+        dial = partial(consoles.open_console, device.lab_id, node, line)
+        if way.slot.kind == "vnc":
+            dial = partial(consoles.open_screen, device.lab_id, node)
+        try:
+            return await self._opened.connect(place.worker, dial)
+        except NotFound:
+            text = f"port {way.port} ({way.slot.name}) of pod {pod} is not open, and CML knows nothing behind it"
+            raise InputError(ConsoleReason.NO_CONSOLE, text) from None
+
+    async def log(self, target: Target, options: LogOptions) -> AsyncIterator[LogLine]:
+        """Read the log of a device; see `spi.Devices`."""
+        with told():
+            device = await self._finder.device(target)
+            now, tail = self._ctx.wall(), options.tail_lines
+            if not options.follow:
+                read = (
+                    logs.read_previous(device, now=now) if options.previous else logs.read(device, now=now, tail=tail)
+                )
+                for line in chosen(await read, since_at=options.since_at, tail=tail):
+                    yield line
+                return
+            async with aclosing(self._follow(target, device)) as parts:
+                async for some in parts:
+                    for line in chosen(some, since_at=options.since_at, tail=tail):
+                        yield line
+                    tail = None
+
+    def usage(self, node: str) -> Iterable[DeviceUsage]:
+        """List what the devices on a Node use; see `spi.Devices`."""
+        return list(self._usage.of_node(node))
+
+    async def _execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
+        if words and words[0] == CONSOLE:
+            named = [word for word in words[1:] if word != TAKE_OVER]
+            if len(named) > 1:
+                text = f"write `{CONSOLE} [DEVICE] [{TAKE_OVER}]`"
+                raise InputError(ConsoleReason.COMMAND_INVALID, text)
+            device = await self._finder.running(target, named="".join(named))
+            return await self._attach(device, command, take_over=TAKE_OVER in words)
+        line = command_of(words)
+        device = await self._finder.running(target)
+        manner = self._manners.of(device.fact.definition)
+        if manner is None:
+            raise InputError(
+                ConsoleReason.UNSUPPORTED_DEVICE,
+                f"the prompt of {device.label}, a {device.fact.definition}, is not known: use `kubectl lablet console`,"
+                " or name it in the file of VKPROVIDER_CONSOLE_PROMPTS",
+            )
+        console = self._opened.console(device)
+        async with console.watching() as watcher:
+            await console.claim(watcher, attached=False)
+            dialogue = Dialogue(
+                manner,
+                line,
+                device=device.label,
+                timeout_s=self._exec_timeout_s,
+                now_s=asyncio.get_running_loop().time(),
+            )
+            return await Execution(console, command).run(watcher, dialogue)
+
+    async def _attach(self, device: Device, command: RemoteCommand, *, take_over: bool) -> Exit:
+        about = f"the console of {device.label} ({device.fact.definition}) on worker {device.worker.name}"
+        return await attach(self._opened.console(device), command, about=about, take_over=take_over)
+
+    def _follow(self, target: Target, device: Device) -> AsyncGenerator[list[Line]]:
+        self._followed = {key: found for key, found in self._followed.items() if found.is_followed}
+        key = (target.uid or device.place.lablet.uid, device.label)
+        found = self._followed.get(key)
+        if found is None:
+            found = self._followed[key] = Followed(
+                partial(self._finder.again, device), self._opened.console, self._ctx.wall
+            )
+        return found.follow()

@@ -1,0 +1,192 @@
+"""Which device a container is, and which port of CML's host leads to a port of a Pod."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from vkprovider.api import names
+from vkprovider.api.errors import Fenced, InputError, NotFound, Unavailable
+from vkprovider.api.labs import BOOTED, STARTED, DeviceFact
+from vkprovider.api.reasons import ConsoleReason
+from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.console.ports import Way, way_to
+from vkprovider.domain.definition.content import Content
+from vkprovider.kubelet.spi import Target
+
+MOVED: Final = "this worker moved to another replica: run the command again"
+_ON: Final = frozenset({BOOTED, STARTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A lablet with a lab, on a worker that this replica acts for."""
+
+    worker: Worker
+    lablet: Lablet
+    claim: Claim
+    content: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of a lablet.
+
+    Attributes:
+        place: The lablet.
+        fact: The device as it was observed last.
+    """
+
+    place: Place
+    fact: DeviceFact
+
+    @property
+    def worker(self) -> Worker:
+        """Its worker."""
+        return self.place.worker
+
+    @property
+    def label(self) -> str:
+        """Its label."""
+        return self.fact.label
+
+    @property
+    def lab_id(self) -> str:
+        """Its lab."""
+        return self.place.claim.lab_id
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it runs, by what was observed last."""
+        return self.fact.state in _ON
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Finds lablets and their devices.
+
+    Attributes:
+        lablets: By Pod UID.
+        workers: Those that this replica acts for, by name.
+        contents: By digest.
+    """
+
+    lablets: Mapping[str, Lablet]
+    workers: Mapping[str, Worker]
+    contents: Mapping[str, Content]
+
+    def place(self, namespace: str, pod: str, uid: str = "") -> Place:
+        """Find a lablet.
+
+        Raises:
+            NotFound: There is no such Pod here.
+            Unavailable: Another replica acts for its worker.
+            InputError: `NoLab`.
+        """
+        lablet = self.lablets.get(uid) if uid else self._by_name(namespace, pod)
+        if lablet is None or lablet.pod is None:
+            raise NotFound(f'pods "{pod}" not found', status=404)
+        worker = self.workers.get(lablet.worker)
+        if worker is None:
+            raise Unavailable(MOVED)
+        check(worker)
+        claim = worker.claims.claims.get(lablet.uid)
+        if claim is None or not claim.lab_id:
+            raise InputError(ConsoleReason.NO_LAB, f"pod {pod} has no lab yet: see `kubectl describe pod {pod}`")
+        return Place(worker, lablet, claim, self.contents.get(claim.digest))
+
+    def _by_name(self, namespace: str, pod: str) -> Lablet | None:
+        for lablet in self.lablets.values():
+            if lablet.pod is not None and lablet.pod.key == f"{namespace}/{pod}":
+                return lablet
+        return None
+
+    async def device(self, target: Target, *, named: str = "") -> Device:
+        """Find a device, by its container or, in a session with the lablet as a whole, by its name.
+
+        Raises:
+            InputError: `NotADevice`, `NoLab`.
+            OutsideError: The worker did not answer; `NotFound`: there is no such Pod here.
+        """
+        place = self.place(target.namespace, target.pod, target.uid)
+        facts = place.worker.seen.devices.get(place.claim.lab_id)
+        if facts is None:
+            facts = await place.worker.labs.list_devices(place.claim.lab_id)
+        containers = _containers(place, facts)
+        wanted = named or target.container
+        label = containers.get(wanted, wanted if named else None)
+        fact = next((fact for fact in facts if fact.label == label), None)
+        if fact is None:
+            known = ", ".join(containers)
+            what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
+            raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of its lab; those are: {known}")
+        return Device(place, fact)
+
+    async def running(self, target: Target, *, named: str = "") -> Device:
+        """Find a device that runs.
+
+        Raises:
+            InputError: `DeviceOff`; as in `device`.
+            OutsideError: As in `device`.
+        """
+        device = await self.device(target, named=named)
+        if not device.is_on:
+            text = f"{device.label} of pod {target.pod} does not run: it is {device.fact.state}"
+            raise InputError(ConsoleReason.DEVICE_OFF, text)
+        return device
+
+    def again(self, device: Device) -> Device | None:
+        """Return a device as it is known now; None if its lablet is not this replica's any more."""
+        place = device.place
+        worker = self.workers.get(place.lablet.worker)
+        claim = worker.claims.claims.get(place.lablet.uid) if worker is not None else None
+        if worker is None or claim is None or not claim.lab_id:
+            return None
+        facts = worker.seen.devices.get(claim.lab_id, ())
+        fact = next((fact for fact in facts if fact.label == device.label), None)
+        return Device(Place(worker, place.lablet, claim, place.content), fact or device.fact)
+
+    def way(self, namespace: str, pod: str, port: int) -> tuple[Place, Way]:
+        """Find where a port of a Pod leads.
+
+        Raises:
+            InputError: `UnknownPort`, `AmbiguousPort`, `NoLab`.
+            OutsideError: As in `place`.
+        """
+        place = self.place(namespace, pod)
+        if place.content is None:
+            raise Unavailable(f"the content of pod {pod} is not known yet")
+        return place, way_to(place.content.topology.template, place.claim.ports, port, pod=pod)
+
+
+def check(worker: Worker) -> None:
+    """Check that this replica acts for a worker now.
+
+    Raises:
+        Unavailable: It does not.
+    """
+    with told():
+        worker.guard()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell a user who asks for what another replica owns that the next try reaches it.
+
+    Raises:
+        Unavailable: Instead of `Fenced`.
+    """
+    try:
+        yield
+    except Fenced:
+        raise Unavailable(MOVED) from None
+
+
+def _containers(place: Place, facts: tuple[DeviceFact, ...]) -> dict[str, str]:
+    """Return the label of the device by the name of its container."""
+    if place.content is not None:
+        return {device.container: device.label for device in place.content.topology.devices}
+    taken = {names.LAB_CONTAINER}
+    return {names.container_name(fact.label, taken): fact.label for fact in facts}

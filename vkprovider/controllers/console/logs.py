@@ -1,0 +1,173 @@
+"""`kubectl logs`: what a console has printed, and what it goes on printing.
+
+The log is CML's. A follower watches the shared console only to notice that there is something new, and then reads the
+end of the log: once for all who follow the device, and never while the device is silent.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable
+from typing import Final
+
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.reasons import ConsoleReason
+from vkprovider.controllers.console.finding import MOVED, Device
+from vkprovider.controllers.console.shared import Console
+from vkprovider.domain.console.history import Entry, Line, dated, dated_until, news, parse
+from vkprovider.kubelet.spi import LogLine
+
+KEPT_LINES: Final = 2000
+"""Of a log that is followed; a viewer who is further behind misses lines."""
+LOOK_LINES: Final = 200
+"""Asked for when there is something new; the whole log if they do not join on to what is known."""
+GATHER_S: Final = 0.5
+"""Between two looks at a log whose device prints."""
+REST_S: Final = 2.0
+"""Between two looks, at what is in memory, whether a device that was off runs again."""
+
+
+async def read(device: Device, *, now: float, tail: int | None = None) -> list[Line]:
+    """Read the log of the present run.
+
+    Args:
+        device: The device.
+        now: The wall clock.
+        tail: Only the last so many lines.
+
+    Raises:
+        OutsideError: CML did not answer.
+    """
+    run = (await _runs(device, lines=tail))[-1]
+    return dated(run, started_at=device.place.claim.started_at, now=now)
+
+
+async def read_previous(device: Device, *, now: float) -> list[Line]:
+    """Read the log of the run before the last restart.
+
+    Raises:
+        InputError: `NoPreviousLog`.
+        OutsideError: CML did not answer.
+    """
+    runs = await _runs(device)
+    if len(runs) == 1:
+        text = f"{device.label} was not restarted since its disks were last wiped, as far as CML's log shows"
+        raise InputError(ConsoleReason.NO_PREVIOUS_LOG, text)
+    return dated_until(runs[-2], device.place.claim.last_at or now)
+
+
+async def _runs(device: Device, *, lines: int | None = None) -> list[list[Entry]]:
+    consoles = device.worker.labs.consoles
+    return parse(await consoles.read_log(device.lab_id, device.fact.id, lines=lines))
+
+
+class Followed:
+    """The log of one device while anybody follows it.
+
+    Args:
+        device: Returns the device as it is known now; None if it is not this replica's any more.
+        console: Returns its console.
+        wall: The wall clock.
+    """
+
+    def __init__(
+        self, device: Callable[[], Device | None], console: Callable[[Device], Console], wall: Callable[[], float]
+    ) -> None:
+        self._device = device
+        self._console = console
+        self._wall = wall
+        self._entries: list[Entry] = []
+        self._lines: deque[Line] = deque(maxlen=KEPT_LINES)
+        self._count = 0
+        self._over = False
+        self._changed = asyncio.Condition()
+        self._viewers = 0
+        self._task: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anybody follows it."""
+        return self._viewers > 0
+
+    async def follow(self) -> AsyncGenerator[list[Line]]:
+        """Yield the log as it is, and what comes; ends with a message when another replica acts for the worker.
+
+        The first list is the whole log of the present run, as far as it is kept.
+        """
+        self._viewers += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="followed log")
+        try:
+            await self._ready.wait()
+            seen = self._count
+            yield list(self._lines)
+            while True:
+                await self._past(seen)
+                fresh = min(self._count - seen, len(self._lines))
+                seen = self._count
+                if fresh:
+                    yield list(self._lines)[-fresh:]
+                if self._over:
+                    yield [Line(self._wall(), f"[{MOVED}]")]
+                    return
+        finally:
+            self._viewers -= 1
+            if not self._viewers:
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._task
+
+    async def _past(self, count: int) -> None:
+        """Wait until there are more than `count` lines, or no more come."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._count > count or self._over)
+
+    async def _run(self) -> None:
+        try:
+            while (device := self._device()) is not None:
+                with contextlib.suppress(OutsideError, InputError):
+                    if device.is_on:
+                        await self._watch(device)
+                    else:
+                        await self._look(device)
+                self._ready.set()
+                await asyncio.sleep(REST_S)
+        finally:
+            self._over = True
+            self._ready.set()
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _watch(self, device: Device) -> None:
+        """Look at the log whenever the device prints something, until the connection ends."""
+        async with self._console(device).watching() as watcher:
+            await self._look(device)
+            self._ready.set()
+            while await watcher.read():
+                await asyncio.sleep(GATHER_S)
+                await self._look(device)
+
+    async def _look(self, device: Device) -> None:
+        """Read the end of the log, and note what is new."""
+        runs = await _runs(device, lines=LOOK_LINES if self._entries else None)
+        fresh = news(self._entries, runs[-1])
+        if fresh is None:
+            runs = await _runs(device)
+            fresh = news(self._entries, runs[-1]) or runs[-1]
+        await self._note(device, list(fresh))
+
+    async def _note(self, device: Device, fresh: Iterable[Entry]) -> None:
+        lines = dated(list(fresh), started_at=device.place.claim.started_at, now=self._wall())
+        if lines:
+            self._entries = [*self._entries, *fresh][-LOOK_LINES:]
+            self._lines.extend(lines)
+            self._count += len(lines)
+            async with self._changed:
+                self._changed.notify_all()
+
+
+def chosen(lines: Iterable[Line], *, since_at: float | None, tail: int | None) -> list[LogLine]:
+    """Return the lines that a user wants."""
+    wanted = [LogLine(line.at, line.text) for line in lines if since_at is None or line.at >= since_at]
+    return wanted if tail is None else wanted[len(wanted) - min(tail, len(wanted)) :]

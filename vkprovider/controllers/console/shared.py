@@ -1,0 +1,218 @@
+"""One connection to a console, shared by all who watch it; one of them types.
+
+The connection is opened for the first watcher and closed with the last. A watcher that is slow loses output, and is
+shown that it did; it never holds up the others.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from tunnels.base import Channel
+from tunnels.errors import ConnectionLost
+from vkprovider.api.errors import InputError, Unavailable
+from vkprovider.api.reasons import ConsoleReason
+
+BEHIND_BYTES_MAX: Final = 256 * 1024
+"""Output that is kept for a slow watcher."""
+SCREEN_BYTES: Final = 4 * 1024
+"""Output that is kept for whoever comes later."""
+WATCHERS_MAX: Final = 32
+"""Of one console."""
+SKIPPED: Final = b"\r\n[output was skipped: this session reads too slowly]\r\n"
+
+
+class Watcher:
+    """Somebody who sees the output of a console.
+
+    Attributes:
+        ended: Why there is no more output; None while there may be.
+    """
+
+    def __init__(self) -> None:
+        self.ended: str | None = None
+        self._parts: deque[bytes] = deque()
+        self._size = 0
+        self._changed = asyncio.Event()
+
+    async def read(self) -> bytes:
+        """Return all output that has come; none at the end."""
+        while not self._parts:
+            if self.ended is not None:
+                return b""
+            self._changed.clear()
+            await self._changed.wait()
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return data
+
+    def feed(self, data: bytes) -> None:
+        """Note output."""
+        if self._size + len(data) > BEHIND_BYTES_MAX:
+            self._parts.clear()
+            self._parts.append(SKIPPED)
+            self._size = 0
+        self._parts.append(data)
+        self._size += len(data)
+        self._changed.set()
+
+    def end(self, why: str) -> None:
+        """Note that nothing more comes."""
+        if self.ended is None:
+            self.ended = why
+            self._changed.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who types.
+
+    Attributes:
+        watcher: The session.
+        attached: Whether a person is at it; else a command, which ends by itself.
+        since: When it began, seconds since the epoch.
+    """
+
+    watcher: Watcher
+    attached: bool
+    since: float
+
+
+class Console:
+    """The console of one device.
+
+    Args:
+        label: The device's.
+        connect: Connects to it.
+        check: Raises `Unavailable` unless this replica acts for the worker.
+    """
+
+    def __init__(self, label: str, connect: Callable[[], Awaitable[Channel]], check: Callable[[], None]) -> None:
+        self.label = label
+        self._connect = connect
+        self._check = check
+        self._watchers: set[Watcher] = set()
+        self._writer: Writer | None = None
+        self._writer_changed = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self._channel: Channel | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._screen = b""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody watches it."""
+        return bool(self._watchers)
+
+    @contextlib.asynccontextmanager
+    async def watching(self, *, screen: bool = False) -> AsyncIterator[Watcher]:
+        """Watch the console while the block runs.
+
+        Args:
+            screen: Show first what was printed last.
+
+        Raises:
+            InputError: `TooManySessions`.
+            OutsideError: The connection did not come about.
+        """
+        if len(self._watchers) >= WATCHERS_MAX:
+            text = f"{WATCHERS_MAX} sessions watch the console of {self.label} already"
+            raise InputError(ConsoleReason.TOO_MANY_SESSIONS, text)
+        watcher = Watcher()
+        self._watchers.add(watcher)
+        try:
+            await self._open()
+            if screen and self._screen:
+                watcher.feed(self._screen)
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+            self.release(watcher)
+            if not self._watchers:
+                await self._close()
+
+    async def claim(self, watcher: Watcher, *, attached: bool, take_over: bool = False) -> None:
+        """Become the one who types; a command that is being typed is waited for.
+
+        Raises:
+            InputError: `ConsoleInUse`: a person types.
+        """
+        while (writer := self._writer) is not None and writer.watcher is not watcher:
+            if writer.attached and take_over:
+                break
+            if writer.attached:
+                since = datetime.fromtimestamp(writer.since, UTC).strftime("%H:%M UTC")
+                raise InputError(
+                    ConsoleReason.CONSOLE_IN_USE,
+                    f"another session types at the console of {self.label} since {since}: watch it with `kubectl "
+                    "attach` without -i, or take it over with `kubectl lablet console POD DEVICE --take-over`",
+                )
+            self._writer_changed.clear()
+            await self._writer_changed.wait()
+        self._writer = Writer(watcher, attached, time.time())
+        self._writer_changed.set()
+
+    def types(self, watcher: Watcher) -> bool:
+        """Return whether a watcher is the one who types."""
+        return self._writer is not None and self._writer.watcher is watcher
+
+    def release(self, watcher: Watcher) -> None:
+        """Let others type."""
+        if self.types(watcher):
+            self._writer = None
+            self._writer_changed.set()
+
+    async def write(self, data: bytes) -> None:
+        """Press keys.
+
+        Raises:
+            Unavailable: The connection broke, or this replica does not act for the worker any more.
+        """
+        self._check()
+        if self._channel is None:
+            raise Unavailable(f"the console of {self.label} is closed")
+        try:
+            await self._channel.write(data)
+        except ConnectionLost as error:
+            raise Unavailable(f"the console of {self.label}: {error}") from error
+
+    def end(self, why: str) -> None:
+        """End all sessions; each closes what is its own."""
+        for watcher in self._watchers:
+            watcher.end(why)
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if self._pump is not None and not self._pump.done():
+                return
+            await self._close()
+            self._check()
+            self._screen = b""
+            channel = self._channel = await self._connect()
+            self._pump = asyncio.create_task(self._run(channel), name=f"console of {self.label}")
+
+    async def _close(self) -> None:
+        pump, self._pump = self._pump, None
+        channel, self._channel = self._channel, None
+        if pump is not None:
+            pump.cancel()
+            await asyncio.gather(pump, return_exceptions=True)
+        if channel is not None:
+            await channel.close()
+
+    async def _run(self, channel: Channel) -> None:
+        why = f"the console of {self.label} has ended: the device was stopped, or CML closed it"
+        try:
+            while data := await channel.read():
+                self._screen = (self._screen + data)[-SCREEN_BYTES:]
+                for watcher in self._watchers:
+                    watcher.feed(data)
+        except ConnectionLost as error:
+            why = f"the console of {self.label} broke off: {error}"
+        self.end(why)
