@@ -18,6 +18,7 @@ from vkprovider.cli.lablet_acts import collect, reset, start, stop
 from vkprovider.cli.lablet_approve import approve
 from vkprovider.cli.lablet_assign import assign
 from vkprovider.cli.lablet_configs import configs
+from vkprovider.cli.lablet_console import console, forward
 from vkprovider.cli.lablet_login import login
 from vkprovider.cli.lablet_pods import NONE, LabletPod, aligned, pods_in, why
 from vkprovider.cli.lablet_ports import ports
@@ -175,7 +176,9 @@ async def _pods(
         await kube.close()
 
 
-for command in (ports, assign, release, stop, start, collect, reset, configs, login, refresh_definition, approve):
+_READS: Final = (ports, console, forward, configs, login)
+_ACTS: Final = (assign, release, stop, start, collect, reset, refresh_definition, approve)
+for command in (*_READS, *_ACTS):
     main.add_command(command)
 
 if __name__ == "__main__":

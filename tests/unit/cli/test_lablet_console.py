@@ -1,0 +1,54 @@
+"""What `kubectl lablet console` and `forward` ask kubectl for."""
+
+import click
+import pytest
+
+from vkprovider.api.objects import Container, Metadata
+from vkprovider.cli.lablet_console import console_command, forward_command
+from vkprovider.cli.lablet_pods import LabletPod, _Spec
+from vkprovider.cli.lablet_ports import Port
+
+
+def pod(*containers: str) -> LabletPod:
+    return LabletPod(Metadata("p", "team"), _Spec([Container(name) for name in containers]))
+
+
+@pytest.mark.parametrize(
+    ("containers", "device", "take_over", "expected"),
+    [
+        (("lab", "r1"), "r1", False, "-c r1 -- console"),
+        (("lab", "iosv-0"), "IOSv 0", True, "-c iosv-0 -- console --take-over"),
+        (("lab",), "r1", False, "-c lab -- console r1"),
+        (("lab", "r1"), "R 2", True, "-c lab -- console R 2 --take-over"),
+        (("r1",), "r1", False, "-c r1 -- console r1"),
+    ],
+)
+def test_the_console_of_a_device(containers: tuple[str, ...], device: str, take_over: bool, expected: str) -> None:  # noqa: FBT001 (a column)
+    found = console_command(pod(*containers), device, take_over=take_over, tty=True)
+    assert " ".join(found) == f"exec -i -t -n team p {expected}"
+
+
+def test_input_that_is_not_typed_needs_no_terminal() -> None:
+    assert console_command(pod("lab"), "r1", take_over=False, tty=False)[:2] == ["exec", "-i"]
+
+
+def port(name: str, number: int, *, transport: str = "tcp", opened: bool = True) -> Port:
+    return Port(name, "r1", "serial", "198.51.100.1", number, "r1", 5000, None, transport, opened)
+
+
+PORTS = [port("r1_serial", 10000), port("r1_patudp53", 10001, transport="udp"), port("r1_http", 10002, opened=False)]
+
+
+@pytest.mark.parametrize(("local", "pair"), [(None, "10000:10000"), (5000, "5000:10000"), (0, ":10000")])
+def test_a_port_by_its_name(local: int | None, pair: str) -> None:
+    assert forward_command(pod("lab"), PORTS, "r1_serial", local, None) == [
+        *("port-forward", "-n", "team", "pod/p"),
+        pair,
+    ]
+    assert "--address" in forward_command(pod("lab"), PORTS, "r1_serial", local, "0.0.0.0")  # noqa: S104 (as a user writes)
+
+
+@pytest.mark.parametrize("name", ["r1_patudp53", "r1_http", "r2_serial"])
+def test_a_port_that_cannot_be_forwarded(name: str) -> None:
+    with pytest.raises(click.ClickException, match=f"no port '{name}' that can be forwarded; it has: r1_serial"):
+        forward_command(pod("lab"), PORTS, name, None, None)

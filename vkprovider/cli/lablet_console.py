@@ -1,0 +1,105 @@
+"""`kubectl lablet console` and `forward`: a device's console, and a port of a lablet, by their names.
+
+Both end in kubectl itself, which has the terminal, the streams and the user's credentials.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+
+from vkprovider.api import names
+from vkprovider.cli.lablet_pods import LabletPod, Place, place_options, pod_name, read
+from vkprovider.cli.lablet_ports import Port, ports_of
+from vkprovider.kube.client import KubeClient
+
+_PORT_MAX: Final = 65535
+
+
+@click.command(epilog="Example: kubectl lablet console mylab-0 r1")
+@click.argument("pod")
+@click.argument("device")
+@click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
+@place_options
+def console(pod: str, device: str, *, take_over: bool, place: Place) -> None:
+    """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it.
+
+    Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
+    console`, and takes the same right, to `create` `pods/exec`.
+    """
+    name = pod_name(pod)
+
+    async def work(kube: KubeClient, namespace: str) -> list[str]:
+        found = await read(kube, namespace, name)
+        return console_command(found, device, take_over=take_over, tty=sys.stdin.isatty())
+
+    _become_kubectl(place, place.run(work))
+
+
+def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) -> list[str]:
+    """Return the arguments of kubectl: for the device's container, or the first one if the Pod has none for it."""
+    there = [container.name for container in pod.spec.containers]
+    wanted = names.container_name(device, set())
+    own = next((name for name in (device, wanted) if name in there[1:]), "")
+    words = ["console", *([] if own else [device]), *(["--take-over"] if take_over else [])]
+    how = ["-i", "-t"] if tty else ["-i"]
+    meta = pod.metadata
+    return ["exec", *how, "-n", meta.namespace, meta.name, "-c", own or there[0], "--", *words]
+
+
+@click.command(epilog="Example: kubectl lablet forward mylab-0 r1_serial 5000")
+@click.argument("pod")
+@click.argument("name")
+@click.argument("local", type=click.IntRange(0, _PORT_MAX), required=False)
+@click.option("--address", help="Addresses to listen on, as of `kubectl port-forward` (default: localhost).")
+@place_options
+def forward(pod: str, name: str, local: int | None, *, address: str | None, place: Place) -> None:
+    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C.
+
+    Names are those of `kubectl lablet ports POD -o wide`. Without LOCAL it is the port's own number; 0 chooses a free
+    one. It takes the right to `create` `pods/portforward`.
+    """
+    lablet = pod_name(pod)
+
+    async def work(kube: KubeClient, namespace: str) -> list[str]:
+        found = await read(kube, namespace, lablet)
+        return forward_command(found, ports_of(found, {}), name, local, address)
+
+    _become_kubectl(place, place.run(work))
+
+
+def forward_command(
+    pod: LabletPod, ports: Sequence[Port], name: str, local: int | None, address: str | None
+) -> list[str]:
+    """Return the arguments of kubectl.
+
+    Raises:
+        ClickException: The lablet has no such port, or none that can be forwarded.
+    """
+    meta = pod.metadata
+    usable = [port for port in ports if port.opened and port.transport != "udp"]
+    port = next((port for port in usable if port.name == name), None)
+    if port is None:
+        known = ", ".join(port.name for port in usable) or "none"
+        raise click.ClickException(f"pod/{meta.name} has no port {name!r} that can be forwarded; it has: {known}")
+    pair = f"{port.port if local is None else local or ''}:{port.port}"
+    where = ["--address", address] if address else []
+    return ["port-forward", "-n", meta.namespace, *where, f"pod/{meta.name}", pair]
+
+
+def _become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:
+    """Go on as kubectl, with the same cluster.
+
+    Raises:
+        ClickException: There is no kubectl.
+    """
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise click.ClickException("kubectl is not on PATH")
+    cluster = [f"--kubeconfig={place.kubeconfig}"] if place.kubeconfig else []
+    cluster += [f"--context={place.context}"] if place.context else []
+    sys.stdout.flush()
+    os.execv(kubectl, [kubectl, *cluster, *arguments])  # noqa: S606 (kubectl itself, without a shell)
