@@ -87,3 +87,11 @@ def test_shipped_rights_name_each_right_once() -> None:
 
 def test_the_role_for_topologies_is_offered() -> None:
     assert ("vkprovider-topology-reader", TOPOLOGY) in offers(Path(RBAC).read_text())
+
+
+def test_the_role_for_parameters_is_offered_and_not_bound() -> None:
+    manifest = Path(RBAC).read_text()
+    offered = [right for role, right in offers(manifest) if role == "vkprovider-parameter-reader"]
+    assert offered == [Right("get", "", "configmaps"), Right("get", "", "secrets")]
+    secrets = [right for right in rights_of(manifest, SHIPPED_NAMESPACE) if right.resource == "secrets"]
+    assert secrets == [SECRET], "no right to read Secrets of other namespaces"
