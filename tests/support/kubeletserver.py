@@ -160,12 +160,8 @@ class KubeletServer:
         self._hear(request)
         words = request.query.getall("command", ["cat"])
         async with await accept_command(request, self.limits) as command:
-            with self._counted():
-                try:
-                    status = await PROGRAMS[words[0]](command, words[1:])
-                except ConnectionLost:
-                    status = Exit(1, "the client has left", "ConnectionLost")
-                await command.exit(status)
+            with self._counted(), contextlib.suppress(ConnectionLost):
+                await command.exit(await PROGRAMS[words[0]](command, words[1:]))
         return command.response
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:

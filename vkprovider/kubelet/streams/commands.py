@@ -82,6 +82,8 @@ class Command:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._session.why is not None:
+            await self.exit(self._session.why)
         await self._session.close(in_order=False)
 
     @property

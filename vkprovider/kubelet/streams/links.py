@@ -46,6 +46,11 @@ class Link(Protocol):
         """Close in order: let the client read everything; nobody may `receive` at the same time."""
         ...
 
+    @property
+    def stuck(self) -> bool:
+        """Whether bytes wait for a client that does not read."""
+        ...
+
     def abort(self) -> None:
         """Drop the connection."""
         ...
@@ -114,6 +119,11 @@ class RawLink:
             while await self._reader.read(_READ_BYTES):
                 pass
         self._writer.close()
+
+    @property
+    def stuck(self) -> bool:
+        """See `Link`."""
+        return self._writer.transport.get_write_buffer_size() > 0
 
     def abort(self) -> None:
         """See `Link`."""
@@ -194,6 +204,12 @@ class WebSocketLink:
     async def finish(self) -> None:
         """See `Link`: close with 1000, which kubectl takes for the end, and wait for the client's answer."""
         await self._socket.close()
+
+    @property
+    def stuck(self) -> bool:
+        """See `Link`."""
+        transport = self._request.transport
+        return transport is not None and transport.get_write_buffer_size() > 0
 
     def abort(self) -> None:
         """See `Link`."""

@@ -182,6 +182,17 @@ async def test_idle_session_says_so() -> None:
             assert json.loads(client.received[streams["error"]])["reason"] == "Timeout"
 
 
+async def test_idle_session_whose_client_does_not_read_is_dropped() -> None:
+    server = KubeletServer(Limits(idle_s=0.3, closing_s=5.0))
+
+    async def all_ended() -> bool:
+        return len(server.heard) == 2 and not server.sessions
+
+    async with server.running(), channels(server, "flood"), command(server, "flood") as (client, _):
+        client.hold()
+        await until(all_ended)
+
+
 async def test_session_that_is_used_is_not_idle() -> None:
     server = KubeletServer(Limits(idle_s=1.0, closing_s=5.0))
     async with server.running(), channels(server, "cat") as socket:
