@@ -13,6 +13,7 @@ from vkprovider.kubelet import pods as podlists
 from vkprovider.kubelet.authorities import client_authorities
 from vkprovider.kubelet.callers import Callers
 from vkprovider.kubelet.certificate import Certificates
+from vkprovider.kubelet.consoles import Consoles
 from vkprovider.kubelet.listeners import Listeners
 from vkprovider.kubelet.logs import Logs
 from vkprovider.kubelet.server import Pods, application
@@ -20,6 +21,7 @@ from vkprovider.kubelet.sessions import Sessions
 from vkprovider.kubelet.sources import Sources
 from vkprovider.kubelet.spi import Devices
 from vkprovider.kubelet.story import Stories
+from vkprovider.kubelet.streams.limits import Limits
 from vkprovider.kubelet.tls import ServingTls
 from vkprovider.kubelet.usage import Meter, Usage
 from vkprovider.serving.access import Access
@@ -76,6 +78,8 @@ class Kubelet:
             **Usage(known, devices.usage if devices is not None else lambda _: (), self._meter).routes(),
             **Logs(known, self.sessions, source.read, ctx.wall).routes(),
         }
+        if devices is not None:
+            routes |= Consoles(known, self.sessions, devices, Limits()).routes()
         app = application(Callers(Access(ctx.kube), tls, ctx.wall), routes, self.requests)
         self.listeners = Listeners(settings, app, tls, address)
 

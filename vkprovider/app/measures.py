@@ -301,6 +301,25 @@ MEASURES: Final = (
         lambda r: by_name(r.http_refusals),
         "reason",
     ),
+    gauge("vkprovider_kubelet_nodes", "Nodes whose kubelet API is served.", lambda r: value(len(r.kubelet.listeners))),
+    gauge(
+        "vkprovider_kubelet_certificate_signed",
+        "Whether the certificate of the kubelet API is signed by the cluster; else it is the replica's own.",
+        lambda r: value(r.kubelet.certificates is not None and r.kubelet.certificates.is_signed),
+    ),
+    gauge(
+        "vkprovider_kubelet_sessions",
+        "Open sessions of the kubelet API: `logs`, `attach`, `exec`, `portForward`.",
+        lambda r: by_name(r.kubelet.sessions.open),
+        "kind",
+    ),
+    counter(
+        "vkprovider_kubelet_requests_total",
+        "Requests to the kubelet API by path, without names, and status; a session counts when it ends.",
+        lambda r: r.kubelet.requests.items(),
+        "path",
+        "code",
+    ),
     counter(
         "vkprovider_events_dropped_total",
         "Kubernetes Events never written.",

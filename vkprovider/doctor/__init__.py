@@ -8,6 +8,7 @@
 * `rights`: what the provider's ServiceAccount needs, read from the shipped manifest.
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.
+* `kubelet`: checks of the kubelet API.
 * `tunnels`: checks of the broker, and of workers behind agents.
 * `lablets`: checks of LabletDefinitions and Pods; `workloads`: of what makes Pods of lablets.
 

@@ -24,7 +24,7 @@ from vkprovider.api.objects import (
 )
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
-from vkprovider.doctor import lablets, setup, workers, workloads
+from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
@@ -225,6 +225,8 @@ class Doctor:
         installation = await self._reading.read("/api/v1/namespaces/kube-system", _Object, "Namespace/kube-system")
         nodes = {n.metadata.name: n for n in await self._reading.list("/api/v1/nodes", Node, "Node")}
         self._nodes = [node for name, node in nodes.items() if name.startswith(names.NODE_PREFIX)]
+        if alive:
+            await self._check_kubelet(self._nodes)
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
         leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
         gate = asyncio.Semaphore(_PROBES_MAX)
@@ -246,6 +248,14 @@ class Doctor:
 
         for found in await asyncio.gather(*(check(resource) for resource in resources)):
             self._found += found
+
+    async def _check_kubelet(self, nodes: list[Node]) -> None:
+        """Check what the living replicas serve."""
+        ours = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_SERVING}"}
+        path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+        requests = await self._reading.list(path, kubelet.SigningRequest, "CertificateSigningRequest", ours)
+        self._found += kubelet.check_requests(self._namespace, requests)
+        self._found += kubelet.check_nodes(self._namespace, nodes)
 
     async def _ask(self, resource: CustomResource) -> tuple[workers.SecretState, workers.Probe]:
         """Read a worker's Secret, and log in to the worker with it."""

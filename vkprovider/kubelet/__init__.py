@@ -5,7 +5,7 @@
 * `callers`: who calls, and whether they may; `server`: the application, in a kubelet's words.
 * `pods`: the Pods of a Node, and the small paths. `usage`: what its devices use.
 * `logs`: logs of containers; `sources`: of which there are two kinds; `story`: that of a lablet.
-* `sessions`: which are open, and what remains of them.
+* `consoles`: exec, attach and port-forward; `sessions`: which are open, and what remains of them.
 * `spi`: what a session is to those who serve it, and what the kubelet API needs of lablets.
 * `wire`: bytes and what they mean. Pure. `streams`: sessions over a client's connection.
 

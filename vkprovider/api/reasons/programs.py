@@ -87,6 +87,16 @@ class DoctorReason(Reason):
         "The Lease of a Node is not renewed in time: the Node turns NotReady.",
         "See that its replica reaches the API server; look at its log.",
     )
+    SERVING_CERTIFICATE_PENDING = (
+        "ServingCertificatePending",
+        "Nobody has approved the serving certificates of replicas: theirs are self-signed (docs/consoles.md).",
+        "Approve the requests that the message names, after a look at them.",
+    )
+    KUBELET_NOT_SERVED = (
+        "KubeletNotServed",
+        "Nodes declare no kubelet API: `kubectl logs`, `attach`, `exec`, `port-forward` and `top` fail there.",
+        "Unless it is turned off on purpose: see VKPROVIDER_KUBELET_PORTS and the provider's log.",
+    )
     CLOCK_SKEW = (
         "ClockSkew",
         "The clock of the API server, a replica or a worker differs from that of this machine.",

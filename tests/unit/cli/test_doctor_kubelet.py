@@ -1,0 +1,35 @@
+"""What the doctor says of the kubelet API."""
+
+from typing import Any
+
+import msgspec
+
+from vkprovider.api.objects import Node
+from vkprovider.doctor.findings import Level
+from vkprovider.doctor.kubelet import SigningRequest, check_nodes, check_requests
+
+
+def request(name: str, *conditions: str) -> SigningRequest:
+    status = {"conditions": [{"type": kind, "status": "True"} for kind in conditions]}
+    return msgspec.convert({"metadata": {"name": name}, "status": status}, SigningRequest)
+
+
+def node(name: str, port: int) -> Node:
+    endpoints: dict[str, Any] = {"kubeletEndpoint": {"Port": port}} if port else {}
+    return msgspec.convert({"metadata": {"name": name}, "status": {"daemonEndpoints": endpoints}}, Node)
+
+
+def test_a_certificate_that_awaits_approval_is_a_note_with_the_command() -> None:
+    decided = [request("a", "Approved"), request("b", "Denied"), request("c", "Approved", "Failed")]
+    assert check_requests("vk", decided) == []
+    [found] = check_requests("vk", [*decided, request("z"), request("y")])
+    assert (found.level, found.reason) == (Level.NOTE, "ServingCertificatePending")
+    assert found.remedy.startswith("kubectl certificate approve y z;")
+
+
+def test_a_node_without_a_kubelet_api_is_a_note() -> None:
+    assert check_nodes("vk", [node("vnode.a", 20250)]) == []
+    [found] = check_nodes("vk", [node("vnode.a", 20250), node("vnode.b", 0)])
+    assert (found.level, found.reason) == (Level.NOTE, "KubeletNotServed")
+    assert "1 of 2 Nodes" in found.message
+    assert "vnode.b" in found.message

@@ -1,0 +1,51 @@
+"""Checks of the kubelet API of the Nodes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from vkprovider.api.objects import Condition, Metadata, Node
+from vkprovider.doctor.findings import Finding, note
+
+_DECIDED: Final = frozenset({"Approved", "Denied", "Failed"})
+
+
+class _Status(msgspec.Struct, frozen=True):
+    conditions: list[Condition] = []
+
+
+class SigningRequest(msgspec.Struct, frozen=True):
+    """A CertificateSigningRequest."""
+
+    metadata: Metadata
+    status: _Status = _Status()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether nobody has decided on it."""
+        return not any(condition.type in _DECIDED for condition in self.status.conditions)
+
+
+def check_requests(namespace: str, requests: Iterable[SigningRequest]) -> list[Finding]:
+    """Report serving certificates that nobody has approved."""
+    pending = sorted(request.metadata.name for request in requests if request.is_pending)
+    if not pending:
+        return []
+    text = (
+        f"{len(pending)} serving certificates of replicas await approval; until then each serves one of its own, "
+        "which metrics-server does not trust"
+    )
+    remedy = f"kubectl certificate approve {' '.join(pending)}; or set VKPROVIDER_KUBELET_CERTIFICATE=self-signed"
+    return [note(f"Namespace/{namespace}", "ServingCertificatePending", text, remedy)]
+
+
+def check_nodes(namespace: str, nodes: Sequence[Node]) -> list[Finding]:
+    """Report Nodes that declare no kubelet API."""
+    silent = [node.metadata.name for node in nodes if not node.status.daemon_endpoints.kubelet_endpoint.port]
+    if not silent:
+        return []
+    which = ", ".join(silent[:3]) + (", …" if len(silent) > 3 else "")  # noqa: PLR2004 (a few examples)
+    text = f"{len(silent)} of {len(nodes)} Nodes serve no kubectl logs, attach, exec and port-forward: {which}"
+    remedy = "Unless VKPROVIDER_KUBELET=false is meant: see VKPROVIDER_KUBELET_PORTS and the provider's log."
+    return [note(f"Namespace/{namespace}", "KubeletNotServed", text, remedy)]
