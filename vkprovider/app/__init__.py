@@ -2,7 +2,7 @@
 
 * `main`: the process; `run`: one replica, its controllers and every loop by name; `loops`: run them beside each other.
 * `queues`, `informers`: what is built before the controllers; `changes`: which change adds which key.
-* `kubelet`: the kubelet API of our Nodes; `ending`: hand them over.
+* `kubelet`: the kubelet API of our Nodes; `consoles`: the devices that it reaches; `ending`: hand them over.
 * `settings`, `logs`: the settings from the environment, and the log format; `tunnels`: carriers by the settings;
   `broker`: the MQTT broker.
 * `page`: what the replica serves; `measures`, `readings`, `metrics`: its metrics.

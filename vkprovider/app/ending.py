@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from vkprovider.app.kubelet import Kubelet
+from vkprovider.controllers.console.open import Opened
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.worker.reconciler import Workers
@@ -17,8 +18,9 @@ _CLOSE_S: Final = 2.0
 """All of them, and the steps in hand before, within the default grace period of a Pod, with time to spare."""
 
 
-async def hand_over(ctx: Context, workers: Workers, ownership: Ownership, kubelet: Kubelet) -> None:
-    """Write what is left, release the Nodes, end the sessions of the kubelet API, and leave the other replicas."""
+async def hand_over(ctx: Context, workers: Workers, ownership: Ownership, opened: Opened, kubelet: Kubelet) -> None:
+    """End sessions, write what is left, release the Nodes, and leave the other replicas."""
+    opened.end()
     try:
         async with asyncio.timeout(_HAND_OVER_S):
             await workers.close()

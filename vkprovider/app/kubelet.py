@@ -47,7 +47,7 @@ class Kubelet:
         pods_on: Callable[[str], Iterable[Pod]],
         workers: Mapping[str, Worker],
         contents: Mapping[str, Content],
-        devices: Devices | None,
+        devices: Devices,
     ) -> None:
         """Create it; nothing listens before `open`.
 
@@ -75,11 +75,10 @@ class Kubelet:
         source = Sources(workers, contents, devices, self.stories)
         routes = {
             **podlists.routes(ctx.kube, known, settings),
-            **Usage(known, devices.usage if devices is not None else lambda _: (), self._meter).routes(),
+            **Usage(known, devices.usage, self._meter).routes(),
             **Logs(known, self.sessions, source.read, ctx.wall).routes(),
+            **Consoles(known, self.sessions, devices, Limits()).routes(),
         }
-        if devices is not None:
-            routes |= Consoles(known, self.sessions, devices, Limits()).routes()
         app = application(Callers(Access(ctx.kube), tls, ctx.wall), routes, self.requests)
         self.listeners = Listeners(settings, app, tls, address)
 

@@ -19,18 +19,16 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.app.changes import queue_changes
+from vkprovider.app.consoles import devices_of
 from vkprovider.app.ending import hand_over
 from vkprovider.app.informers import informers
 from vkprovider.app.kubelet import Kubelet
 from vkprovider.app.loops import running, work
 from vkprovider.app.queues import Queues
-from vkprovider.app.settings import Settings, manners, node_definitions
+from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store
-from vkprovider.controllers.console.devices import LabletDevices
-from vkprovider.controllers.console.finding import Finder
 from vkprovider.controllers.console.open import Opened
-from vkprovider.controllers.console.usage import Usage
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.ldscontent import LdsContent
@@ -113,18 +111,10 @@ class Replica:
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
-        self._opened = opened = Opened()
-        finder = Finder(index.items, self.fleet.items, contents)
-        self.devices = LabletDevices(
-            ctx,
-            finder,
-            opened,
-            Usage(ctx, finder, given),
-            manners=manners(settings.consoles.prompts_file),
-            exec_timeout_s=settings.consoles.exec_timeout_s,
-        )
+        self.opened, workers = Opened(), self.fleet.items
+        self.devices = devices_of(ctx, settings, index.items, workers, contents, self.opened, given)
         self.kubelet = Kubelet(
-            ctx, settings.kubelet, objects.pods.items, index.pods_on, self.fleet.items, contents, self.devices
+            ctx, settings.kubelet, objects.pods.items, index.pods_on, workers, contents, self.devices
         )
         self.ownership = Ownership(
             ctx,
@@ -132,7 +122,7 @@ class Replica:
             objects.workers.items.keys,
             wake=queues.workers.add,
             led=self._led,
-            holders=(self.fleet, index, opened, self.kubelet),
+            holders=(self.fleet, index, self.opened, self.kubelet),
         )
         self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
         found = carriers(settings.mqtt, ctx.process, self.listening)
@@ -331,5 +321,4 @@ class Replica:
                     self.lablets.close()
                     await self.queues.lablets.drain(_FINISH_S)
             finally:
-                self._opened.end()
-                await hand_over(self.ctx, self.workers, self.ownership, self.kubelet)
+                await hand_over(self.ctx, self.workers, self.ownership, self.opened, self.kubelet)

@@ -26,7 +26,7 @@ class Sources:
 
     workers: Mapping[str, Worker]
     contents: Mapping[str, Content]
-    devices: Devices | None
+    devices: Devices
     stories: Stories
 
     def read(self, pod: Pod, target: Target, options: LogOptions) -> AsyncIterator[LogLine]:
@@ -36,7 +36,7 @@ class Sources:
         """
         claim = self._claim(pod)
         content = self.contents.get(claim.digest) if claim is not None else None
-        if self.devices is not None and content is not None and target.container in intent.devices_of(pod, content):
+        if content is not None and target.container in intent.devices_of(pod, content):
             return self.devices.log(target, options)
         return self.stories.lines(pod, options, claim.last_at if claim is not None else 0.0)
 

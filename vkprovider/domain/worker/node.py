@@ -109,12 +109,13 @@ class View:
 
     @property
     def addresses(self) -> list[dict[str, str]]:
-        """Where learners reach the worker, and where the API server reaches us."""
+        """Where learners reach the worker, and where the API server reaches us.
+
+        There is no Hostname: by default an API server would dial that before the InternalIP.
+        """
         internal = self.endpoint.address if self.endpoint is not None else ""
         found = [("InternalIP", internal), ("ExternalIP", self.ip), ("ExternalDNS", self.dns)]
-        return [{"type": t, "address": a} for t, a in found if a] + [
-            {"type": "Hostname", "address": names.node_name(self.worker)}
-        ]
+        return [{"type": t, "address": a} for t, a in found if a]
 
     @property
     def node_info(self) -> dict[str, str]:

@@ -105,10 +105,9 @@ def test_addresses() -> None:
         ("InternalIP", "10.0.0.9"),
         ("ExternalIP", "198.51.100.1"),
         ("ExternalDNS", "cml-1.example.com"),
-        ("Hostname", "vnode.w1"),
     ]
     unknown = made(view(ip="", dns="", endpoint=None))
-    assert [a.type for a in unknown.status.addresses] == ["Hostname"]
+    assert [a.type for a in unknown.status.addresses] == []
 
 
 def test_the_kubelet_api_is_declared_and_withdrawn() -> None:
@@ -119,7 +118,7 @@ def test_the_kubelet_api_is_declared_and_withdrawn() -> None:
     assert patch is not None
     assert patch["metadata"]["resourceVersion"] == node.metadata.resource_version
     left = patched(node, patch)
-    assert [a.type for a in left.status.addresses] == ["ExternalIP", "ExternalDNS", "Hostname"]
+    assert [a.type for a in left.status.addresses] == ["ExternalIP", "ExternalDNS"]
     assert left.status.daemon_endpoints.kubelet_endpoint.port == 0
     assert left.status.declared_features == []
     assert left.status.conditions == node.status.conditions
