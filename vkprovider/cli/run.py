@@ -1,14 +1,19 @@
 """`vkprovider run`: the controller, one replica."""
 
 import asyncio
+import contextlib
 import os
+import resource
 import sys
 from collections.abc import Callable
+from typing import Final
 
 import click
 from pydantic import ValidationError
 
 from vkprovider.api.errors import InputError
+
+_FILES_MAX: Final = 65_536
 
 
 @click.command()
@@ -26,12 +31,21 @@ def run() -> None:
     except InputError as error:
         raise click.ClickException(str(error)) from None
     logs.set_up(settings.log.level, settings.log.format)
+    _raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(main(settings))
     except (InputError, OSError) as error:
         raise click.ClickException(str(error)) from None
     sys.exit(0)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system does, as Go's programs do: each Node has a listener of its own."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_MAX if most == resource.RLIM_INFINITY else min(most, _FILES_MAX)
+    with contextlib.suppress(ValueError, OSError):  # where a system has another limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
