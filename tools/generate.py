@@ -49,7 +49,7 @@ container, the reason why it waits. `kubectl get pods` shows that reason as STAT
 | READY False of a LabletDefinition | [the definition](#{definitions}) |
 
 Below is every reason, Event and condition: what it means and what to do about it. The message beside it has the
-particulars. `vkprovider` goes on by itself as soon as the cause is gone; nothing has to be restarted.
+particulars. `vkprovider` continues by itself as soon as the cause is gone; nothing has to be restarted.
 """
 
 

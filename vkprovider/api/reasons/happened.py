@@ -26,7 +26,7 @@ class Happened(Reason):
         "An annotation of the Pod cannot be read; it counts as not set.",
         "Write it as the message says.",
     )
-    RESET = ("Reset", "The lab was wiped and started afresh on request (last state).", "", Trait.ASKED_FOR)
+    RESET = ("Reset", "The lab was wiped and started again on request (last state).", "", Trait.ASKED_FOR)
     SESSION_READY = ("SessionReady", "The learner's session exists and knows the devices.")
     SESSION_ARCHIVED = ("SessionArchived", "The learner's session is over for good.")
     TIMESLOT_CHANGED = (

@@ -43,7 +43,7 @@ class Progress(Reason):
     )
     RESETTING = (
         "Resetting",
-        "A reset was requested: the lab is wiped and started afresh; a session stays.",
+        "A reset was requested: the lab is wiped and started again; a session stays.",
         "",
         Trait.DEFERRABLE | Trait.ASKED_FOR,
     )
@@ -55,7 +55,7 @@ class Progress(Reason):
     )
     RETURNING_TO_POOL = (
         "ReturningToPool",
-        "The learner's time is over: the lab is wiped and started afresh for its pool.",
+        "The learner's time is over: the lab is wiped and started again for its pool.",
         "",
         Trait.DEFERRABLE | Trait.ASKED_FOR,
     )
@@ -204,7 +204,7 @@ class Trouble(Reason):
     )
     CRASH_LOOP_BACK_OFF = (
         "CrashLoopBackOff",
-        "The lab failed and is wiped and started afresh, as restartPolicy says, after a pause.",
+        "The lab failed and is wiped and started again, as restartPolicy says, after a pause.",
     )
     LAB_START_TIMEOUT = (
         "LabStartTimeout",
