@@ -281,7 +281,7 @@ class Trouble(Reason):
         "UnknownState",
         (
             "CML reports a state of a device that vkprovider does not know. After LAB_START_TIMEOUT the lab is wiped "
-            "and started afresh, or kept (`NeedsAttention`) if a learner may have worked in it."
+            "and started again, or kept (`NeedsAttention`) if a learner may have worked in it."
         ),
         "Report it, with the CML version.",
     )
@@ -289,7 +289,7 @@ class Trouble(Reason):
         "ComputeDisconnected",
         (
             "A compute host of the CML cluster is disconnected. After LAB_START_TIMEOUT the lab is wiped and started "
-            "afresh, or kept (`NeedsAttention`) if a learner may have worked in it; with its host it is Ready again."
+            "again, or kept (`NeedsAttention`) if a learner may have worked in it; with its host it is Ready again."
         ),
         "Bring it back; its devices continue by themselves.",
     )

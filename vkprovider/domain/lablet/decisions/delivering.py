@@ -233,7 +233,7 @@ def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
 
 def back_to_pool(facts: Facts, claim: Claim) -> Report:
     """Report that a lent lablet is on its way back."""
-    text = f"the lab is wiped and started afresh for pool {claim.lent_by or claim.lent_back}"
+    text = f"the lab is wiped and started again for pool {claim.lent_by or claim.lent_back}"
     return Report(State.INSTANTIATING, phase_of(facts), Fault("ReturningToPool", text), facts.devices)
 
 

@@ -112,7 +112,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: LabletSettings, reason
 
 def reset_on_request(facts: Facts, claim: Claim, limits: LabletSettings) -> Decision:
     """Begin to wipe the lab and start it afresh on request; the session stays."""
-    text = "the lab is wiped and started afresh on request"
+    text = "the lab is wiped and started again on request"
     if extract_due(facts, claim, limits):
         report = Report(State.INSTANTIATING, phase_of(facts), Fault("Resetting", text), facts.devices)
         return Decision(extraction(facts, claim, Extract), report)
@@ -142,7 +142,7 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
     if claim.lent_back:
         report = back_to_pool(facts, claim)
     else:
-        why = Fault("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started afresh")
+        why = Fault("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started again")
         if known(claim.last_reason).asked_for:
             why = Fault("Resetting", claim.last_message)
         report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, devices=facts.devices)

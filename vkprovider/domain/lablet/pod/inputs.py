@@ -29,7 +29,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
         username: The learner; "" for a warm lablet.
         slot_start, slot_end: The learner's timeslot (Unix seconds), 0 where it is open.
         desired: The requested state; None without a request.
-        reset: A word; a new one requests that the lab is wiped and started afresh.
+        reset: A word; a new one requests that the lab is wiped and started again.
         pool: The pool that the Pod is in, by its label.
         lent_by: The pool that lent the lablet to a learner.
         faults: The annotations that cannot be read; they count as absent.
