@@ -1,7 +1,8 @@
 """The Kubernetes shell: all communication with an API server, and no decisions.
 
 * `client`: verbs over one connection pool; raw JSON bytes in and out; every failure becomes one of `api.errors`. Below
-  it: the package `http` (credentials, connections, streams of lines, errors) and `pace` (rate limit).
+  it: the package `http` (credentials, connections, streams of lines, errors), `flow` (which request goes next),
+  `window` (how many are in flight) and `pace` (rate limit).
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
 * `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
   handlers, `watch` decodes lists and watch lines.

@@ -7,7 +7,7 @@ with the API server's message.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Self
 
@@ -15,6 +15,7 @@ import msgspec
 
 from vkprovider import __version__
 from vkprovider.api.errors import DeadlineExceeded, Throttled
+from vkprovider.kube.flow import Flow, Lane
 from vkprovider.kube.http import auth
 from vkprovider.kube.http.transport import Transport
 from vkprovider.kube.pace import TokenBucket
@@ -68,6 +69,7 @@ class KubeClient:
         server: The API server's URL.
         namespace: Of the kubeconfig's context, or of the ServiceAccount.
         context: The kubeconfig's; empty in a cluster.
+        flow: Admits its requests.
         writes: Requested writes by resource (`pods/status`) and verb (`patch`).
     """
 
@@ -85,7 +87,7 @@ class KubeClient:
         self.context = access.context
         self._timeout_s = timeout_s
         self._bucket = TokenBucket(settings.qps, settings.burst)
-        self._in_flight = asyncio.Semaphore(settings.in_flight_max)
+        self.flow = Flow(settings.in_flight_max)
         self._transport = Transport(access, reload, user_agent=user_agent)
         self.writes: dict[tuple[str, str], int] = {}
 
@@ -140,7 +142,7 @@ class KubeClient:
         content_type: str = JSON,
         timeout_s: float | None = None,
         guard: Guard | None = None,
-        urgent: bool = False,
+        lane: Lane = Lane.WORK,
         brief: bool = False,
     ) -> bytes:
         """Send one request and return the body of the response.
@@ -153,7 +155,7 @@ class KubeClient:
             content_type: The body's.
             timeout_s: Deadline of this call; by default the client's.
             guard: Called in the loop step that sends, after any wait; raises `Fenced` to stop the request.
-            urgent: Bypass the rate limit and the limit of requests in flight. For Leases.
+            lane: What the request is for: the order in which requests go.
             brief: Return only the object's metadata, for callers that need no more than its resourceVersion.
 
         Raises:
@@ -166,9 +168,9 @@ class KubeClient:
         exchange = self._transport.exchange
         try:
             async with asyncio.timeout(timeout_s):
-                if not urgent:
+                if lane is not Lane.AT_ONCE:
                     await self._wait_turn(timeout_s, f"{method} {path}")
-                async with nullcontext() if urgent else self._in_flight:
+                async with self.flow.turn(lane):
                     return await exchange(
                         method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
                     )

@@ -22,6 +22,7 @@ from vkprovider.api.times import iso
 from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.client import Guard, KubeClient
 from vkprovider.kube.event import Event, EventType, ObjectRef
+from vkprovider.kube.flow import Lane
 from vkprovider.kube.pace import TokenBucket
 
 __all__ = ["EventRecorder", "ObjectRef"]
@@ -266,8 +267,9 @@ class EventRecorder:
         if event.written_s is not None:
             body = msgspec.json.encode({"count": event.count, "lastTimestamp": iso(int(event.last_s))})
             with suppress(NotFound):
-                await self._client.merge_patch(f"{event.path}/{event.name}", body, guard=event.guard, brief=True)
+                path = f"{event.path}/{event.name}"
+                await self._client.merge_patch(path, body, guard=event.guard, brief=True, lane=Lane.NEWS)
                 return
         with suppress(Conflict):
             body = msgspec.json.encode(event.body(self._component, self._instance))
-            await self._client.create(event.path, body, guard=event.guard, brief=True)
+            await self._client.create(event.path, body, guard=event.guard, brief=True, lane=Lane.NEWS)

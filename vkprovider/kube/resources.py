@@ -26,6 +26,7 @@ from vkprovider.api.errors import Conflict, Invalid, NotFound, Unavailable
 from vkprovider.api.objects import Metadata
 from vkprovider.kube import watch
 from vkprovider.kube.client import Guard, KubeClient
+from vkprovider.kube.flow import Lane
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -46,7 +47,7 @@ class How(TypedDict, total=False):
     """Options of one request; see `KubeClient.request`."""
 
     guard: Guard | None
-    urgent: bool
+    lane: Lane
     timeout_s: float
 
 

@@ -71,10 +71,11 @@ class KubeSettings(Group):
         2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
     )
     in_flight_max: int = Field(
-        24,
+        64,
         validation_alias="VKPROVIDER_API_IN_FLIGHT",
         ge=1,
-        description="Requests that may await the API server's answer; each one takes a connection.",
+        description="Requests that may await the API server's answer, at most; fewer after it refused one (429) or did "
+        "not answer. Each one takes a connection.",
     )
 
 

@@ -13,6 +13,7 @@ from tests.component.kube.pods import Pods
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient, resource_of
+from vkprovider.kube.flow import Lane
 from vkprovider.kube.http.auth import Access
 from vkprovider.kube.http.pool import Pool
 from vkprovider.settings.cluster import KubeSettings
@@ -253,7 +254,7 @@ async def test_requests_that_give_up_before_their_turn_do_not_use_up_the_rate(
         await client.close()
 
 
-async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: ScriptedServer, kubeconfig: str) -> None:
+async def test_requests_in_flight_are_bounded_but_for_leases(server: ScriptedServer, kubeconfig: str) -> None:
     client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, in_flight_max=3))
     held, free = 0, asyncio.Event()
 
@@ -266,7 +267,7 @@ async def test_requests_in_flight_are_bounded_but_urgent_ones_are_not(server: Sc
     server.next(hold, times=6, when="PATCH")
     tasks = [asyncio.create_task(client.merge_patch(POD, b"{}")) for _ in range(5)]
     await until(lambda: held == 3)
-    await asyncio.wait_for(client.request("PUT", POD, body=b"{}", urgent=True), 5)
+    await asyncio.wait_for(client.request("PUT", POD, body=b"{}", lane=Lane.AT_ONCE), 5)
     assert held == 3
     free.set()
     await asyncio.gather(*tasks)
@@ -279,7 +280,7 @@ async def test_requests_are_paced(kubeconfig: str, server: ScriptedServer) -> No
     began_s = asyncio.get_running_loop().time()
     await asyncio.gather(*(client.get(POD) for _ in range(15)))
     assert asyncio.get_running_loop().time() - began_s >= 0.19
-    await client.request("GET", POD, urgent=True, timeout_s=5)
+    await client.request("GET", POD, lane=Lane.AT_ONCE, timeout_s=5)
     assert len(server.seen) == 16
     await client.close()
 

@@ -55,7 +55,7 @@ TABLE: list[tuple[str, str, Effect, object, object]] = [
 OWN: list[tuple[str, str, Effect, object, object]] = [
     ("VKPROVIDER_API_QPS", "7", lambda s: s.kube.qps, 7.0, 1000.0),
     ("VKPROVIDER_API_BURST", "8", lambda s: s.kube.burst, 8, 2000),
-    ("VKPROVIDER_API_IN_FLIGHT", "9", lambda s: s.kube.in_flight_max, 9, 24),
+    ("VKPROVIDER_API_IN_FLIGHT", "9", lambda s: s.kube.in_flight_max, 9, 64),
     ("VKPROVIDER_GRADER_TIMEOUT", "2.5", lambda s: s.grader.timeout_s, 2.5, 60.0),
     ("VKPROVIDER_WORKLOAD_LEVELS", "3", lambda s: s.replica.workload_levels, 3, 10),
     ("VKPROVIDER_CONTENT_TIMEOUT", "3", lambda s: s.content.timeout_s, 3.0, 60.0),

@@ -8,6 +8,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.document import Stored
 from vkprovider.kube.client import Guard
+from vkprovider.kube.flow import Lane
 
 
 class ClaimsConfigMap:
@@ -73,7 +74,7 @@ class ClaimsConfigMap:
             metadata["resourceVersion"] = self._version
         send = config_maps.replace if self._version else config_maps.create
         try:
-            written = await send(body, guard=self._guard, urgent=True)
+            written = await send(body, guard=self._guard, lane=Lane.AT_ONCE)
         except NotFound:
             self.forget()
             raise

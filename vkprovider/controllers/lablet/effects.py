@@ -34,6 +34,7 @@ from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted
 from vkprovider.domain.lablet.steps import Collect, Extract, Step
 from vkprovider.domain.topology import mappings
+from vkprovider.kube.flow import Lane
 from vkprovider.settings.cluster import PortSettings
 
 T = TypeVar("T")
@@ -163,7 +164,7 @@ class Effects:
         pods = self.ctx.api.pods.within(meta.namespace).metadata_only
         guard = self.ctx.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
         with contextlib.suppress(Conflict):  # the name is another Pod's by now
-            await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard)
+            await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard, lane=Lane.RESULT)
         return Done()
 
     async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:

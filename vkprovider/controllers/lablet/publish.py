@@ -25,10 +25,13 @@ from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.status import NO_EXTRAS, Extras, Status
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
+from vkprovider.kube.flow import Lane
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SAME_HEADLINE_S: Final = 1.0
+_BUSY_S: Final = 1.0
+"""How soon progress is looked at again that the API server has no time for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +109,11 @@ class Publisher:
         body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
         guard = ctx.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
+        lane = Lane.RESULT if _is_acted_on(wanted, known) else Lane.WORK
+        if lane is Lane.WORK and ctx.kube.flow.busy and not urgent:
+            return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
         try:
-            after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard)
+            after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard, lane=lane)
         except (NotFound, Conflict):
             return None  # gone, or the name is another Pod's by now: the watch is about to show it
         written.status, written.version = wanted, int(after.metadata.resource_version or 0)
@@ -119,13 +125,18 @@ class Publisher:
     def _due_at(self, wanted: Status, known: Status, written: Written, *, urgent: bool) -> float:
         """Return when a change is due: at once if a user or a controller acts on it, progress later."""
         same = wanted.headline == known.headline
+        if not same and (urgent or _is_acted_on(wanted, known)):
+            return 0.0
         if urgent or not wanted.is_progress:
-            return written.at + _SAME_HEADLINE_S if same else 0.0
+            return written.at + _SAME_HEADLINE_S
         if same:
             return max(written.at, written.progress_since) + self.settings.progress_every_s
-        if known.headline[1] == "True":
-            return 0.0  # Ready turns False: traffic must stop
         return max(written.progress_since, written.at) + self.settings.progress_after_s
+
+
+def _is_acted_on(wanted: Status, known: Status) -> bool:
+    """Return whether a user or a controller acts on a change; when Ready turns False, traffic must stop."""
+    return wanted.headline != known.headline and (not wanted.is_progress or known.headline[1] == "True")
 
 
 def _number(pod: Pod) -> int:

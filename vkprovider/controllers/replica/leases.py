@@ -8,6 +8,7 @@ from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
+from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
 
 
@@ -97,7 +98,7 @@ class NodeLeases:
         node_leases = self._ctx.api.node_leases
         write = node_leases.create if old is None else node_leases.replace
         try:
-            return await write(body, urgent=True, guard=self._may_act)
+            return await write(body, lane=Lane.AT_ONCE, guard=self._may_act)
         except (Conflict, NotFound):
             return None
 

@@ -26,6 +26,7 @@ from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import Seen
+from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
 
 _log: Final = structlog.get_logger(__name__)
@@ -126,7 +127,7 @@ class Membership:
             return not await self._turned_up(replica)
         try:
             ended = await self._ctx.api.member_leases.delete(
-                MEMBER_PREFIX + replica, resource_version=seen.resource_version, urgent=True
+                MEMBER_PREFIX + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
             )
         except Conflict:  # it lives, and our watch is late: listen anew
             self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
@@ -147,7 +148,7 @@ class Membership:
 
     async def _turned_up(self, replica: str) -> bool:
         """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
-        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, urgent=True)
+        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, lane=Lane.AT_ONCE)
         if found is None:
             return False
         self._member_changed(None, found)
@@ -214,9 +215,9 @@ class Membership:
         members, limit_s = ctx.api.member_leases, self._times.renew_s
         write = members.create if self._lease is None else members.replace
         try:
-            renewed = await write(body, timeout_s=limit_s, urgent=True)
+            renewed = await write(body, timeout_s=limit_s, lane=Lane.AT_ONCE)
         except (Conflict, NotFound):
-            found = await members.get(name, timeout_s=limit_s, urgent=True)
+            found = await members.get(name, timeout_s=limit_s, lane=Lane.AT_ONCE)
             if found is None:  # another replica took this one for dead
                 self._lose()
                 raise
@@ -266,7 +267,7 @@ class Membership:
             await self._ctx.api.member_leases.delete(
                 MEMBER_PREFIX + self._ctx.replica,
                 resource_version=self._lease.metadata.resource_version,
-                urgent=True,
+                lane=Lane.AT_ONCE,
             )
         except OutsideError as error:
             _log.warning("cannot delete the replica's Lease", error=str(error))

@@ -12,6 +12,7 @@ from vkprovider.controllers.context import Context, ref_of
 from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health
 from vkprovider.kube.client import Guard
+from vkprovider.kube.flow import Lane
 
 _COUNTS_EVERY_S: Final = 10.0
 """How often a status is written of which only counts have changed."""
@@ -66,7 +67,8 @@ class WorkerStatusWriter:
         self._written_at[resource.metadata.name] = self._ctx.now()
         with contextlib.suppress(NotFound):
             workers = self._ctx.api.workers.metadata_only
-            await workers.patch_status(resource.metadata.name, {"status": wanted}, guard=guard)
+            lane = Lane.NEWS if different == {"labs"} else Lane.WORK
+            await workers.patch_status(resource.metadata.name, {"status": wanted}, guard=guard, lane=lane)
 
     def warn(self, resource: CustomResource, reason: str, note: str) -> None:
         """Emit a Warning about a CMLWorker once, however often it is found."""

@@ -35,6 +35,9 @@ OBJECT_BYTES_MAX: Final = 1020 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
+_REST: Final = 4.0
+"""A claims store writes for a fifth of its time, at most."""
+_REST_S_MAX: Final = 3.0
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
 
@@ -177,6 +180,14 @@ def pause_s(rows: int) -> float:
     what a write costs the API server; and as each write has all rows, thousands wait longer still.
     """
     return 0.12 if rows <= _FEW else 0.5 + rows / 10_000
+
+
+def rest_s(took_s: float) -> float:
+    """Return the pause after a write that took so long: the busier the API server, the more rows share a write.
+
+    Where fifty workers get a lablet a second each, a write per lablet would be half of what the API server has to do.
+    """
+    return min(_REST_S_MAX, _REST * took_s)
 
 
 def _unpack(config_map: ConfigMap) -> bytes:

@@ -218,6 +218,12 @@ def test_the_title_is_made_from_the_row() -> None:
     assert builders.claim().title == f"netlab-0a1b2c3d-{builders.POD_UID}"
 
 
+def test_the_rest_after_a_write_grows_with_what_it_took_up_to_a_bound() -> None:
+    assert document.rest_s(0.005) < document.pause_s(1)  # a quick API server is not spared
+    assert document.rest_s(0.3) > 0.3
+    assert document.rest_s(60.0) == document.rest_s(600.0) <= 5.0
+
+
 def test_the_pause_grows_with_the_rows() -> None:
     pauses = [document.pause_s(rows) for rows in range(0, 10_001, 10)]
     assert pauses == sorted(pauses)

@@ -1,0 +1,49 @@
+"""How many requests may be in flight: grows with quick answers, shrinks with refusals."""
+
+from vkprovider.kube.window import MIN, QUICK_S, START, Window
+
+QUICK, SLOW = QUICK_S / 10, QUICK_S * 2
+
+
+def test_each_window_of_quick_answers_admits_one_more() -> None:
+    window = Window(most=64)
+    for _ in range(START):
+        window.answered(QUICK, full=True)
+    assert START < window.size <= START + 1
+    for _ in range(10_000):
+        window.answered(QUICK, full=True)
+    assert window.size == 64
+
+
+def test_slow_answers_and_unused_windows_leave_it_as_it_is() -> None:
+    window = Window(most=64)
+    for _ in range(100):
+        window.answered(SLOW, full=True)
+        window.answered(QUICK, full=False)
+    assert window.size == START
+
+
+def test_refusals_of_one_burst_shrink_it_once() -> None:
+    window = Window(most=64)
+    for moment in range(10):
+        window.refused(sent_at=0.0, now=1.0 + moment / 10)
+    assert window.size == START * 2 / 3
+
+
+def test_it_never_falls_below_the_minimum_nor_beyond_its_bound() -> None:
+    window = Window(most=64)
+    for moment in range(100):
+        window.refused(sent_at=float(moment), now=moment + 0.5)
+    assert window.size == MIN
+    small = Window(most=3)
+    assert [small.admits(number) for number in (0, 2, 3)] == [True, True, False]
+    small.refused(sent_at=0.0, now=1.0)
+    assert small.admits(2)
+    assert not small.admits(3)
+
+
+def test_the_longest_time_asked_for_counts() -> None:
+    window = Window(most=64)
+    window.refused(sent_at=0.0, now=1.0, after_s=5.0)
+    window.refused(sent_at=0.0, now=2.0, after_s=1.0)
+    assert window.closed_until == 6.0
