@@ -15,7 +15,7 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
 
 _COUNTS_EVERY_S: Final = 10.0
-"""How often a status is written of which only counts have changed."""
+"""How often a status is written of which only counts have changed; not at all while other requests wait."""
 
 
 class WorkerStatusWriter:
@@ -62,12 +62,13 @@ class WorkerStatusWriter:
         }
         different = {key for key, value in wanted.items() if status.get(key) != value}
         written_at = self._written_at.get(resource.metadata.name, -1e9)
-        if not different or (different == {"labs"} and self._ctx.now() - written_at < _COUNTS_EVERY_S):
+        counts = different == {"labs"}
+        if not different or (counts and (self._ctx.kube.flow.busy or self._ctx.now() - written_at < _COUNTS_EVERY_S)):
             return
         self._written_at[resource.metadata.name] = self._ctx.now()
         with contextlib.suppress(NotFound):
             workers = self._ctx.api.workers.metadata_only
-            lane = Lane.NEWS if different == {"labs"} else Lane.WORK
+            lane = Lane.NEWS if counts else Lane.WORK
             await workers.patch_status(resource.metadata.name, {"status": wanted}, guard=guard, lane=lane)
 
     def warn(self, resource: CustomResource, reason: str, note: str) -> None:
