@@ -1,46 +1,89 @@
-"""`python -m bench [NAME]`: run the benchmarks, print their figures as a table, fail if an aim is missed."""
+"""`python -m bench [NAME …]`: run the benchmarks, print their figures as a table, fail if an aim is missed.
+
+`versus` stands for all whose names begin with `versus-`, `growth` likewise. With `ROUNDS=1` in the environment each is
+run once, not thrice.
+"""
 
 import asyncio
+import os
 import sys
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
 
 import uvloop
 
-from bench import idle, kubelet, main_job, ports, throughput, tunnels
-from bench.figures import Figures, finish, median_of
+from bench import growth, idle, idle_versus, kubelet, main_job, ports, throughput, tunnels, versus
+from bench.figures import Figures, finish, show
 
-RUNS = {"idle": 3, "main-job": 3}
-"""How often a benchmark is run whole; its figures are the medians. The others repeat their steps themselves."""
-BENCHMARKS = {
-    "idle": idle.run,
-    "kubelet": kubelet.run,
-    "main-job": main_job.run,
-    "ports": ports.run,
-    "throughput": throughput.run,
-    "tunnels": tunnels.run,
+ROUNDS: Final = int(os.environ.get("ROUNDS") or 3)
+
+Benchmark = Callable[[int], Sequence[Figures]]
+"""Run a benchmark so many rounds and return the figures of each."""
+
+
+def _on_uvloop(run: Callable[[int], Awaitable[Sequence[Figures]]]) -> Benchmark:
+    """Return a benchmark of rounds that share what they measure, on uvloop, so that measuring costs little CPU."""
+
+    async def whole(rounds: int) -> Sequence[Figures]:
+        return await run(rounds)
+
+    def benchmark(rounds: int) -> Sequence[Figures]:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(whole(rounds))
+
+    return benchmark
+
+
+def _each_alone(run: Callable[[], Awaitable[Figures]]) -> Benchmark:
+    """Return a benchmark that begins anew for each round."""
+
+    async def once(_: int) -> Sequence[Figures]:
+        return [await run()]
+
+    def benchmark(rounds: int) -> Sequence[Figures]:
+        found: list[Figures] = []
+        for number in range(rounds):
+            found += _on_uvloop(once)(1)
+            show(f"round {number + 1}", found[-1])
+        return found
+
+    return benchmark
+
+
+ALWAYS: Final = {
+    "idle": _each_alone(idle.run),
+    "kubelet": _each_alone(kubelet.run),
+    "main-job": _each_alone(main_job.run),
+    "ports": _each_alone(ports.run),
+    "throughput": _on_uvloop(throughput.run),
+    "tunnels": _each_alone(tunnels.run),
 }
+"""What `make bench` runs."""
+
+NAMED: Final = {
+    **{f"versus-{pods}": _on_uvloop(partial(versus.run, pods)) for pods in versus.SIZES},
+    "versus-idle": _on_uvloop(idle_versus.run),
+    "growth-nodes": _each_alone(growth.nodes),
+    "growth-pods": _each_alone(growth.pods),
+    "growth-replicas": _each_alone(growth.replicas),
+    "growth-crowd": _each_alone(growth.crowd),
+}
+"""What takes long, or builds a rival first: only by name."""
 
 
 def main() -> int:
-    """Run the named benchmarks, or all."""
-    wanted = sys.argv[1:] or list(BENCHMARKS)
-    unknown = [name for name in wanted if name not in BENCHMARKS]
-    if unknown:
-        print(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
-        return 2
-    held = [finish(name, _run(name)) for name in wanted]
+    """Run the named benchmarks, or those that always run."""
+    known = ALWAYS | NAMED
+    wanted = []
+    for word in sys.argv[1:] or list(ALWAYS):
+        found = [name for name in known if name == word or name.startswith(f"{word}-")]
+        if not found:
+            print(f"unknown: {word}; there are {', '.join(known)}")
+            return 2
+        wanted += found
+    held = [finish(name, known[name](ROUNDS)) for name in wanted]
     return 0 if all(held) else 1
-
-
-def _run(name: str) -> Figures:
-    """Run one benchmark, on uvloop, so that measuring costs the measured code little CPU."""
-    runs: list[Figures] = []
-    for number in range(RUNS.get(name, 1)):
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runs.append(runner.run(BENCHMARKS[name]()))
-        if name in RUNS:
-            shown = ", ".join(f"{figure} {value:.2f} {unit}" for figure, (value, unit) in runs[-1].items())
-            print(f"{name}, run {number + 1}: {shown}", flush=True)
-    return median_of(runs)
 
 
 if __name__ == "__main__":

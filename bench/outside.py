@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import itertools
 import json
 import os
 import ssl
@@ -9,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ import aiohttp
 import msgspec
 import yaml
 
+from vkpsandbox import Sandbox
+
+_APART_S = 0.1
 PROVIDER = "system:serviceaccount:vkprovider-system:vkprovider"
 
 
@@ -72,10 +76,15 @@ class Watcher:
     kubeconfig: Path
     namespace: str = "default"
     lives: dict[str, Life] = field(default_factory=dict)
+    ended: int = 0
+    """How often the server ended the watch."""
+    unready: int = 0
+    """How often a pod that had been Ready was seen not Ready."""
+    _ready: set[str] = field(default_factory=set)
 
     async def run(self) -> None:
         """Watch until cancelled; a watch that the server ends is resumed at once."""
-        server, context = _access(self.kubeconfig)
+        server, context = access(self.kubeconfig)
         timeout = aiohttp.ClientTimeout(total=None)
         decoder = msgspec.json.Decoder(_Line)
         version = "0"
@@ -85,14 +94,17 @@ class Watcher:
         ) as session:
             while True:
                 query = {"watch": "1", "resourceVersion": version}
-                async with session.get(url, params=query) as response:
-                    rest = b""
-                    async for piece in response.content.iter_any():
-                        *lines, rest = (rest + piece).split(b"\n")
-                        now = time.time()
-                        for line in map(decoder.decode, lines):
-                            version = line.object.metadata.resourceVersion or version
-                            self._see(line, now)
+                with suppress(aiohttp.ClientError):
+                    async with session.get(url, params=query) as response:
+                        rest = b""
+                        async for piece in response.content.iter_any():
+                            *lines, rest = (rest + piece).split(b"\n")
+                            now = time.time()
+                            for line in map(decoder.decode, lines):
+                                assert line.type != "ERROR", "the watch of the benchmark lost its place"
+                                version = line.object.metadata.resourceVersion or version
+                                self._see(line, now)
+                self.ended += 1
 
     def _see(self, line: _Line, now: float) -> None:
         pod = line.object
@@ -104,8 +116,13 @@ class Watcher:
             life.bound = now
         if pod.status.phase == "Running" and not life.running:
             life.running = now
-        if not life.ready and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
-            life.ready = now
+        is_ready = any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+        if is_ready:
+            life.ready = life.ready or now
+            self._ready.add(pod.metadata.uid)
+        elif pod.metadata.uid in self._ready:
+            self._ready.discard(pod.metadata.uid)
+            self.unready += 1
 
     async def until(self, moment: str, count: int, within_s: float) -> None:
         """Wait until so many pods have reached a step of their life."""
@@ -117,7 +134,42 @@ class Watcher:
             await asyncio.sleep(0.05)
 
 
-def _access(kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
+@dataclass(slots=True)
+class Yardstick:
+    """A bare PUT of a small ConfigMap every 100 ms, as admin: what the API server takes for a write at that time.
+
+    Attributes:
+        took_ms: By when the request was sent (Unix seconds).
+    """
+
+    kubeconfig: Path
+    took_ms: dict[float, float] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Send until cancelled; each PUT at its time, whether the one before has been answered or not."""
+        server, context = access(self.kubeconfig)
+        collection = f"{server}/api/v1/namespaces/default/configmaps"
+        body: dict[str, Any] = {"metadata": {"name": "bench-yardstick"}, "data": {}}
+        timeout = aiohttp.ClientTimeout(total=30)
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session, asyncio.TaskGroup() as puts:
+            async with session.post(collection, json=body) as made:
+                await made.read()
+            for number in itertools.count():
+                changed = {**body, "data": {"number": str(number)}}
+                puts.create_task(self._put(session, f"{collection}/bench-yardstick", changed))
+                await asyncio.sleep(_APART_S)
+
+    async def _put(self, session: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> None:
+        sent, began = time.time(), time.perf_counter()
+        async with session.put(url, json=body) as answer:
+            await answer.read()
+            answer.raise_for_status()
+        self.took_ms[sent] = 1000 * (time.perf_counter() - began)
+
+
+def access(kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
+    """Return the API server's URL, and TLS with the certificate of a kubeconfig's user."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
@@ -146,6 +198,20 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_of(sandbox: Sandbox) -> dict[str, float]:
+    """Return the CPU seconds so far of each process of a sandbox, and of this one as `benchmark`."""
+    running = {status.name: status.pid for status in sandbox.processes() if status.pid}
+    return {name: cpu_s(pid) for name, pid in running.items()} | {"benchmark": cpu_s(os.getpid())}
+
+
+def machine_busy_s() -> float:
+    """Return the CPU seconds that the whole machine has been busy so far, all cores together."""
+    user, nice, system, _idle, _waiting, irq, softirq, *_ = map(
+        int, Path("/proc/stat").read_text().split("\n")[0].split()[1:]
+    )
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_peak_mb(pid: int) -> float:
     """Return a process's peak resident memory in MB."""
     return _memory_mb(pid, "VmHWM:")
@@ -163,15 +229,15 @@ def _memory_mb(pid: int, field: str) -> float:
     return float("nan")
 
 
-def audited(audit_log: Path, since: int = 0) -> Counter[str]:
-    """Count the provider's successful writes by kind: `pods/status`, `delete pods`, `claims`, `events`, `other`."""
+def audited(audit_log: Path, since: int = 0, user: str = PROVIDER) -> Counter[str]:
+    """Count a user's successful writes by kind: `pods/status`, `delete pods`, `claims`, `events`, `other`."""
     counts: Counter[str] = Counter()
     with audit_log.open("rb") as stream:
         stream.seek(since)
         for raw in stream:
             entry: dict[str, Any] = json.loads(raw)
             verb = entry.get("verb", "")
-            if entry.get("user", {}).get("username") != PROVIDER or verb in {"get", "list", "watch"}:
+            if entry.get("user", {}).get("username") != user or verb in {"get", "list", "watch"}:
                 continue
             counts[_kind(verb, entry.get("objectRef", {}))] += 1
             if entry.get("responseStatus", {}).get("code", 0) >= 400:

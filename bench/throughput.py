@@ -1,18 +1,17 @@
 """A Deployment of 1000 lablets on 10 workers of the null backend: the cost of the bridge itself.
 
-Three runs on one sandbox, the median of each figure. Times are those of a watch, writes those of the audit log.
+All rounds on one sandbox. Times are those of a watch, writes those of the audit log.
 """
 
 import asyncio
 
 from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
-from bench.figures import Figures, median_of, percentile
+from bench.figures import Figures, percentile, show
 from bench.updown import prepare, up_and_down
 from vkpsandbox import Sandbox
 
 PODS = 1000
 WORKERS = 10
-RUNS = 3
 CAPACITY = {"cpu": "1000", "memory": "2Ti", "labs": 500, "labNodes": 2000}
 TOPOLOGY = """
 lab: {version: 0.1.0, title: one host, description: '', notes: ''}
@@ -21,7 +20,7 @@ links: []
 """
 
 
-async def run() -> Figures:
+async def run(rounds: int) -> list[Figures]:
     """Measure."""
     print(changes(), flush=True)
     sandbox = await asyncio.to_thread(
@@ -38,12 +37,11 @@ async def run() -> Figures:
     )
     try:
         prepare(sandbox, TOPOLOGY)
-        runs = []
-        for number in range(RUNS):
-            figures = await _one(sandbox)
-            runs.append(figures)
-            print(f"run {number + 1}: " + ", ".join(f"{k} {v:.2f} {u}" for k, (v, u) in figures.items()), flush=True)
-        return median_of(runs)
+        found = []
+        for number in range(rounds):
+            found.append(await _one(sandbox))
+            show(f"round {number + 1}", found[-1])
+        return found
     finally:
         await asyncio.to_thread(sandbox.down)
 

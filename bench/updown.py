@@ -4,9 +4,11 @@ import asyncio
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from bench.outside import Life, Watcher, audited, cpu_s, resident_peak_mb
+from bench.outside import Life, Watcher, audited, cpu_of, machine_busy_s, resident_peak_mb
 from vkprovider.controllers.claims.store import LAZY_S
 from vkpsandbox import Sandbox
 
@@ -21,17 +23,24 @@ class UpAndDown:
 
     Attributes:
         lives: Of each pod, by UID.
+        created, scaled: When the Deployment was created, and scaled to 0 (Unix seconds).
         bound_s, ready_s: From the creation of the Deployment until the last pod was bound, Ready.
         gone_s: From scaling to 0 until the last pod was gone.
-        cpu_s, resident_mb: The provider's, over the whole run.
-        writes: The provider's, by kind.
+        cpu_s, resident_mb: Of the measured process, over the whole run.
+        server_cpu_s: Of API server and etcd.
+        others_cpu_s: Of all that has nothing to do with the run.
+        writes: The provider's, by kind; none without an audit log.
     """
 
     lives: dict[str, Life]
+    created: float
+    scaled: float
     bound_s: float
     ready_s: float
     gone_s: float
     cpu_s: float
+    server_cpu_s: float
+    others_cpu_s: float
     resident_mb: float
     writes: Counter[str]
 
@@ -48,11 +57,17 @@ def prepare(sandbox: Sandbox, topology: str, *, name: str = "bench") -> None:
     sandbox.kubectl("wait", "--for=condition=Ready", f"labletdefinition/{name}", "--timeout=30s")
 
 
-def deployment(replicas: int, *, name: str = "bench") -> str:
-    """Return a Deployment of lablets."""
+def deployment(replicas: int, *, name: str = "bench", placed: Mapping[str, Any] | None = None) -> str:
+    """Return a Deployment of lablets.
+
+    Args:
+        replicas: How many.
+        name: Its name and that of the definition.
+        placed: Fields of the Pod's spec that place it on other nodes than the provider's; it is not a lablet then.
+    """
     labels = {"app": name}
     pod = {
-        "runtimeClassName": name,
+        **({"runtimeClassName": name} if placed is None else placed),
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 30,
         "containers": [{"name": "lab", "image": f"{name}:1"}],
@@ -71,33 +86,57 @@ def deployment(replicas: int, *, name: str = "bench") -> str:
     )
 
 
-async def up_and_down(sandbox: Sandbox, pods: int) -> UpAndDown:
-    """Scale a Deployment up to so many pods, wait until all are Ready, and scale it to 0."""
-    assert sandbox.audit_log is not None
-    pid = sandbox.process("provider-1").pid
+async def up_and_down(
+    sandbox: Sandbox, pods: int, *, process: str = "provider-1", manifest: str | None = None
+) -> UpAndDown:
+    """Scale a Deployment up to so many pods, wait until all are Ready, and scale it to 0.
+
+    Args:
+        sandbox: Where.
+        pods: How many.
+        process: The name of the process that makes them Ready; it is what is measured.
+        manifest: The Deployment, named `bench`; by default one of lablets.
+    """
+    pid = sandbox.process(process).pid
     assert pid is not None
-    audit_from, cpu_from = sandbox.audit_log.stat().st_size, cpu_s(pid)
+    audit_from = sandbox.audit_log.stat().st_size if sandbox.audit_log else 0
+    before, busy_from = cpu_of(sandbox), machine_busy_s()
     watcher = Watcher(sandbox.kubeconfig)
     watching = asyncio.create_task(watcher.run())
     try:
         created = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(pods))
-        await watcher.until("ready", pods, _WITHIN_S)
+        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=manifest or deployment(pods))
+        await _reach(watcher, watching, "ready", pods)
         await asyncio.sleep(_AFTERWARDS_S)
         scaled = time.time()
         await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
-        await watcher.until("gone", pods, _WITHIN_S)
+        await _reach(watcher, watching, "gone", pods)
         await asyncio.sleep(_AFTERWARDS_S)
     finally:
         watching.cancel()
     lives = watcher.lives
     assert len(lives) == pods, f"{len(lives)} pods were seen"
+    used = {name: seconds - before[name] for name, seconds in cpu_of(sandbox).items()}
     return UpAndDown(
         lives=lives,
+        created=created,
+        scaled=scaled,
         bound_s=max(life.bound for life in lives.values()) - created,
         ready_s=max(life.ready for life in lives.values()) - created,
         gone_s=max(life.gone for life in lives.values()) - scaled,
-        cpu_s=cpu_s(pid) - cpu_from,
+        cpu_s=used[process],
+        server_cpu_s=used["kube-apiserver"] + used["etcd"],
+        others_cpu_s=machine_busy_s() - busy_from - sum(used.values()),
         resident_mb=resident_peak_mb(pid),
-        writes=audited(sandbox.audit_log, audit_from),
+        writes=audited(sandbox.audit_log, audit_from) if sandbox.audit_log else Counter(),
     )
+
+
+async def _reach(watcher: Watcher, watching: "asyncio.Task[None]", moment: str, pods: int) -> None:
+    """Wait until all pods have reached a step of their life, or the watch fails."""
+    reached = asyncio.create_task(watcher.until(moment, pods, _WITHIN_S))
+    await asyncio.wait({reached, watching}, return_when=asyncio.FIRST_COMPLETED)
+    if not reached.done():
+        reached.cancel()
+        await watching
+    await reached

@@ -1,0 +1,61 @@
+"""Where the time of a Pod goes: the provider's timeline between the moments that the benchmark's watch saw."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from bench.figures import percentile
+from bench.outside import Life
+from vkprovider.controllers import timeline
+
+UP: Final = (
+    timeline.SEEN,
+    timeline.TURN_BEGUN,
+    "CLAIM",
+    timeline.CLAIM_STORED,
+    "IMPORT",
+    timeline.READY_DECIDED,
+    timeline.STATUS_SENT,
+    timeline.STATUS_ANSWERED,
+)
+DOWN: Final = (timeline.DELETION_SEEN, "DELETE_LAB", timeline.DELETE_SENT, "DELETE_POD", timeline.REMOVAL_SEEN)
+BOUND: Final = "bound, by the benchmark's watch"
+READY: Final = "Ready, by the benchmark's watch"
+GONE: Final = "gone, by the benchmark's watch"
+
+
+def table(path: Path, lives: Mapping[str, Life]) -> str:
+    """Return a table of the milliseconds from each stage to the next, and since the first, over all pods.
+
+    Args:
+        path: A file as `vkprovider.controllers.timeline` writes it.
+        lives: The pods that count, by UID.
+    """
+    ups = {uid: {BOUND: life.bound, READY: life.ready} for uid, life in lives.items()}
+    downs = {uid: {GONE: life.gone} for uid, life in lives.items()}
+    with path.open() as stream:
+        for line in stream:
+            at, uid, stage = line.rstrip("\n").split(" ", 2)
+            if uid in lives:
+                _note(ups[uid], downs[uid], stage, float(at))
+    return "\n".join(_rows(ups, (BOUND, *UP, READY)) + _rows(downs, (*DOWN, GONE)))
+
+
+def _note(up: dict[str, float], down: dict[str, float], stage: str, at: float) -> None:
+    """Keep the first of each stage; of statuses, the first after the decision that the Pod is Ready."""
+    early = stage in {timeline.STATUS_SENT, timeline.STATUS_ANSWERED} and timeline.READY_DECIDED not in up
+    if stage in UP and not early:
+        up.setdefault(stage, at)
+    elif stage in DOWN:
+        down.setdefault(stage, at)
+
+
+def _rows(found: Mapping[str, Mapping[str, float]], stages: tuple[str, ...]) -> list[str]:
+    whole = [times for times in found.values() if times.keys() >= set(stages)]
+    rows = [f"  {len(whole)} pods, ms {'from the stage before: p50':>44} {'p99':>8}   since the first: p50 {'p99':>8}"]
+    for number, stage in enumerate(stages[1:]):
+        steps = [1000 * (times[stage] - times[stages[number]]) for times in whole]
+        since = [1000 * (times[stage] - times[stages[0]]) for times in whole]
+        cells = [percentile(values, share) for values in (steps, since) for share in (0.5, 0.99)]
+        rows.append(f"    {stage:<40} {cells[0]:>12.0f} {cells[1]:>8.0f} {cells[2]:>21.0f} {cells[3]:>8.0f}")
+    return rows

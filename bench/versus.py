@@ -1,0 +1,170 @@
+"""The same Deployment on KWOK's nodes and on ours, in turns on one control plane.
+
+Only one of the two runs at a time, begun anew for each round, so that neither pays for what the other's pods cause.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from bench import kwok, stages
+from bench.chart import Curve, write_chart
+from bench.controlplane import ETCD
+from bench.figures import BUILD, Figures, percentile, show
+from bench.served import served, since, table
+from bench.throughput import CAPACITY, TOPOLOGY
+from bench.updown import UpAndDown, deployment, prepare, up_and_down
+from vkpsandbox import Sandbox
+from vkpsandbox.paths import layout_of
+
+SIZES: Final = (1000, 5000)
+PODS_PER_NODE: Final = 100
+COMPONENT_ARGS: Final = {
+    "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=10000"),
+    "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=10000"),
+}
+"""At the stock 20 requests a second nobody would see a difference between providers."""
+
+OURS: Final = "provider-1"
+_SIDES: Final = {kwok.NAME: "KWOK", OURS: "ours"}
+_NAME: Final = "bench-versus"
+_NODES_S: Final = 120.0
+
+
+async def run(pods: int, rounds: int) -> list[Figures]:
+    """Measure so many pods."""
+    nodes = pods // PODS_PER_NODE
+    print("control plane, other than stock:", ETCD, sep="\n")
+    print(*(f"  {component}: {' '.join(args)}" for component, args in COMPONENT_ARGS.items()), sep="\n")
+    sandbox = await sandbox_of_both(
+        _NAME,
+        nodes,
+        component_args=COMPONENT_ARGS,
+        worker_spec={"capacity": CAPACITY},
+        provider_env={"VKPROVIDER_TIMELINE_FILE": str(_timeline())},
+    )
+    try:
+        found = []
+        for number in range(rounds):
+            seen: dict[str, UpAndDown] = {}
+            found.append(await in_turns(number, partial(_turn, sandbox, pods, seen)))
+            _draw(pods, seen)
+        return found
+    finally:
+        await asyncio.to_thread(sandbox.down)
+
+
+async def sandbox_of_both(name: str, nodes: int, **how: Any) -> Sandbox:
+    """Start a sandbox with so many nodes of each; neither KWOK nor the provider runs.
+
+    Args:
+        name: The sandbox's.
+        nodes: How many of each.
+        **how: For `Sandbox.up`.
+    """
+    await asyncio.to_thread(kwok.ensure)
+    print("  FlowSchemas of KWOK: the provider's (its own would exempt it from priority and fairness)", flush=True)
+    sandbox = await asyncio.to_thread(
+        Sandbox.up, name, workers=nodes, backend="null", tied=True, on_progress=print, **how
+    )
+    try:
+        await asyncio.to_thread(prepare, sandbox, TOPOLOGY)
+        await asyncio.to_thread(sandbox.stop, OURS, grace_s=20)
+        await asyncio.to_thread(kwok.add, sandbox, nodes)
+        await _until_ready(sandbox, kwok.NAME)
+        await asyncio.to_thread(sandbox.stop, kwok.NAME)
+    except BaseException:
+        await asyncio.to_thread(sandbox.down)
+        raise
+    return sandbox
+
+
+async def in_turns(number: int, turn: Callable[[str], Awaitable[Figures]]) -> Figures:
+    """Measure both and compare them; they take turns in being first, by the number of the round."""
+    measured: dict[str, Figures] = {}
+    for process in sorted(_SIDES, reverse=bool(number % 2)):
+        measured[_SIDES[process]] = one = await turn(process)
+        show(f"round {number + 1}, {_SIDES[process]}", one)
+    figures: Figures = {}
+    for name, (ours, unit) in measured["ours"].items():
+        theirs, _ = measured["KWOK"][name]
+        figures |= {f"{name}, KWOK": (theirs, unit), f"{name}, ours": (ours, unit)}
+        figures[f"{name}, ratio"] = (ours / theirs, "ratio")
+    return figures
+
+
+async def begin(sandbox: Sandbox, process: str) -> None:
+    """Start one of the two and wait until its nodes are Ready."""
+    await asyncio.to_thread(sandbox.start, process)
+    await _until_ready(sandbox, process)
+
+
+async def _until_ready(sandbox: Sandbox, process: str) -> None:
+    """Wait until its nodes are Ready and nothing but their own taints keeps pods away."""
+    prefix = "vnode." if process == OURS else f"{kwok.NAME}-"
+    deadline = time.monotonic() + _NODES_S
+    while True:
+        listed = await asyncio.to_thread(sandbox.kubectl, "get", "nodes", "-o", "json")
+        found = [item for item in json.loads(listed.stdout)["items"] if item["metadata"]["name"].startswith(prefix)]
+        if len(found) == len(sandbox.workers) and all(map(_is_ready, found)):
+            return
+        if time.monotonic() > deadline:
+            ready = sum(map(_is_ready, found))
+            raise TimeoutError(f"{ready} of {len(found)} nodes of {process} are Ready after {_NODES_S:.0f} s")
+        await asyncio.sleep(0.5)
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+    return ready and not any(t["key"].startswith("node.kubernetes.io/") for t in node["spec"].get("taints", ()))
+
+
+async def _turn(sandbox: Sandbox, pods: int, seen: dict[str, UpAndDown], process: str) -> Figures:
+    """Start one of the two, measure it, and stop it; print where its time went."""
+    try:
+        await begin(sandbox, process)
+        before = await asyncio.to_thread(served, sandbox)
+        manifest = deployment(pods, placed=None if process == OURS else kwok.ON_ITS_NODES)
+        seen[process] = one = await up_and_down(sandbox, pods, process=process, manifest=manifest)
+        during = since(before, await asyncio.to_thread(served, sandbox))
+        print(table(_SIDES[process], during), flush=True)
+    finally:
+        await asyncio.to_thread(sandbox.kubectl, "delete", "deployment/bench", "--ignore-not-found", "--wait")
+        await asyncio.to_thread(sandbox.stop, process, grace_s=20)
+    if process == OURS:
+        print("the provider's own stages:", stages.table(_timeline(), one.lives), sep="\n", flush=True)
+    return _figures(one)
+
+
+def _timeline() -> Path:
+    return layout_of(_NAME, None).workers / "timeline"
+
+
+def _figures(seen: UpAndDown) -> Figures:
+    waits = [life.ready - life.bound for life in seen.lives.values()]
+    return {
+        "create to all Ready": (seen.ready_s, "s"),
+        "scale to 0 to all gone": (seen.gone_s, "s"),
+        "bound to Ready p50": (percentile(waits, 0.5), "s"),
+        "bound to Ready p99": (percentile(waits, 0.99), "s"),
+        "CPU, up and down": (seen.cpu_s, "s"),
+        "resident": (seen.resident_mb, "MB"),
+        "create to all bound": (seen.bound_s, "s"),
+        "CPU of API server and etcd": (seen.server_cpu_s, "s"),
+        "CPU of what else ran": (seen.others_cpu_s, "s"),
+    }
+
+
+def _draw(pods: int, seen: dict[str, UpAndDown]) -> None:
+    """Write the last round's chart: the time from creation until so many pods are Ready, and of scaling to 0."""
+    curves = []
+    for process, side in _SIDES.items():
+        one = seen[process]
+        ready = sorted(life.ready - one.created for life in one.lives.values())
+        gone = sorted(life.gone - one.scaled for life in one.lives.values())
+        curves += [Curve(f"{side}: Ready", ready), Curve(f"{side}: gone", gone, dashed=True)]
+    write_chart(BUILD / f"versus-{pods}.svg", f"{pods:,} pods on {pods // PODS_PER_NODE} nodes", curves)
