@@ -1,4 +1,4 @@
-"""Leases and statuses of the provider are served like those of kubelets, however busy the API server is."""
+"""Leases and statuses of the provider are served like those of kubelets, and statuses never before Leases."""
 
 import http.client
 import json
@@ -42,8 +42,13 @@ def uid(cluster: Cluster, path: str) -> str:
     return str(found["metadata"]["uid"])
 
 
-def test_leases_and_statuses_are_served_like_those_of_kubelets(cluster: Cluster) -> None:
-    ours = uid(cluster, f"{FLOW}/flowschemas/vkprovider"), uid(cluster, f"{FLOW}/prioritylevelconfigurations/node-high")
+def level(cluster: Cluster, schema: str, name: str) -> tuple[str, str]:
+    """Give the UIDs of a FlowSchema and of a priority level."""
+    return uid(cluster, f"{FLOW}/flowschemas/{schema}"), uid(cluster, f"{FLOW}/prioritylevelconfigurations/{name}")
+
+
+def test_leases_and_nodes_are_served_like_those_of_kubelets(cluster: Cluster) -> None:
+    ours = level(cluster, "vkprovider-leases", "node-high")
     worker = cluster.workers[0]
 
     def written() -> bool:
@@ -56,8 +61,19 @@ def test_leases_and_statuses_are_served_like_those_of_kubelets(cluster: Cluster)
     members = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases"
     assert served_as(cluster, "GET", members) == (200, *ours)
     assert served_as(cluster, "PATCH", f"/api/v1/nodes/{worker.node}/status", UNTOUCHED) == (200, *ours)
+
+
+def test_no_number_of_statuses_can_delay_a_lease(cluster: Cluster) -> None:
+    """They are of another priority level: three quarters of the seats of that of Leases are lent to none."""
+    ours = level(cluster, "vkprovider", "system")
+    worker = cluster.workers[0]
     status = f"/apis/vkprovider.io/v1alpha1/cmlworkers/{worker.name}/status"
     assert served_as(cluster, "PATCH", status, UNTOUCHED) == (200, *ours)
+    claims = f"/api/v1/namespaces/vkprovider-system/configmaps/{worker.name}-port-allocations"
+    assert served_as(cluster, "GET", claims)[1:] == ours
+    missing = "/api/v1/namespaces/default/pods/missing"
+    assert served_as(cluster, "PATCH", f"{missing}/status", UNTOUCHED) == (404, *ours)
+    assert served_as(cluster, "DELETE", missing) == (404, *ours)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pods?limit=1", "/apis/vkprovider.io/v1alpha1/cmlworkers"])
