@@ -142,7 +142,7 @@ class KubeletServer:
             app.router.add_route(method, "/attach/{namespace}/{pod}/{container}", self._command)
             app.router.add_route(method, "/portForward/{namespace}/{pod}", self._forward)
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._log)
-        runner = web.AppRunner(app, shutdown_timeout=1.0, access_log=None)
+        runner = web.AppRunner(app, shutdown_timeout=1.0, access_log=None, handler_cancellation=True)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=self._tls).start()
         try:

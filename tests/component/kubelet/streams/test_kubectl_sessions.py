@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.support.apiserver import ApiServer, until
@@ -104,6 +105,30 @@ async def test_fifty_sessions_at_a_time(stage: Stage) -> None:
     async with asyncio.TaskGroup() as sessions:
         for number in range(50):
             sessions.create_task(one(number))
+
+
+@pytest.mark.parametrize("pod", ["new", "old"])
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "channel.k8s.io", ""])
+async def test_other_clients_of_the_api_server(stage: Stage, apiserver: ApiServer, protocol: str, pod: str) -> None:
+    """Libraries in other languages speak older protocols, which the API server passes on as they are."""
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    url = f"{apiserver.url}/api/v1/namespaces/{stage.namespace}/pods/{pod}"
+    offered = (protocol,) if protocol else ()
+    connector = aiohttp.TCPConnector(ssl=apiserver.admin_tls())
+    async with server, aiohttp.ClientSession(connector=connector) as http:
+        wants = "container=c&command=both&stdout=true&stderr=true"
+        async with http.ws_connect(f"{url}/exec?{wants}", protocols=offered) as socket:
+            found = {message.data[0]: message.data[1:] async for message in socket if len(message.data) > 1}
+            assert socket.close_code == 1000
+        assert (found[1], found[2]) == (b"to stdout\n", b"to stderr\n")
+        assert (b'"NonZeroExitCode"' in found[3]) == protocol.startswith("v4.")
+        if protocol == "channel.k8s.io":
+            return  # port-forward has no such protocol
+        async with http.ws_connect(f"{url}/portforward?ports={port_of(server)}", protocols=offered) as socket:
+            number = port_of(server).to_bytes(2, "little")
+            assert [await socket.receive_bytes() for _ in range(2)] == [b"\x00" + number, b"\x01" + number]
+            await socket.send_bytes(b"\x00hello")
+            assert await socket.receive_bytes() == b"\x00hello"
 
 
 async def test_kubectl_that_is_killed_frees_its_session(stage: Stage) -> None:
