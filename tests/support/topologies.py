@@ -41,12 +41,30 @@ def definition(name: str, inline: str | None = None, *, version: str = "1.0.0", 
 
 
 def pod_template(
-    name: str, *, version: str = "", labels: Mapping[str, str] | None = None, devices: Sequence[str] = (), **spec: Any
+    name: str,
+    *,
+    version: str = "",
+    labels: Mapping[str, str] | None = None,
+    devices: Sequence[str] = (),
+    typed: bool = False,
+    **spec: Any,
 ) -> dict[str, Any]:
-    """Make the template of a lablet's Pod: `metadata` with labels, and `spec`; `devices`: further containers."""
+    """Make the template of a lablet's Pod: `metadata` with labels, and `spec`.
+
+    Args:
+        name: The definition's.
+        version: Of its content.
+        labels: Of the Pod.
+        devices: Further containers.
+        typed: Whether `kubectl attach -it` may reach the containers.
+        spec: Further fields.
+    """
     image = f"{name}:{version}" if version else name
     requests = {"requests": {"cpu": "1m", "memory": "1Mi"}}
-    containers = [{"name": container, "image": image, "resources": requests} for container in ("lab", *devices)]
+    terminal = {"stdin": True, "tty": True} if typed else {}
+    containers = [
+        {"name": container, "image": image, "resources": requests, **terminal} for container in ("lab", *devices)
+    ]
     return {
         "metadata": {"labels": dict(labels or {"app": name})},
         "spec": {"runtimeClassName": name, "containers": containers, **spec},

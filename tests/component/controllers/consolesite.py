@@ -101,7 +101,7 @@ async def open_site(world: World, *, patty: bool = False) -> Site:
     worker = await world.worker(simulator.url, portRange={"start": first, "end": first + NINE})
     given = "node_definition: ftdv\n  cpus: 4\n  ram: 8192"
     topology = topologies.topology(DEVICES, TAGS).replace("node_definition: ftdv", given)
-    lablet = await world.pod(await world.define(topology), worker, devices=["r1", "h0", "fw", "sw"])
+    lablet = await world.pod(await world.define(topology), worker, devices=["r1", "h0", "fw", "sw"], typed=True)
     await lablet.ready()
     return Site(world, running, simulator, worker, lablet)
 
