@@ -43,6 +43,7 @@ def test_where_each_kind_is_served(handles: Api, pods: Pods) -> None:
         "member_leases": f"/apis/coordination.k8s.io/v1/{home}/leases",
         "node_leases": "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
         "pods": "/api/v1/pods",
+        "env_pods": "/api/v1/pods",
         "nodes": "/api/v1/nodes",
         "runtime_classes": "/apis/node.k8s.io/v1/runtimeclasses",
         "workers": f"{GROUP}/cmlworkers",
