@@ -8,16 +8,17 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from tunnels.agent.core import Agent, new_boot
+from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.base import StreamOpener, Transport
 from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport
 from tunnels.errors import CertificateInvalid
-from tunnels.link.carrier import NAME, Address
+from tunnels.link.carrier import NAME, Address, Carrier
 from vkprovider import __version__
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
+from vkprovider.agent.watching import Watch
 from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
 from vkprovider.app.broker import read_pem
@@ -26,6 +27,8 @@ from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 
+CHANGED: Final = "changed"
+"""The kind of the event that something about labs, devices or CML itself is different."""
 FINISH_S: Final = 20.0
 """How long a process that is to end waits for the answers of CML to what it has begun."""
 
@@ -46,17 +49,10 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
     transport, streams = open_upstream(settings), open_streams(settings)
     try:
         boot = new_boot()
-        agent = Agent(
-            settings.name,
-            agent_carrier(mqtt, dial, Address(settings.name, boot)),
-            transport,
-            allow=AGENT_API,
-            streams=streams,
-            facts=lambda: facts_of(settings),
-            epochs=EpochFile(Path(settings.state_file)) if settings.state_file else None,
-            version=__version__,
-        )
-        running = asyncio.create_task(agent.run(), name="agent")
+        carrier = agent_carrier(mqtt, dial, Address(settings.name, boot))
+        epochs = EpochFile(Path(settings.state_file)) if settings.state_file else None
+        agent = make_agent(settings, transport, streams, carrier, epochs, Habits())
+        running = asyncio.create_task(serve(agent, transport), name="agent")
         stopping = asyncio.create_task(stop.wait(), name="signals")
         _log.info("agent started", agent=settings.name, process=boot, cml=settings.url, dials=mqtt.url or dial.url)
         for url in filter(is_plain, dial.urls):
@@ -77,8 +73,55 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
     _log.info("agent stopped", agent=settings.name)
 
 
+def make_agent(
+    settings: AgentSettings,
+    transport: Transport,
+    streams: StreamOpener,
+    carrier: Carrier,
+    epochs: EpochFile | None,
+    habits: Habits,
+) -> Agent:
+    """Return the agent of a worker; nothing connects before `serve`.
+
+    Args:
+        settings: The agent's.
+        transport: From `open_upstream`.
+        streams: From `open_streams`.
+        carrier: To the replicas.
+        epochs: Keeps the newest epoch.
+        habits: How it behaves.
+
+    Raises:
+        ValueError: The epoch file is spoiled.
+        OSError: It cannot be read.
+    """
+    return Agent(
+        settings.name,
+        carrier,
+        transport,
+        allow=AGENT_API,
+        streams=streams,
+        facts=lambda: facts_of(settings, transport),
+        epochs=epochs,
+        version=__version__,
+        habits=habits,
+    )
+
+
+async def serve(agent: Agent, transport: Transport) -> None:
+    """Run an agent, and the look at CML of one that can log in, until cancelled."""
+    if not isinstance(transport, Watch):
+        await agent.run()
+        return
+    async with asyncio.TaskGroup() as group:
+        group.create_task(agent.run(), name="tunnel")
+        group.create_task(transport.run(lambda: agent.push(CHANGED, b"")), name="looks at CML")
+
+
 def open_upstream(settings: AgentSettings) -> Transport:
     """Open CML; nothing is sent before the first request.
+
+    An agent that has no credentials cannot look at CML by itself.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `SettingInvalid`: a setting is missing or wrong.
@@ -96,7 +139,7 @@ def open_upstream(settings: AgentSettings) -> Transport:
         raise InputError("SettingInvalid", f"VKPROVIDER_AGENT_CA_FILE {settings.ca_file}: {error}") from None
     if not settings.credentials_file:
         return direct
-    return LoggedIn(direct, address, credentials_in(settings.credentials_file))
+    return Watch(LoggedIn(direct, address, credentials_in(settings.credentials_file)), address, settings.observe_s)
 
 
 def open_streams(settings: AgentSettings) -> StreamOpener:
@@ -131,9 +174,17 @@ def _cml(settings: AgentSettings) -> tuple[str, str | None]:
     return address_of(parts), read_pem(settings.ca_file, "VKPROVIDER_AGENT_CA_FILE")
 
 
-def facts_of(settings: AgentSettings) -> bytes:
+def facts_of(settings: AgentSettings, transport: Transport) -> bytes:
     """Return what the agent says of itself and its worker."""
     address = settings.address or urlsplit(settings.url).hostname or ""
+    watch = transport if isinstance(transport, Watch) else None
     return encode_facts(
-        AgentFacts(settings.environment, settings.url, address, holds_credentials=bool(settings.credentials_file))
+        AgentFacts(
+            settings.environment,
+            settings.url,
+            address,
+            holds_credentials=bool(settings.credentials_file),
+            watches=watch is not None,
+            usage=watch.usage if watch is not None else None,
+        )
     )

@@ -1,4 +1,4 @@
-"""What an agent says about itself and its worker in its hello."""
+"""What an agent says about itself and its worker in hellos and heartbeats."""
 
 from typing import Final
 
@@ -6,22 +6,27 @@ import msgspec
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.usage import WorkerUsage
 
 
 class AgentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent says; only a CMLWorker that is created for it takes it over.
+    """What an agent says.
 
     Attributes:
-        environment: `spec.environment`.
-        url: CML's, as the agent reaches it.
-        address: What learners reach.
+        environment: `spec.environment` of a CMLWorker that is created for it.
+        url: CML's, as the agent reaches it; for such a CMLWorker, too.
+        address: What learners reach; for such a CMLWorker, too.
         holds_credentials: Whether the agent logs in to CML itself.
+        watches: Whether it looks at CML by itself, and reports every change as an event.
+        usage: What the worker has and uses; None if CML does not say.
     """
 
     environment: str = "default"
     url: str = ""
     address: str = ""
     holds_credentials: bool = False
+    watches: bool = False
+    usage: WorkerUsage | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(AgentFacts)

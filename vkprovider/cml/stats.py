@@ -5,34 +5,11 @@ from typing import Protocol
 import msgspec
 
 from tunnels.direct import Guard
+from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.factory import open_session, parse_worker_url
 from vkprovider.cml.operations import LICENSING, STATS_API, SYSTEM_STATS
 from vkprovider.cml.spi import CredentialsReader
 from vkprovider.rest.client import ServiceClient
-
-
-class WorkerUsage(msgspec.Struct, frozen=True, gc=False):
-    """What a worker has and uses; None for a figure that CML does not report.
-
-    Attributes:
-        host: Id of the controller's own compute host; "" if CML does not report it.
-        cpus: Cores, over all compute hosts.
-        cpus_allocated: Cores given to nodes, whoever owns the lab.
-        memory_bytes: Memory, over all compute hosts.
-        memory_used_bytes: Memory in use.
-        memory_allocated_bytes: Memory given to nodes, whoever owns the lab.
-        licences: Licensed nodes that may run at once.
-        licences_started: Licensed nodes that run.
-    """
-
-    host: str = ""
-    cpus: int | None = None
-    cpus_allocated: int | None = None
-    memory_bytes: int | None = None
-    memory_used_bytes: int | None = None
-    memory_allocated_bytes: int | None = None
-    licences: int | None = None
-    licences_started: int | None = None
 
 
 class WorkerStats(Protocol):

@@ -104,6 +104,10 @@ class WorkerSettings(Group):
     """Every how many probes the devices of all labs are listed, if no lablet awaits them."""
     transition_s: float = 1.0
     """Seconds between two observations of a worker whose lablets await a change."""
+    watched_s: float = 15.0
+    resync_s: float = 60.0
+    """Seconds between two observations of a worker whose agent reports every change: while lablets await one, and
+    else."""
     write_retry_first_s: float = 1.0
     write_retry_cap_s: float = 30.0
     """Seconds after which claims are written again: after the first failure, and at most."""

@@ -258,6 +258,13 @@ class AgentSettings(Group):
         validation_alias="VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY",
         description="Trust any certificate of CML. For tests only.",
     )
+    observe_s: float = Field(
+        1.0,
+        validation_alias="VKPROVIDER_AGENT_OBSERVE_SECONDS",
+        gt=0,
+        description="Seconds between two looks of the agent at CML while labs change; five times as long while nothing "
+        "moves.",
+    )
     state_file: str = Field(
         "",
         validation_alias="VKPROVIDER_AGENT_STATE_FILE",

@@ -1,6 +1,7 @@
 """Workers that only an agent reaches, by MQTT and by HTTP, from the agent's first hello to its end (R004-027…042)."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, imports, is_ready, labs, requests
-from tests.component.controllers.running import SHORT, Running
+from tests.component.controllers.running import SHORT, Groups, Running
 from tests.support import topologies
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -19,13 +20,12 @@ from tests.support.mosquitto import PASSWORD as BROKER_PASSWORD
 from tests.support.terminals import Terminal
 from tests.support.tunnels import eventually
 from tests.support.websockets import Balancer
-from tunnels.agent.core import Agent, Habits, new_boot
+from tunnels.agent.core import Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
 from vkprovider.agent.carrier import agent_carrier
-from vkprovider.agent.process import facts_of, open_streams, open_upstream
-from vkprovider.agent.upstream import AGENT_API
+from vkprovider.agent.process import make_agent, open_streams, open_upstream, serve
 from vkprovider.app.page import Page
 from vkprovider.app.settings import Settings
 from vkprovider.cli.doctor import broker_from
@@ -34,6 +34,7 @@ from vkprovider.doctor.gather import Doctor
 from vkprovider.kubelet.spi import Exit, LogOptions, Target
 from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
 from vkprovider.shipped import find_manifests
+from vkpsandbox.http.access_log import Entry
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 SPEC = {"address": "198.51.100.7", "capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
@@ -140,10 +141,10 @@ class Place:
     simulators: dict[str, CmlSimulator] = field(default_factory=dict)
     _agents: list[asyncio.Task[None]] = field(default_factory=list)
 
-    async def replica(self, **env: str) -> Running:
+    async def replica(self, intervals: Groups = SHORT, **env: str) -> Running:
         """Start a replica that agents reach."""
         settings = self.way.settings()
-        running = await self.world.replica(SHORT, **settings, **env)
+        running = await self.world.replica(intervals, **settings, **env)
         await self.way.serve(running, settings)
         return running
 
@@ -157,23 +158,18 @@ class Place:
             address="198.51.100.7",
             credentials_file=str(credentials) if keeps_credentials else "",
             insecure_skip_verify=True,
+            observe_s=0.1,
         )
         mqtt, dial = self.way.dial(account or name)
 
         async def run() -> None:
             upstream, streams = open_upstream(settings), open_streams(settings)
-            agent = Agent(
-                name,
-                agent_carrier(mqtt, dial, Address(name, new_boot())),
-                upstream,
-                allow=AGENT_API,
-                streams=streams,
-                facts=lambda: facts_of(settings),
-                epochs=EpochFile(self.folder / f"{name}.epoch"),
-                habits=Habits(heartbeat_s=0.5, hello_s=0.1, name_taken_s=0.5),
-            )
+            carrier = agent_carrier(mqtt, dial, Address(name, new_boot()))
+            habits = Habits(heartbeat_s=0.5, hello_s=0.1, name_taken_s=0.5)
+            epochs = EpochFile(self.folder / f"{name}.epoch")
+            agent = make_agent(settings, upstream, streams, carrier, epochs, habits)
             try:
-                await agent.run()
+                await serve(agent, upstream)
             finally:
                 await upstream.close()
                 await streams.close()
@@ -361,20 +357,19 @@ async def test_an_agent_cannot_take_the_name_of_another(place: Place) -> None:
         assert running.replica.http_refusals["AgentUnknown"] >= 1
 
 
+async def keep_password(world: World, name: str, host: str = "") -> None:
+    """Store CML's password in a Secret of the worker's name."""
+    meta = {"name": name, "namespace": "vkprovider-system", "labels": {"vkprovider.io/used-for": "worker"}}
+    secret = {"metadata": meta, "stringData": {"username": "admin", "password": PASSWORD}}
+    if host:
+        meta["annotations"] = {"vkprovider.io/host": host}
+    await world.admin.create("/api/v1/namespaces/vkprovider-system/secrets", secret)
+
+
 async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> None:
     world, name = place.world, place.names[0]
     await place.replica()
-    await world.admin.create(
-        "/api/v1/namespaces/vkprovider-system/secrets",
-        {
-            "metadata": {
-                "name": name,
-                "namespace": "vkprovider-system",
-                "labels": {"vkprovider.io/used-for": "worker"},
-            },
-            "stringData": {"username": "admin", "password": PASSWORD},
-        },
-    )
+    await keep_password(world, name)
     place.agent(name, keeps_credentials=False)
     await place.worker(name, credentialsSecretName=name)
     assert f"agent://{name}" in await place.reason(name, "SecretNotAllowed")
@@ -485,3 +480,65 @@ async def test_a_console_is_reached_through_an_agent(place: Place) -> None:
     assert command.out.splitlines() == [f"line {number} of 120: r1" for number in range(1, 121)]
     log = [line.text async for line in devices.log(target, LogOptions())]
     assert "r1>show version" in log
+
+
+UNPROMPTED: Groups = {**SHORT, "workers": {**SHORT["workers"], "watched_s": 3600.0, "resync_s": 3600.0}}
+"""Without the looks in case a report was missed: what is seen of a watched worker was reported."""
+BOOT_S = 15.0
+
+
+async def test_a_worker_that_its_agent_watches_is_not_polled(place: Place) -> None:
+    """Another one is: its password stands in the cluster, so that its agent cannot look."""
+    world, (watched, polled) = place.world, place.names
+    for name in place.names:
+        place.simulators[name] = await world.simulator(boot_seconds=(BOOT_S, BOOT_S))
+    await place.replica(UNPROMPTED)
+    await place.worker(watched)
+    place.agent(watched)
+    await keep_password(world, polled, f"agent://{polled}")
+    await place.worker(polled, credentialsSecretName=polled)
+    place.agent(polled, keeps_credentials=False)
+    definition = await world.define()
+    for name in place.names:
+        await world.node(name, is_ready)
+    lablets = {name: await world.pod(definition, name) for name in place.names}
+    for lablet in lablets.values():
+        await lablet.ready()
+    across = {name: len(from_afar(place, name)) for name in place.names}
+    for name, kind in ((watched, "watched"), (polled, "polled")):
+        late_s = lateness_s(place, name)
+        sys.stdout.write(f"{place.way.tunnel}: {kind}: {across[name]} requests, the boot seen after {late_s:.2f} s\n")
+    assert across[watched] * 10 <= across[polled]
+    await lablets[watched].delete()
+    await lablets[watched].gone()
+
+
+def from_afar(place: Place, name: str) -> list[Entry]:
+    """Return what replicas have asked a worker."""
+    return [entry for entry in place.simulators[name].log.entries if entry.agent]
+
+
+def lateness_s(place: Place, name: str) -> float:
+    """Return how many seconds after the only lab's boot its devices were asked for."""
+    [start] = requests(place.simulators[name], "PUT", "/start")
+    booted_s = start.answered_s + BOOT_S
+    looks = (entry.arrived_s for entry in from_afar(place, name) if entry.path.endswith("/nodes"))
+    return next(at_s for at_s in looks if at_s >= booted_s) - booted_s
+
+
+async def test_usage_comes_with_the_heartbeats(place: Place) -> None:
+    """R004-047: `stats: On` asks nothing across the tunnel once the agent has said it."""
+    world, name = place.world, place.names[0]
+    running = await place.replica()
+    await place.worker(name, capacity=None, stats="On")
+    place.agent(name)
+    node = await world.node(name, is_ready)
+    assert node["status"]["capacity"].items() >= {"cpu": "256", "memory": "1Ti"}.items()
+    await eventually(lambda: running.replica.tunnels.facts(place.way.tunnel, name).usage)
+    asked = [entry for entry in from_afar(place, name) if entry.path.endswith("/system_stats")]
+    seen = running.replica.fleet.items[name].seen
+    for _ in range(3):
+        at = seen.usage_at
+        await eventually(lambda at=at: seen.usage_at > at)  # type: ignore[misc]
+    assert [entry for entry in from_afar(place, name) if entry.path.endswith("/system_stats")] == asked
+    assert is_ready(await world.node(name))

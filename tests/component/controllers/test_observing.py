@@ -43,7 +43,9 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}
     labs_ = open_labs(mini.url, Secret().read)
-    connection = Connection(parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None)
+    connection = Connection(
+        parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, lambda: False
+    )
     worker = Worker("w1", spec, connection, claims, lambda: None)
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
     yield worker

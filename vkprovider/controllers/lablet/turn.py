@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -51,12 +51,20 @@ _BREATH_S: Final = 0.5
 """The pause after so many."""
 
 
+class ObserveSoon(Protocol):
+    """The method of `Workers`."""
+
+    def __call__(self, name: str, uid: str, *, newer_than: float) -> None:
+        """Observe a worker soon."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Turns:
     """Runs turns of lablets.
 
     Attributes:
-        observe_soon: Request an observation of a worker, by name, and a turn of the Pod after it.
+        observe_soon: Request an observation of a worker, by name, and a turn of the Pod after it, see `Workers`.
         wake: Queue a lablet, by Pod UID.
         capacity_freed: Called with a worker's name when a claim on it is dropped.
         closing: Set once no further step may begin.
@@ -69,7 +77,7 @@ class Turns:
     publisher: Publisher
     sessions: Sessions
     ports: PortCheck
-    observe_soon: Callable[[str, str], None]
+    observe_soon: ObserveSoon
     wake: Callable[[str], None]
     capacity_freed: Callable[[str], None]
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -121,7 +129,7 @@ class Turns:
         if decision.step.kind is Kind.FORGET:
             return None
         if decision.observe:
-            self.observe_soon(worker.name, lablet.uid)
+            self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
         wait_s = await self.publisher.publish(lablet, worker, decision.report)
         waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
         return Result(min(waits) if waits else None)
@@ -235,7 +243,7 @@ class Turns:
         acted_at = lablet.memory.acted_at
         self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
         if lablet.memory.acted_at != acted_at:  # nobody knows what the lab is like now
-            self.observe_soon(worker.name, lablet.uid)
+            self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
         return await self._publish_fault(lablet, worker, pause_s)
 
     async def _publish_fault(self, lablet: Lablet, worker: Worker, pause_s: float) -> Result:

@@ -14,6 +14,7 @@ from tunnels.base import Transport
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unauthorized, Withheld
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
@@ -41,6 +42,7 @@ class Connection:
         labs: For labs.
         lab_index: The labs that no claim names.
         away: Returns why the agent between here and the worker cannot be asked; None if it can, or there is none.
+        is_watched: Returns whether an agent reports every change of the worker, so that nobody need ask for it.
         stats: For statistics; None unless the CMLWorker asks for them.
     """
 
@@ -48,6 +50,7 @@ class Connection:
     labs: Labs
     lab_index: LabIndex
     away: Callable[[], Health | None]
+    is_watched: Callable[[], bool]
     stats: WorkerStats | None = None
 
     async def close(self) -> None:
@@ -86,7 +89,8 @@ class Connector:
         labs = self._open_labs(spec, way)
         stats = self._open_stats(spec, way) if spec.stats == "On" else None
         away = partial(self._tunnels.away, spec.tunnel, name)
-        return Connection(spec, labs, LabIndex(self._ctx.installation, name, labs), away, stats)
+        lab_index = LabIndex(self._ctx.installation, name, labs)
+        return Connection(spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats)
 
     def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
         """Open a connection to a worker's labs for a caller that only reads.
@@ -122,12 +126,38 @@ class Connector:
                 user_agent=user_agent(self._ctx.replica),
             )
         transport = self._tunnels.transport(spec.tunnel, way, STATS_API, user_agent(self._ctx.replica))
-        return CmlWorkerStats(self._session(spec, way, transport))
+        asked = CmlWorkerStats(self._session(spec, way, transport))
+        return _ReportedStats(lambda: self._tunnels.facts(spec.tunnel, way.name).usage, asked)
 
     def _session(self, spec: CMLWorkerSpec, way: Way, transport: Transport) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
         credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
         return session_over(transport, destination_of(way.name, spec), credentials)
+
+
+class _ReportedStats:
+    """`WorkerStats` that an agent reports with its heartbeats; CML is asked only if it does not.
+
+    Args:
+        reported: Returns what the agent said last.
+        asked: CML.
+    """
+
+    def __init__(self, reported: Callable[[], WorkerUsage | None], asked: WorkerStats) -> None:
+        self._reported = reported
+        self._asked = asked
+
+    async def usage(self) -> WorkerUsage:
+        """Get load and licences.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        return self._reported() or await self._asked.usage()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._asked.close()
 
 
 def _owns_nothing() -> int:

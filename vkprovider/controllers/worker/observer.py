@@ -10,9 +10,9 @@ import structlog
 from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.cml.stats import WorkerUsage
+from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.context import Context
-from vkprovider.controllers.worker.worker import NEVER, Worker
+from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
 from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
@@ -48,7 +48,7 @@ class Observer:
             UIDs of the Pods about whose labs something is new.
         """
         ctx, now, seen = self._ctx, self._ctx.now(), worker.seen
-        awaiting, worker.awaiting = worker.awaiting, set()
+        awaiting, worker.awaiting, worker.look_at = worker.awaiting, set(), FOREVER
         full = awaiting or now - seen.devices_at >= self._settings.refresh_s
         before, silent_before = seen.devices, seen.silent_because
         try:
@@ -71,7 +71,6 @@ class Observer:
             self._failed(worker, error)
         else:
             seen.failures, seen.reached, seen.fault, seen.silent_because = 0, True, None, ""
-        await self._ask_stats(worker)
         seen.ip = await self._resolve(address_of(worker.spec))
         if seen.silent_because != silent_before:
             return list(worker.claims.claims)
@@ -118,7 +117,7 @@ class Observer:
         seen.silent_because = f"worker {worker.name}: {why}"
         seen.reached = False
 
-    async def _ask_stats(self, worker: Worker) -> None:
+    async def ask_stats(self, worker: Worker) -> None:
         """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
         settings, now, seen, stats = self._settings, self._ctx.now(), worker.seen, worker.connection.stats
         every_s = settings.reconcile_s if seen.usage is not None else min(settings.reconcile_s, settings.refresh_s)

@@ -1,7 +1,8 @@
 """CMLWorker → Node: whose node it is, its claims, its connection, and when it is observed.
 
 One key per worker in one queue: no task or timer of its own for any of them. While a lablet is in transition, the
-worker is observed every second with two requests, however many lablets there are; otherwise every few seconds.
+worker is observed every second with two requests, however many lablets there are; otherwise every few seconds. A worker
+that an agent watches is observed when the agent reports a change, and else only now and then, in case one was missed.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.worker import NEVER, Lablets, Worker
+from vkprovider.controllers.worker.worker import FOREVER, NEVER, Lablets, Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
 from vkprovider.domain.worker.identity import evidence_of, same_controller
@@ -93,23 +94,47 @@ class Workers:
         self.items: Mapping[str, Worker] = fleet.items
         self._left: dict[str, str] = {}
 
-    def observe_soon(self, name: str, uid: str = "") -> None:
-        """Observe a worker at the pace of transitions; if a Pod is named, queue its lablet after the observation."""
+    def observe_soon(self, name: str, uid: str = "", *, newer_than: float = FOREVER) -> None:
+        """Observe a worker at the pace of transitions; if a Pod is named, queue its lablet after the observation.
+
+        Args:
+            name: The worker's.
+            uid: The Pod's.
+            newer_than: If what is known of the worker's devices is newer than this, only a change is awaited: an agent
+                that watches the worker reports it.
+        """
         worker = self.items.get(name)
         if worker is None:
             return
-        first = not worker.awaiting
+        first, now, seen = not worker.awaiting, self._ctx.now(), worker.seen
         worker.awaiting.add(uid)
-        if first:
-            left = worker.seen.devices_at + self._settings.transition_s - self._ctx.now()
-            self._queue.add(name, after_s=max(0.0, left))
+        if self._is_watched(worker):
+            settings = self._settings  # a report, which usually comes first, makes a look for what was done needless
+            pause_s = settings.watched_s if seen.devices_at > newer_than else 2 * settings.transition_s
+            worker.look_at = min(worker.look_at, now + pause_s)
+            self._queue.add(name, after_s=max(0.0, worker.look_at - now))
+        elif first:
+            self._queue.add(name, after_s=max(0.0, seen.devices_at + self._settings.transition_s - now))
 
     def agent_changed(self, name: str) -> None:
         """Have a worker observed now: its agent came, left, or reports a change."""
         worker = self.items.get(name)
         if worker is not None:
             worker.awaiting.add("")
+            worker.look_at = self._ctx.now()
         self._queue.add(name)
+
+    def _is_watched(self, worker: Worker) -> bool:
+        """Return whether an agent reports what changes; not while the worker is in doubt, which probes are to end."""
+        seen = worker.seen
+        return seen.reached and not seen.failures and not seen.silent_because and worker.connection.is_watched()
+
+    def _is_due(self, worker: Worker) -> bool:
+        """Return whether a worker is to be observed now."""
+        now, seen, settings = self._ctx.now(), worker.seen, self._settings
+        if self._is_watched(worker):
+            return now >= worker.look_at or now - seen.labs_at >= settings.resync_s
+        return bool(worker.awaiting or seen.silent_because) or now - seen.labs_at >= 0.9 * settings.probe_s
 
     def epoch(self, name: str) -> int:
         """Return the epoch in which this replica acts for a worker."""
@@ -142,7 +167,6 @@ class Workers:
     async def reconcile(self, name: str) -> Result:
         """Bring a worker's Node up to date and observe the worker."""
         resource = self._resources.get(name)
-        ctx = self._ctx
         for given_up in self._fleet.given_up_before(name):
             await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
@@ -167,9 +191,9 @@ class Workers:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
         before, seen = worker.offer, worker.seen
-        due = worker.awaiting or seen.silent_because or ctx.now() - seen.labs_at >= 0.9 * self._settings.probe_s
-        if due and (news := await self._observer.observe(worker)):
+        if self._is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
+        await self._observer.ask_stats(worker)
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         own = worker.spec.port_range
         first, last = self._ports.range if own is None else (own.start, own.end)

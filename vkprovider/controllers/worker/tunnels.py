@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import structlog
 
 from tunnels.allowlist import AllowList
@@ -12,6 +13,7 @@ from tunnels.link.carrier import Carrier
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
 from tunnels.protocol.presence import State, View
+from vkprovider.api.agents import AgentFacts, parse_facts
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.worker.node import Health, unhealthy
@@ -20,6 +22,8 @@ from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
 
+NOTHING: Final = AgentFacts()
+"""What an agent says that is not there."""
 SETTINGS: Final[Mapping[str, str]] = {
     "mqtt": "VKPROVIDER_TUNNEL_MQTT_URL",
     "http": "VKPROVIDER_TUNNEL_HTTP_TOKENS",
@@ -50,7 +54,8 @@ class Tunnels:
 
     Args:
         carriers: By the word in `spec.tunnel`, those that are configured.
-        heard: Called with the name of an agent that came, left or changed what it says of itself.
+        heard: Called with the name of an agent that came, left or changed what it says of itself, but for its worker's
+            usage.
         happened: Called with the name of an agent that reports a change of its worker.
     """
 
@@ -94,6 +99,13 @@ class Tunnels:
         views = {kind: hub.view(name) for kind, hub in self.hubs.items()}
         return [Bearer(kind, view.boot, view.rival) for kind, view in views.items() if view.state is State.THERE]
 
+    def facts(self, kind: str, name: str) -> AgentFacts:
+        """Return what an agent says; nothing if it is not there."""
+        ear, hub = self._ears.get(kind), self.hubs.get(kind)
+        if ear is None or hub is None or hub.view(name).state is not State.THERE:
+            return NOTHING
+        return ear.facts.get(name, NOTHING)
+
     def away(self, kind: str, name: str) -> Health | None:
         """Return why an agent cannot be asked; None if it can, or the tunnel has none."""
         hub = self.hubs.get(kind)
@@ -113,6 +125,14 @@ def _away(name: str, view: View) -> Health | None:
     return unhealthy(WorkerReason.AGENT_AWAY, text)
 
 
+def _facts_of(said: bytes) -> AgentFacts:
+    """Return what an agent says; nothing if it cannot be read, which its registration reports."""
+    try:
+        return parse_facts(said)
+    except InputError:
+        return NOTHING
+
+
 class _Ear:
     """Hears what agents say by themselves, and passes on what is new.
 
@@ -120,6 +140,10 @@ class _Ear:
         kind: Of the tunnel.
         heard: See `Tunnels`.
         happened: See `Tunnels`.
+
+    Attributes:
+        known: What was news last, by the agent's name.
+        facts: What each agent says.
     """
 
     def __init__(self, kind: str, heard: Callable[[str], None], happened: Callable[[str], None]) -> None:
@@ -127,10 +151,15 @@ class _Ear:
         self._heard = heard
         self._happened = happened
         self.known: dict[str, tuple[object, ...]] = {}
+        self.facts: dict[str, AgentFacts] = {}
+        self._said: dict[str, bytes] = {}
 
     def presence(self, name: str, view: View) -> None:
-        """Note that something about an agent changed; what every heartbeat changes is not news."""
-        now = view.state, view.boot, view.rival, view.facts
+        """Note that something about an agent changed; what heartbeats change all the time is not news."""
+        if self._said.get(name) != view.facts:
+            self._said[name] = view.facts
+            self.facts[name] = _facts_of(view.facts)
+        now = view.state, view.boot, view.rival, msgspec.structs.replace(self.facts.get(name, NOTHING), usage=None)
         if self.known.get(name) == now:
             return
         self.known[name] = now

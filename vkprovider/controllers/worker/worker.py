@@ -29,6 +29,8 @@ _TURNS_MAX: Final = 12
 """A few more than the requests that a worker is sent at once, so that no turn starts late."""
 NEVER: Final = -1e9
 """Before any moment of the clock."""
+FOREVER: Final = 1e18
+"""After any moment of the clock."""
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Worker:
         guard: Called right before every side effect; raises Fenced when this replica has lost the Node meanwhile.
         seen: The last observation.
         awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" for a caller without a Pod.
+        look_at: When it is due for them, if the worker is watched by an agent.
         slots: For turns that await the worker, by Pod UID.
         capacity: What it offers; None before its first turn.
         running: Pods on it that run, with or without a claim.
@@ -102,6 +105,7 @@ class Worker:
     guard: Guard
     seen: Observation = field(default_factory=Observation)
     awaiting: set[str] = field(default_factory=set)
+    look_at: float = FOREVER
     slots: Slots = field(default_factory=lambda: Slots(_TURNS_MAX))
     capacity: Capacity | None = None
     running: int = 0

@@ -1,0 +1,27 @@
+"""What a CML worker has and uses, as its system API or its agent reports it."""
+
+import msgspec
+
+
+class WorkerUsage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a worker has and uses; None for a figure that CML does not report.
+
+    Attributes:
+        host: Id of the controller's own compute host; "" if CML does not report it.
+        cpus: Cores, over all compute hosts.
+        cpus_allocated: Cores given to nodes, whoever owns the lab.
+        memory_bytes: Memory, over all compute hosts.
+        memory_used_bytes: Memory in use.
+        memory_allocated_bytes: Memory given to nodes, whoever owns the lab.
+        licences: Licensed nodes that may run at once.
+        licences_started: Licensed nodes that run.
+    """
+
+    host: str = ""
+    cpus: int | None = None
+    cpus_allocated: int | None = None
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_allocated_bytes: int | None = None
+    licences: int | None = None
+    licences_started: int | None = None
