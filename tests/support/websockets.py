@@ -19,7 +19,7 @@ from tunnels.direct import DirectTransport, Guard
 from tunnels.link.carrier import Address, parse_address
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
-from tunnels.websocket.dialing import Dialing
+from tunnels.websocket.dialing import Credentials, Dialing
 from tunnels.websocket.listening import Listening, NoRoomError
 from tunnels.websocket.welcome import PATH
 
@@ -114,7 +114,7 @@ def dialing_agent(
     streams: StreamOpener | None = None,
 ) -> tuple[Agent, Dialing]:
     """Return an agent, and its carrier."""
-    carrier = Dialing(urls, Address(name, new_boot()), token=token, tls=tls)
+    carrier = Dialing(urls, Address(name, new_boot()), lambda: Credentials(token, tls))
     kept = EpochFile(epochs) if epochs is not None else None
     agent = Agent(
         name,

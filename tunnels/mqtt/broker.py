@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tunnels.direct import fresh_ssl_context
@@ -35,7 +36,7 @@ class Broker:
         host: Its name, also the one that its certificate must bear.
         port: 8883 is usual with TLS, 1883 without.
         tls: Whether the connection is encrypted; the certificate is verified always.
-        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        ca_file: PEM file of the authorities to trust instead of the system's; read at every connect.
         certificate_file: PEM file of the client's certificate, if the broker asks for one; read at every connect.
         key_file: PEM file of its key, if that is another one.
         login: Returns user name and password; called before every connect, so that they can be rotated.
@@ -47,7 +48,7 @@ class Broker:
     host: str
     port: int
     tls: bool = True
-    ca_bundle: str | None = None
+    ca_file: str | None = None
     certificate_file: str | None = None
     key_file: str | None = None
     login: Callable[[], Login | None] = no_login
@@ -62,10 +63,11 @@ class Broker:
         """Return fresh TLS settings.
 
         Raises:
-            CertificateInvalid: `ca_bundle` is not PEM text.
-            OSError: The client's certificate or key cannot be read.
+            CertificateInvalid: The authorities are not PEM text.
+            OSError: A file cannot be read.
         """
-        context = fresh_ssl_context(verify=True, ca_bundle=self.ca_bundle)
+        ca_bundle = Path(self.ca_file).read_text("ascii", "replace") if self.ca_file is not None else None
+        context = fresh_ssl_context(verify=True, ca_bundle=ca_bundle)
         context.sslsocket_class = _ClosesItself
         if self.certificate_file is not None:
             context.load_cert_chain(self.certificate_file, self.key_file)

@@ -106,7 +106,7 @@ class Connection:
             raise TlsFault(f"{where}: no TLS: {error.reason or error}") from error
         except OSError as error:
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-            raise BrokerFault(f"{where}: {said}") from error
+            raise BrokerFault(f"{where}: {error.filename or ''}{': ' if error.filename else ''}{said}") from error
 
     def publish(self, topic: str, payload: bytes) -> bool:
         """Send a message, not retained; False if there is no connection or the queue is full."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,19 @@ LOOK_S: Final = 0.25
 _FAREWELL: Final = codec.encode(Goodbye("shut down"))
 _LOG: Final = logging.getLogger("tunnels")
 _REFUSED: Final = frozenset({401, 403})
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """By what an agent and the callers know each other.
+
+    Attributes:
+        token: The bearer token; none if empty.
+        tls: How certificates of callers are verified, with the agent's own; None: by the system's authorities.
+    """
+
+    token: str = ""
+    tls: ssl.SSLContext | None = None
 
 
 class _DialError(Exception):
@@ -63,18 +76,14 @@ class Dialing:
     Args:
         urls: Where to dial first, `https://…` or `http://…`: one caller, several, or a proxy in front of them.
         agent: This agent.
-        token: The bearer token; none if empty.
-        tls: How certificates of callers are verified; None: by the system's authorities.
+        credentials: Returns by what callers know it; asked before every attempt, so that they can be rotated.
     """
 
-    def __init__(
-        self, urls: Sequence[str], agent: Address, *, token: str = "", tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, urls: Sequence[str], agent: Address, credentials: Callable[[], Credentials]) -> None:
         self._urls: Final = tuple(url.rstrip("/") for url in urls)
         self._encrypted: Final = any(url.startswith("https:") for url in self._urls)
         self._agent: Final = agent
-        self._headers: Final = {"Authorization": f"Bearer {token}"} if token else {}
-        self._tls: Final = tls
+        self._credentials: Final = credentials
         self._targets: Final[dict[str, _Target]] = {}
         self._sockets: Final[dict[str, Socket]] = {}
         self._using: Final[set[asyncio.Task[None]]] = set()
@@ -89,8 +98,8 @@ class Dialing:
         """Keep a WebSocket to every caller, until cancelled; then say goodbye to all."""
         loop = asyncio.get_running_loop()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=OPEN_S)
-        connector = aiohttp.TCPConnector(limit=0, ssl=self._tls if self._tls is not None else True)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector, headers=self._headers) as session:
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
             try:
                 while True:
                     wanted = self._wanted()
@@ -163,11 +172,14 @@ class Dialing:
             aiohttp.ClientError: There is no connection.
             TimeoutError: No answer within `OPEN_S`.
         """
+        given = self._credentials()
         try:
             async with asyncio.timeout(OPEN_S):
                 websocket = await session.ws_connect(
                     url + welcome.PATH,
                     params={"agent": str(self._agent)},
+                    headers={"Authorization": f"Bearer {given.token}"} if given.token else None,
+                    ssl=given.tls if given.tls is not None else True,
                     heartbeat=PING_S,
                     timeout=aiohttp.ClientWSTimeout(ws_close=PART_S),
                     max_msg_size=MESSAGE_BYTES_MAX,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -80,11 +81,15 @@ class Socket:
         return f"close code {self._websocket.close_code}{fault}"
 
     async def part(self) -> None:
-        """End it, and wait for a moment until `run` has returned; a peer that does not read can hold it up."""
+        """End it, and wait for a moment until `run` has returned; a peer that does not read by then is cut off."""
         self.end()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(PART_S):
                 await self._ended.wait()
+        except TimeoutError:
+            if (connection := self._websocket.get_extra_info("socket")) is not None:
+                with contextlib.suppress(OSError):  # it ends just now
+                    connection.shutdown(socket.SHUT_RDWR)
 
     async def _write(self) -> None:
         """Send what is queued, then what comes; after `end`, close the WebSocket, so that the reader ends, too."""

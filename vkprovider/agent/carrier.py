@@ -1,14 +1,16 @@
 """The carrier of an agent: to a broker, or to the replicas' pages."""
 
 import ssl
+from pathlib import Path
 
 from tunnels.direct import fresh_ssl_context
 from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
-from tunnels.websocket.dialing import Dialing
+from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
-from vkprovider.app.broker import TOPICS, broker_of, read_pem
+from vkprovider.app.broker import TOPICS, broker_of, read_line
+from vkprovider.app.rereading import Reread
 from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import DialSettings, MqttSettings
 
@@ -29,26 +31,28 @@ def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> C
         raise InputError("SettingInvalid", f"set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_URL; {wrong}")
     if mqtt.url:
         return MqttCarrier(broker_of(mqtt), AgentSide(TOPICS, address))
-    return Dialing(dial.urls, address, token=reveal(dial.token) or "", tls=_client_tls(dial))
+    token = Reread([dial.token_file], lambda: read_line(dial.token_file, reveal(dial.token)))
+    tls = Reread([dial.ca_file, dial.cert_file, dial.key_file], lambda: _client_tls(dial))
+    return Dialing(dial.urls, address, lambda: Credentials(token.current(), tls.current()))
 
 
 def _client_tls(dial: DialSettings) -> ssl.SSLContext:
     """Return the TLS settings of an agent that dials pages.
 
     Raises:
-        InputError: `SettingInvalid`: a file cannot be read.
+        ValueError: A file cannot be used.
     """
-    bundle = read_pem(dial.ca_file, "VKPROVIDER_TUNNEL_HTTP_CA_FILE")
     try:
+        bundle = Path(dial.ca_file).read_text("ascii") if dial.ca_file else None
         context = fresh_ssl_context(verify=True, ca_bundle=bundle)
-    except CertificateInvalid as error:
-        raise InputError("SettingInvalid", f"VKPROVIDER_TUNNEL_HTTP_CA_FILE {dial.ca_file}: {error}") from None
+    except (OSError, ValueError, CertificateInvalid) as error:
+        raise ValueError(f"VKPROVIDER_TUNNEL_HTTP_CA_FILE {dial.ca_file}: {error}") from None
     if dial.cert_file is not None:
         try:
             context.load_cert_chain(dial.cert_file, dial.key_file)
-        except (OSError, ssl.SSLError) as error:
+        except OSError as error:  # of ssl, too
             where = (
                 f"VKPROVIDER_TUNNEL_HTTP_CERT_FILE {dial.cert_file}, VKPROVIDER_TUNNEL_HTTP_KEY_FILE {dial.key_file}"
             )
-            raise InputError("SettingInvalid", f"{where}: {error}") from None
+            raise ValueError(f"{where}: {error}") from None
     return context

@@ -7,6 +7,7 @@ from tunnels.mqtt.broker import Broker, Login
 from tunnels.mqtt.topics import Topics
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
+from vkprovider.app.rereading import Reread
 from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
 
@@ -20,21 +21,37 @@ def broker_of(mqtt: MqttSettings) -> Broker:
         InputError: `SettingInvalid`: a file cannot be read.
     """
     host, port = mqtt.broker
-    password = reveal(mqtt.password) or ""
+    read_pem(mqtt.ca_file, "VKPROVIDER_TUNNEL_MQTT_CA_FILE")
+    password = Reread([mqtt.password_file], lambda: read_line(mqtt.password_file, reveal(mqtt.password)))
 
     def login() -> Login | None:
-        return (mqtt.username, password) if mqtt.username else None
+        return (mqtt.username, password.current()) if mqtt.username else None
 
     return Broker(
         host,
         port,
         tls=mqtt.is_encrypted,
-        ca_bundle=read_pem(mqtt.ca_file, "VKPROVIDER_TUNNEL_MQTT_CA_FILE"),
+        ca_file=mqtt.ca_file,
         certificate_file=mqtt.cert_file,
         key_file=mqtt.key_file,
         login=login,
         version=mqtt.version,
     )
+
+
+def read_line(path: str | None, otherwise: str | None) -> str:
+    """Return the only line of a file; without a path, what a setting says.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no text, or several lines.
+    """
+    if not path:
+        return otherwise or ""
+    lines = Path(path).read_text("utf-8").splitlines()
+    if len(lines) != 1 or not lines[0]:
+        raise ValueError(f"{len(lines)} lines, not one")
+    return lines[0]
 
 
 def read_pem(path: str | None, setting: str) -> str | None:

@@ -17,6 +17,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.app.metrics import exposition, registry_of
 from vkprovider.app.run import Replica
 from vkprovider.app.settings import Settings
+from vkprovider.app.tunnels import agent_tokens
 from vkprovider.serving.access import Access
 from vkprovider.serving.answers import Refused
 from vkprovider.serving.connections import listen, runner_of
@@ -60,6 +61,7 @@ class Page:
         """
         self._settings = settings
         self._tls = _certificate(settings)
+        self._agent_tokens = agent_tokens(settings.http_tunnel)
         self._replica: Replica | None = None
         self._handlers: Mapping[str, Handler] = {}
         self._runner: web.AppRunner | None = None
@@ -108,7 +110,7 @@ class Page:
             "/labs/{id}/download": Downloads(access, replica.exports, replica.archive, created).handle,
             "/labs/{id}/login": Logins(access, replica.exports, replica.login_url).handle,
             "/events": receiver.handle,
-            "/tunnel": Agents(self._settings.http_tunnel.agent_tokens, replica.listening).handle,
+            "/tunnel": Agents(self._agent_tokens, replica.listening).handle,
         }
         self._replica = replica
 

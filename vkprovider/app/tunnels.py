@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from tunnels.link.carrier import Carrier
 from tunnels.mqtt.carrier import CallerSide, MqttCarrier
 from tunnels.websocket.listening import Listening
 from vkprovider.app.broker import TOPICS, broker_of
-from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings
+from vkprovider.app.rereading import Reread
+from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings, parse_tokens
 
 _IDENTITY_CHARS_MAX: Final = 64
 _NOT_IDENTITY: Final = re.compile(r"[^0-9A-Za-z_.-]")
@@ -27,6 +29,17 @@ def listening(settings: HttpTunnelSettings, process: str, dialled: Callable[[], 
         return {_identity(each): url for each, url in dialled().items()}
 
     return Listening(_identity(process), callers) if settings.is_on else None
+
+
+def agent_tokens(settings: HttpTunnelSettings) -> Callable[[], list[tuple[str, str]]]:
+    """Return what returns the tokens of agents, each after the name of its agent; those of a file as it is then.
+
+    Raises:
+        InputError: `SettingInvalid`: the file cannot be read, or a token is too short.
+    """
+    path = settings.tokens_file
+    further = Reread([path], lambda: parse_tokens(Path(path).read_text("utf-8")) if path else [])
+    return lambda: settings.agent_tokens + further.current()
 
 
 def carriers(mqtt: MqttSettings, process: str, http: Listening | None) -> dict[str, Carrier]:

@@ -51,10 +51,16 @@ class MqttSettings(Group):
     password: Token = Field(
         None, validation_alias="VKPROVIDER_TUNNEL_MQTT_PASSWORD", description="Its password at the broker."
     )
+    password_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_MQTT_PASSWORD_FILE",
+        description="File that holds the password instead; read again when it is replaced.",
+    )
     ca_file: str | None = Field(
         None,
         validation_alias="VKPROVIDER_TUNNEL_MQTT_CA_FILE",
-        description="PEM file of the authorities that may sign the broker's certificate; the system's if unset.",
+        description="PEM file of the authorities that may sign the broker's certificate; the system's if unset. It and "
+        "the next two are read at every connection.",
     )
     cert_file: str | None = Field(
         None,
@@ -77,6 +83,12 @@ class MqttSettings(Group):
             raise ValueError(
                 "set both VKPROVIDER_TUNNEL_MQTT_CERT_FILE and VKPROVIDER_TUNNEL_MQTT_KEY_FILE, or neither"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_password(self) -> Self:
+        if self.password is not None and self.password_file:
+            raise ValueError("set VKPROVIDER_TUNNEL_MQTT_PASSWORD or VKPROVIDER_TUNNEL_MQTT_PASSWORD_FILE, not both")
         return self
 
     @property
@@ -114,6 +126,18 @@ def _of_agent(word: str) -> tuple[str, str]:
     return (name, token) if colon and _NAME.fullmatch(name) else ("", word)
 
 
+def parse_tokens(text: str) -> list[tuple[str, str]]:
+    """Return tokens, each after the name of its agent, empty for any.
+
+    Raises:
+        ValueError: One is too short.
+    """
+    tokens = [_of_agent(word) for word in text.split()]
+    if any(len(token) < SECRET_CHARS_MIN or not token.isascii() for _, token in tokens):
+        raise ValueError(f"a token has less than {SECRET_CHARS_MIN} ASCII characters; use `openssl rand -hex 32`")
+    return tokens
+
+
 class HttpTunnelSettings(Group):
     """Agents that dial the HTTP page."""
 
@@ -123,6 +147,11 @@ class HttpTunnelSettings(Group):
         description="Tokens of agents by `spec.tunnel: http`, at least 16 characters each, separated by blanks. "
         "`NAME:TOKEN` is that of the agent NAME, which may have several, to change it; who knows a token without a "
         "name may present any agent. Without tokens and client certificates, the page accepts no agent.",
+    )
+    tokens_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_TOKENS_FILE",
+        description="File of further tokens, separated by blanks or line breaks; read again when it is replaced.",
     )
     client_ca_file: str | None = Field(
         None,
@@ -140,20 +169,18 @@ class HttpTunnelSettings(Group):
     @field_validator("tokens")
     @classmethod
     def _check_tokens(cls, given: SecretStr | None) -> SecretStr | None:
-        tokens = [_of_agent(word) for word in (reveal(given) or "").split()]
-        if any(len(token) < SECRET_CHARS_MIN or not token.isascii() for _, token in tokens):
-            raise ValueError(f"a token has less than {SECRET_CHARS_MIN} ASCII characters; use `openssl rand -hex 32`")
+        parse_tokens(reveal(given) or "")
         return given
 
     @property
     def agent_tokens(self) -> list[tuple[str, str]]:
-        """Tokens, each after the name of its agent, empty for any."""
-        return [_of_agent(word) for word in (reveal(self.tokens) or "").split()]
+        """Tokens of the environment, each after the name of its agent, empty for any."""
+        return parse_tokens(reveal(self.tokens) or "")
 
     @property
     def is_on(self) -> bool:
         """Whether the page accepts agents."""
-        return bool(self.agent_tokens or self.client_ca_file)
+        return bool(self.agent_tokens or self.tokens_file or self.client_ca_file)
 
 
 class DialSettings(Group):
@@ -167,6 +194,11 @@ class DialSettings(Group):
     )
     token: Token = Field(
         None, validation_alias="VKPROVIDER_TUNNEL_HTTP_TOKEN", description="The agent's token there, without its name."
+    )
+    token_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_TUNNEL_HTTP_TOKEN_FILE",
+        description="File that holds the token instead. It and the next three are read again when they are replaced.",
     )
     ca_file: str | None = Field(
         None,
@@ -188,6 +220,12 @@ class DialSettings(Group):
             raise ValueError(
                 "set both VKPROVIDER_TUNNEL_HTTP_CERT_FILE and VKPROVIDER_TUNNEL_HTTP_KEY_FILE, or neither"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_token(self) -> Self:
+        if self.token is not None and self.token_file:
+            raise ValueError("set VKPROVIDER_TUNNEL_HTTP_TOKEN or VKPROVIDER_TUNNEL_HTTP_TOKEN_FILE, not both")
         return self
 
     @property

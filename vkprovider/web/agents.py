@@ -4,7 +4,7 @@ An agent proves its name by a token of its own, or by a client certificate; a to
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -23,12 +23,12 @@ class Agents:
     """The handler.
 
     Args:
-        tokens: Tokens, each after the name of its agent, empty for any.
+        tokens: Returns tokens, each after the name of its agent, empty for any.
         listening: Where admitted agents go; None: there are none.
     """
 
-    def __init__(self, tokens: Sequence[tuple[str, str]], listening: Listening | None) -> None:
-        self._tokens = [(name, token.encode()) for name, token in tokens]
+    def __init__(self, tokens: Callable[[], Sequence[tuple[str, str]]], listening: Listening | None) -> None:
+        self._tokens = tokens
         self._listening = listening
         self._logged: set[str] = set()
 
@@ -57,7 +57,7 @@ class Agents:
             Refused: It may not.
         """
         given = bearer(request).encode()
-        fits = [hmac.compare_digest(given, token) for of, token in self._tokens if of in {"", name}]
+        fits = [hmac.compare_digest(given, token.encode()) for of, token in self._tokens() if of in {"", name}]
         if any(fits) or name in _certified(request):
             return
         text = f"neither a token of the agent {name} nor a certificate with its name was sent"

@@ -29,6 +29,8 @@ from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.protocol.presence import State
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
+from vkprovider.app.broker import broker_of
+from vkprovider.settings.tunnels import MqttSettings
 
 
 @pytest.fixture
@@ -377,22 +379,36 @@ async def test_tls_is_verified_on_both_sides(mosquitto: Mosquitto, direct: Direc
     )
     mosquitto.by_certificate = True
     await mosquitto.start()
-    trusted = (folder / "ca.pem").read_text()
+    foreign.cert_pem.write_to_path(folder / "foreign.pem")
 
-    def secured(user: str, ca_bundle: str = trusted) -> Broker:
-        return Broker("127.0.0.1", mosquitto.port, ca_bundle=ca_bundle, certificate_file=str(folder / f"{user}.pem"))
+    def secured(user: str, ca: str = "ca") -> Broker:
+        ca_file, own = str(folder / f"{ca}.pem"), str(folder / f"{user}.pem")
+        return Broker("127.0.0.1", mosquitto.port, ca_file=ca_file, certificate_file=own)
 
     heard = Heard()
     hub = hub_over(secured(CALLER), heard)
     agent = agent_over(secured("w1"), direct, allow=ALLOW)
     stranger = MqttCarrier(secured("w2"), AgentSide(TOPICS, Address("w2", "stranger")))
-    trusts_others = MqttCarrier(secured("w1", foreign.cert_pem.bytes().decode()), AgentSide(TOPICS, Address("w1", "x")))
+    trusts_others = MqttCarrier(secured("w1", "foreign"), AgentSide(TOPICS, Address("w1", "x")))
     async with running(hub.run, agent.run, lambda: stranger.run(Heardless()), lambda: trusts_others.run(Heardless())):
         await heard.until(lambda: heard.views)
         assert (await caller_of(hub).request("POST", "/x", body=bytes(300_000), deadline_s=60)).status == 200
         await eventually(lambda: "certificate cannot be trusted" in trusts_others.trouble)
         await eventually(lambda: "not connected" not in stranger.trouble)
     assert stranger.counts["connects"] == trusts_others.counts["connects"] == 0
+
+
+async def test_a_changed_password_needs_no_restart(mosquitto: Mosquitto, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("the-former-one")
+    given = {"url": f"mqtt://127.0.0.1:{mosquitto.port}", "username": CALLER, "password_file": str(file)}
+    hub = hub_over(broker_of(MqttSettings.model_validate(given)), Heard())
+    carrier = hub._carrier
+    assert isinstance(carrier, MqttCarrier)
+    async with running(hub.run):
+        await eventually(lambda: "refuses" in carrier.trouble)
+        file.write_text(PASSWORD)
+        await eventually(lambda: carrier.counts["connects"])
 
 
 async def test_a_broker_that_is_not_there_is_named(unused_tcp_port: int) -> None:

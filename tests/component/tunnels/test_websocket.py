@@ -24,9 +24,9 @@ from tunnels.link.carrier import Address
 from tunnels.link.transport import TunnelTransport
 from tunnels.protocol.presence import State
 from tunnels.websocket import listening
-from tunnels.websocket.dialing import Dialing
+from tunnels.websocket.dialing import Credentials, Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, QUEUE_BYTES_MAX, Socket
+from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PING_S, QUEUE_BYTES_MAX, Socket
 from tunnels.websocket.welcome import PATH
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
@@ -332,6 +332,22 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_queue(direct: DirectTra
         transport.abort()
 
 
+async def test_a_peer_that_does_not_read_does_not_hold_up_the_end() -> None:
+    """It is cut off after a moment, long before its pings fail."""
+    caller = Caller()
+    async with started(caller), raw(caller, "w1/deaf") as deaf:
+        await deaf.send_bytes(codec.encode(HELLO))
+        await eventually(lambda: state(caller) is State.THERE)
+        transport = transport_of(deaf)
+        transport.pause_reading()
+        while caller.listening.send("w1/deaf", bytes(FRAME_BYTES_MAX)):  # noqa: ASYNC110 (nothing says when it is full)
+            await asyncio.sleep(0)
+        assert caller._running is not None
+        caller._running.cancel()
+        await eventually(lambda: not caller.listening._guests, PING_S / 2)
+        transport.abort()
+
+
 async def test_a_console_survives_lost_websockets(direct: DirectTransport) -> None:
     async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
@@ -418,7 +434,7 @@ async def test_what_is_not_a_caller_is_named(
     runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
-    carrier = Dialing([f"http://127.0.0.1:{unused_tcp_port}"], Address("w1", "a"))
+    carrier = Dialing([f"http://127.0.0.1:{unused_tcp_port}"], Address("w1", "a"), Credentials)
     said = "no caller accepts it (200)" if answer == "no websocket" else "what answers is not a caller"
     with caplog.at_level(logging.WARNING, "tunnels"):
         async with running(lambda: carrier.run(Deaf())):
@@ -427,7 +443,7 @@ async def test_what_is_not_a_caller_is_named(
 
 
 async def test_a_host_that_has_no_name_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    carrier = Dialing(["http://a..b", "http://127.0.0.1:99999"], Address("w1", "a"))
+    carrier = Dialing(["http://a..b", "http://127.0.0.1:99999"], Address("w1", "a"), Credentials)
     async with running(lambda: carrier.run(Deaf())):
         for url in ("http://a..b: ", "http://127.0.0.1:99999: "):
             await eventually(lambda url=url: any(f"tunnel: {url}" in line for line in caplog.messages))  # type: ignore[misc]

@@ -16,6 +16,7 @@ from tests.component.web.test_page import write
 from tests.support.tunnels import Heard, eventually, running
 from tunnels.link.carrier import Address, Carrier
 from tunnels.link.hub import Hub
+from tunnels.websocket.dialing import Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
 from tunnels.wire import codec
 from tunnels.wire.messages import Hello
@@ -39,7 +40,7 @@ async def served(tls: ssl.SSLContext | None = None, *, off: bool = False) -> Asy
     listening = Listening("replica-0", dict)
     hub = Hub(listening, Heard())
     app = web.Application()
-    app.router.add_get("/tunnel", Agents(TOKENS, None if off else listening).handle)
+    app.router.add_get("/tunnel", Agents(lambda: TOKENS, None if off else listening).handle)
     runner = runner_of(app)
     await runner.setup()
     listener = await listen(runner, HttpSettings(host="127.0.0.1", port=0), tls)
@@ -195,6 +196,32 @@ async def test_an_agent_by_its_settings(tmp_path: Path, by: str) -> None:
         carrier = agent_carrier(settings.mqtt, settings.dial, Address("cml-7", "a"))
         async with running(lambda: carrier.run(Introduces(carrier))):
             await eventually(lambda: hub.view("cml-7").boot == "a")
+
+
+async def test_token_and_certificates_are_read_again_when_their_files_are_replaced(tmp_path: Path) -> None:
+    """The agent has a token that was changed meanwhile, and trusts an authority that the page has left."""
+    authority, former = trustme.CA(), trustme.CA()
+    former.cert_pem.write_to_path(tmp_path / "ca.pem")
+    files = write(tmp_path, authority)
+    page = ServingCertificate((files["VKPROVIDER_HTTP_TLS_CERT"], files["VKPROVIDER_HTTP_TLS_KEY"]))
+    token = tmp_path / "token"
+    token.write_text("the-former-token")
+    given = {"CA_FILE": str(tmp_path / "ca.pem"), "TOKEN_FILE": str(token)}
+    async with served(page.context) as (url, hub):
+        environment = {f"VKPROVIDER_TUNNEL_HTTP_{name}": value for name, value in given.items()}
+        settings = AgentProcessSettings.from_environment({"VKPROVIDER_TUNNEL_HTTP_URL": url, **environment})
+        carrier = agent_carrier(settings.mqtt, settings.dial, Address("cml-7", "a"))
+        assert isinstance(carrier, Dialing)
+        async with running(lambda: carrier.run(Introduces(carrier))):
+            await eventually(lambda: "certificate" in trouble_of(carrier))
+            authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+            await eventually(lambda: "refused (401)" in trouble_of(carrier))
+            token.write_text("token-of-cml-7-b\n")
+            await eventually(lambda: hub.view("cml-7").boot == "a")
+
+
+def trouble_of(carrier: Dialing) -> str:
+    return " ".join(target.trouble for target in carrier._targets.values())
 
 
 @pytest.mark.parametrize("tls", [True, False])
