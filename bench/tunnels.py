@@ -45,6 +45,8 @@ ALLOWANCE_MS = 5.0
 IMPORT_ROUNDS, LABS = 5, 200
 AGENTS, SETTLE_S, MEASURE_S = 1000, 15.0, 60.0
 DEADLINE_S = 120.0
+CPU_MS_MIN = 0.02
+"""Of a request; a process that needs less has no part in it."""
 DIRECT: Final = "direct"
 
 Sample = Callable[[str], Awaitable[Mapping[str, float]]]
@@ -75,7 +77,7 @@ async def _alternating(rounds: int, sample: Sample) -> dict[str, list[Mapping[st
 
 
 def _shown(sample: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.1f}" for name, value in sample.items())
+    return ", ".join(f"{name} {value:.{2 if name.startswith('cpu') else 1}f}" for name, value in sample.items())
 
 
 async def _requests(ways: Ways) -> Figures:
@@ -92,10 +94,12 @@ async def _requests(ways: Ways) -> Figures:
         for latency_ms, count in REQUESTS.items():
 
             async def sample(way: str, count: int = count) -> dict[str, float]:
-                began = time.perf_counter()
+                used, began = _cpu_s(ways), time.perf_counter()
                 times = await _times_ms(transports[way], headers[way], path, count)
                 per_s = count / (time.perf_counter() - began)
-                return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99), "per s": per_s}
+                cpu = {name: 1000 * (now - used[name]) / count for name, now in _cpu_s(ways).items()}
+                shares = {f"cpu {name}": each for name, each in cpu.items() if each >= CPU_MS_MIN}
+                return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99), "per s": per_s, **shares}
 
             await _delay(ways.url, latency_ms)
             print(f"answers of 10 KB, {IN_FLIGHT} in flight, each {latency_ms} ms later, in ms", flush=True)
@@ -103,11 +107,17 @@ async def _requests(ways: Ways) -> Figures:
     return figures
 
 
+def _cpu_s(ways: Ways) -> dict[str, float]:
+    """Return the CPU seconds so far of all that takes part, this process included."""
+    return {"replica": time.process_time(), **{name: cpu_s(pid) for name, pid in ways.pids.items()}}
+
+
 def _of_requests(found: Mapping[str, list[Mapping[str, float]]], latency_ms: int) -> Figures:
     figures: Figures = {}
     for way, samples in found.items():
-        for name, unit in {"p50": "ms", "p99": "ms", "per s": "requests"}.items():
-            figures[f"{way} at {latency_ms} ms, {name}"] = (_median(s[name] for s in samples), unit)
+        for name in sorted({name for sample in samples for name in sample}):
+            unit = "requests" if name == "per s" else "ms"
+            figures[f"{way} at {latency_ms} ms, {name}"] = (_median(s.get(name, 0.0) for s in samples), unit)
     for kind in KINDS:
         pairs = list(zip(found[kind], found[DIRECT], strict=True))
         at = f"/ direct at {latency_ms} ms"

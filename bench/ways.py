@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -87,10 +87,11 @@ async def standing(folder: Path, agents: Iterable[str]) -> AsyncIterator[Ways]:
         tunnels = await stack.enter_async_context(_tunnels({"mqtt": mqtt, "http": listening}))
         page = await stack.enter_async_context(_page(listening))
         ways = Ways(simulator.url, user, broker, {"mosquitto": mosquitto.pid, **simulator.pids}, tunnels, page)
+        agents_of = [await stack.enter_async_context(_agent(layout, ways, kind)) for kind in KINDS]
         for kind in KINDS:
-            await stack.enter_async_context(_agent(layout, ways, kind))
             await ways.until_there(kind, [kind])
-        yield ways
+        pids = {f"agent by {kind}": agent.pid for kind, agent in zip(KINDS, agents_of, strict=True)}
+        yield replace(ways, pids={**ways.pids, **pids})
 
 
 def dialled(broker: Broker, name: str) -> Dialled:
@@ -132,7 +133,7 @@ async def _simulator(layout: Layout, user: tuple[str, str]) -> AsyncIterator[_Si
 
 
 @asynccontextmanager
-async def _agent(layout: Layout, ways: Ways, kind: str) -> AsyncIterator[None]:
+async def _agent(layout: Layout, ways: Ways, kind: str) -> AsyncIterator[asyncio.subprocess.Process]:
     credentials = layout.workers / "credentials"
     credentials.write_text("\n".join(ways.user))
     dials = {
@@ -151,8 +152,8 @@ async def _agent(layout: Layout, ways: Ways, kind: str) -> AsyncIterator[None]:
         "VKPROVIDER_AGENT_STATE_FILE": str(layout.workers / f"{kind}.agent"),
         "VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY": "true",
     }
-    async with running(layout.log(f"agent-{kind}"), (*_VKPROVIDER, "agent"), env):
-        yield
+    async with running(layout.log(f"agent-{kind}"), (*_VKPROVIDER, "agent"), env) as process:
+        yield process
 
 
 @asynccontextmanager
