@@ -139,7 +139,8 @@ def open_upstream(settings: AgentSettings) -> Transport:
         raise InputError("SettingInvalid", f"VKPROVIDER_AGENT_CA_FILE {settings.ca_file}: {error}") from None
     if not settings.credentials_file:
         return direct
-    return Watch(LoggedIn(direct, address, credentials_in(settings.credentials_file)), address, settings.observe_s)
+    logged_in = LoggedIn(direct, address, credentials_in(settings.credentials_file))
+    return Watch(logged_in, address, settings.observe_s, with_stats=settings.stats == "On")
 
 
 def open_streams(settings: AgentSettings) -> StreamOpener:

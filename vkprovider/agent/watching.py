@@ -32,18 +32,20 @@ class Watch:
     """A `Transport` to CML that also looks at CML by itself, and soon after a command has passed.
 
     Attributes:
-        usage: What the worker has and uses; None while CML does not say.
+        usage: What the worker has and uses; None while CML does not say, or is not asked.
 
     Args:
         transport: To CML, logged in.
         address: CML's URL, for messages.
         every_s: Between two looks while something moves.
+        with_stats: Whether CML is asked what it has and uses.
     """
 
-    def __init__(self, transport: Transport, address: str, every_s: float) -> None:
+    def __init__(self, transport: Transport, address: str, every_s: float, *, with_stats: bool) -> None:
         self.usage: WorkerUsage | None = None
         self._transport: Final = transport
         self._every_s: Final = every_s
+        self._with_stats: Final = with_stats
         session = session_over(transport, address, None)
         self._labs: Final = CmlLabs(session, address)
         self._stats: Final = CmlWorkerStats(session)
@@ -91,7 +93,7 @@ class Watch:
             if found != seen:
                 seen = found
                 changed()
-            if _now_s() - usage_at_s >= USAGE_EVERY_S and not isinstance(found, str):
+            if self._with_stats and _now_s() - usage_at_s >= USAGE_EVERY_S and not isinstance(found, str):
                 usage_at_s = _now_s()
                 self.usage = await self._ask_usage()
             await self._pause(seen)

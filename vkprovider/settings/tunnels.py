@@ -303,6 +303,11 @@ class AgentSettings(Group):
         description="Seconds between two looks of the agent at CML while labs change; five times as long while nothing "
         "moves.",
     )
+    stats: Literal["On", "Off"] = Field(
+        "On",
+        validation_alias="VKPROVIDER_AGENT_STATS",
+        description="Whether the agent asks CML what it has and uses of CPU, memory and licences.",
+    )
     state_file: str = Field(
         "",
         validation_alias="VKPROVIDER_AGENT_STATE_FILE",

@@ -111,6 +111,13 @@ async def test_figures_that_cml_refuses_are_unknown(mini: MiniCml, tmp_path: Pat
         assert len(reports) == 1
 
 
+async def test_figures_are_not_asked_for_if_the_setting_says_so(mini: MiniCml, tmp_path: Path) -> None:
+    settings = settings_of(mini, tmp_path, 0.02).model_copy(update={"stats": "Off"})
+    async with watching(settings):
+        await looks(mini, 3)
+    assert not [line for line in mini.seen if "stats" in line or "licensing" in line]
+
+
 async def test_an_agent_without_credentials_says_that_it_does_not_watch(mini: MiniCml, tmp_path: Path) -> None:
     settings = settings_of(mini, tmp_path, 0.02).model_copy(update={"credentials_file": ""})
     upstream = open_upstream(settings)
@@ -156,7 +163,7 @@ class Server:
 @pytest.mark.looptime
 async def test_looks_are_rare_while_nothing_moves_and_follow_each_command() -> None:
     server = Server()
-    watch = Watch(server, "http://cml", 1.0)
+    watch = Watch(server, "http://cml", 1.0, with_stats=True)
     async with running(lambda: watch.run(lambda: None)):
         await asyncio.sleep(98.0)
         before = len(server.looks)
