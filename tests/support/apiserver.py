@@ -32,7 +32,7 @@ CONFIG_MAPS: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 SECRETS: Final = f"/api/v1/namespaces/{SYSTEM}/secrets"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 _OURS: Final = "?labelSelector=" + quote("vkprovider.io/component", safe="")
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 60.0
 """How long a condition may take. No test is about speed, and the machine may be busy."""
 
 
