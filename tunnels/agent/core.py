@@ -26,6 +26,7 @@ STREAMS_MAX: Final = 512
 
 _HEADERS: Final = frozenset({"accept", "authorization", "content-type", "user-agent"})
 """The headers that are passed on; anything else is between caller and agent."""
+_NOT_ENTITLED: Final = frozenset({refusals.STALE, refusals.NOT_ALLOWED})
 _TICK_S: Final = 0.25
 _LOG: Final = logging.getLogger("tunnels")
 
@@ -201,6 +202,8 @@ class Agent:
             match output:
                 case Say():
                     self._say(output.caller, output.message)
+                    if isinstance(output.message, messages.Refusal):
+                        self._note_refusal(output.caller, output.message)
                 case Run():
                     self._start(output)
                 case Stop():
@@ -315,6 +318,13 @@ class Agent:
             self.counts["name_taken"] += 1
             _LOG.error("agent %s: %s", self.name, said.text)
             self._hello_s = min(self._hello_s, self._now_s() + self._habits.name_taken_s)
+
+    def _note_refusal(self, peer: str, said: messages.Refusal) -> None:
+        """Log the first request of each caller that is refused by what it asks for, or by whom."""
+        key = f"{said.code} {peer}"
+        if said.code in _NOT_ENTITLED and key not in self._complained and len(self._complained) < CALLERS_MAX:
+            self._complained.add(key)
+            _LOG.warning("agent %s: a request of %.100r is refused (%s): %s", self.name, peer, said.code, said.text)
 
     def _complain(self, peer: str, why: str) -> None:
         """Count a frame that cannot be used, and log the first one of each peer."""

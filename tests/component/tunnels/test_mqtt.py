@@ -247,7 +247,9 @@ async def test_a_replayed_request_is_not_executed_again(
     assert [message.code for message in got if isinstance(message, messages.Refusal)] == ["expired"]
 
 
-async def test_the_agent_checks_its_own_list(mosquitto: Mosquitto, mini: MiniCml, direct: DirectTransport) -> None:
+async def test_the_agent_checks_its_own_list(
+    mosquitto: Mosquitto, mini: MiniCml, direct: DirectTransport, caplog: pytest.LogCaptureFixture
+) -> None:
     heard = Heard()
     hub = hub_over(broker(mosquitto, CALLER), heard)
     agent = agent_over(broker(mosquitto, "w1"), direct, allow=AllowList([("GET", "/x"), ("PUT", "/x")]))
@@ -260,6 +262,7 @@ async def test_the_agent_checks_its_own_list(mosquitto: Mosquitto, mini: MiniCml
         assert (await caller_of(hub, epoch=0).request("GET", "/x", deadline_s=30)).status == 200
     assert mini.seen == ["GET /x"]
     assert agent.refused.keys() == {"not-allowed"}, "one may have been repeated"
+    assert len([line for line in caplog.messages if "is refused (not-allowed)" in line]) == 1
 
 
 async def test_a_former_owner_is_refused_even_by_a_restarted_agent(
