@@ -214,7 +214,11 @@ class Workers:
             self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
-        return Result(self._settings.probe_s)
+        return Result(self._next_s(worker))
+
+    def _next_s(self, worker: Worker) -> float:
+        """Return when to come back: a look that is due sooner must not wait for the next probe."""
+        return min(self._settings.probe_s, max(0.0, worker.look_at - self._ctx.now()))
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has the same one."""
