@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.figures import Figures
 from bench.forwarding import program, time_forward, time_plain
+from bench.listening import nodes
 
 ROUNDS: Final = 9
 BYTES: Final = 256 * 1024 * 1024
@@ -14,7 +15,7 @@ BYTES: Final = 256 * 1024 * 1024
 
 async def run() -> Figures:
     """Measure."""
-    return await port_forward()
+    return {**await nodes(), **await port_forward()}
 
 
 async def port_forward() -> Figures:
