@@ -18,7 +18,7 @@ import click
 
 from vkprovider.api.errors import Invalid, NotFound, OutsideError, VkproviderError
 from vkprovider.cml.factory import open_session
-from vkprovider.cml.operations import BASE, LABS, MORE
+from vkprovider.cml.operations import BASE, CONSOLES, LABS, MORE
 from vkprovider.cml.spi import Credentials, DeviceFact
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.rest.operations import allow_list
@@ -271,7 +271,7 @@ async def connected(
     async def read() -> Credentials:
         return Credentials(username, password)
 
-    allow = allow_list((*LABS, *MORE), BASE)
+    allow = allow_list((*LABS, *CONSOLES, *MORE), BASE)
     labs = CmlLabs(open_session(url, read, verify=verify, ca_bundle=ca_bundle, allow=allow), url)
     try:
         yield labs

@@ -333,7 +333,7 @@ async def test_r000_044_no_other_path_leaves(session: ServiceClient, mini: MiniC
         ("PUT", "/licensing/product_license"),
         ("PATCH", "/labs/x/nodes/y"),
         ("PUT", "/labs/x/nodes/y/state/stop"),
-        ("GET", "/labs/x/nodes/y/keys/console"),
+        ("GET", "/labs/x/nodes/y/keys/other"),
     ]:
         with pytest.raises(Invalid, match="allow-list"):
             await session.send(Operation("any", method, path, 10.0).to())

@@ -6,7 +6,7 @@ from tests.component.cml.conftest import MiniCml, Secret, drop
 from tunnels.errors import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
 from vkprovider.api.errors import OutsideError
 from vkprovider.cml.factory import CALLS, open_session
-from vkprovider.cml.operations import LABS, MORE, STATS
+from vkprovider.cml.operations import CONSOLES, LABS, MORE, STATS
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.rest.calls import code_of
 
@@ -70,7 +70,7 @@ def test_error_codes_of_requests_without_an_answer() -> None:
 
 
 def test_every_operation_has_a_name_of_its_own() -> None:
-    every = {*LABS, *MORE, *STATS}
+    every = {*LABS, *CONSOLES, *MORE, *STATS}
     assert len({each.name for each in every}) == len(every)
     assert len({(each.method, each.path) for each in every}) == len(every)
     assert not [each for each in every if any(char.isdigit() for char in each.name)]

@@ -392,7 +392,7 @@ async def test_the_doctor_asks_workers_through_their_agents(place: Place) -> Non
     report = await doctor.examine()
     found = {finding.object: finding for finding in report.findings}
     if isinstance(place.way, ByMqtt):
-        assert found[f"Broker/127.0.0.1:{place.way.mosquitto.port}"].message.startswith("1 of 1 workers answer")
+        assert found[f"Broker/127.0.0.1:{place.way.mosquitto.port}"].message.startswith("1 of 1 worker answered")
         assert len(requests(place.simulators[name], "GET", "/system_information")) > before
     else:
         assert name in found["Tunnel/http"].message

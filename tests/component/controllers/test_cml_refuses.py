@@ -42,8 +42,9 @@ async def warnings(lablet: Lablet) -> list[str]:
 
 async def test_import_that_cml_refuses_says_what_cml_said(world: World, simulator: CmlSimulator) -> None:
     await world.replica(GROWING)
-    link = {"id": "l0", "n1": "n0", "i1": "i9", "n2": "n1", "i2": "i9", "label": "x"}
-    broken = topology({"h0": "alpine", "h1": "alpine"}).replace("links: []", f"links: [{link}]")
+    link = {"n1": "n0", "i1": "i0", "n2": "n1", "i2": "i1", "label": "x"}
+    links = [link | {"id": "l0"}, link | {"id": "l1"}]  # two cables in one socket
+    broken = topology({"h0": "alpine", "h1": "alpine"}).replace("links: []", f"links: {links}")
     worker, definition = await world.worker(simulator.url), await world.define(broken)
     lablet = await world.pod(definition, worker)
     assert "POST /import: 400" in (await lablet.waits("ImportRefused"))["message"]
