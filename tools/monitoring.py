@@ -7,7 +7,8 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import NOTE, table
-from vkprovider.app.measures import MEASURES, Measure
+from vkprovider.app.measure import Measure
+from vkprovider.app.measures import MEASURES
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
 """Below the checkout."""

@@ -1,6 +1,8 @@
 """The lablet controller's environment variables, observed on a running provider (R000-115…122)."""
 
 import json
+import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,9 @@ from vkpsandbox import Sandbox, SandboxError
 
 DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 NAMESPACE = "vkprovider-system"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+SIGNER = "kubernetes.io/kubelet-serving"
+AUTHORITY = "server-ca.crt"
 SETTINGS = {
     "ETCD_HOST": "etcd.example.com",
     "ETCD_PORT": "2390",
@@ -31,6 +36,7 @@ SETTINGS = {
     "S3_ENDPOINT": "http://s3.example.com",
     "S3_ACCESS_KEY": "an-access-key-nobody-may-read",
     "S3_SECRET_KEY": "a-secret-key-nobody-may-read",
+    "VKPROVIDER_KUBELET_CERTIFICATE": "csr",
 }
 
 
@@ -59,6 +65,27 @@ def test_instance_id_is_on_the_health_page_and_owns_the_worker(cluster: Cluster)
     lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{worker.node}")
     assert lease
     assert lease["spec"]["holderIdentity"] == "replica-under-test"
+
+
+def test_certificate_of_the_kubelet_api_is_requested_and_served_once_it_is_approved(cluster: Cluster) -> None:
+    [worker] = cluster.workers
+    [request] = until(lambda: [one for one in cluster.items(REQUESTS) if one["spec"]["signerName"] == SIGNER], 60)
+    cluster.kubectl("certificate", "approve", request["metadata"]["name"])
+    node = cluster.node(worker)
+    assert node
+    port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    trusting = ssl.create_default_context(cafile=str(cluster.sandbox.layout.pki / AUTHORITY))
+    trusting.verify_flags &= ~ssl.VERIFY_X509_STRICT
+
+    def verified() -> bool:
+        try:
+            raw = socket.create_connection(("127.0.0.1", port), 5)
+            with trusting.wrap_socket(raw, server_hostname="127.0.0.1"):
+                return True
+        except ssl.SSLCertVerificationError:
+            return False
+
+    until(verified, 60)
 
 
 def test_lease_ttl_is_how_long_the_membership_is_good_for(cluster: Cluster) -> None:

@@ -11,8 +11,9 @@ from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
 from vkprovider.app.broker import TOPICS, broker_of, read_line
 from vkprovider.app.rereading import Reread
+from vkprovider.settings.agent import DialSettings
 from vkprovider.settings.services import reveal
-from vkprovider.settings.tunnels import DialSettings, MqttSettings
+from vkprovider.settings.tunnels import MqttSettings
 
 
 def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> Carrier:

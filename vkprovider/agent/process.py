@@ -24,8 +24,9 @@ from vkprovider.api.errors import InputError
 from vkprovider.app.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
+from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.plaintext import is_plain
-from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
+from vkprovider.settings.tunnels import MqttSettings
 
 CHANGED: Final = "changed"
 """The kind of the event that something about labs, devices or CML itself is different."""

@@ -4,11 +4,11 @@ The names without `vkprovider_` are those of the lablet controller and stay as t
 Prometheus client.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from vkprovider import __version__
+from vkprovider.app.measure import counter, gauge, histogram
 from vkprovider.app.readings import (
-    Reader,
     agents,
     booted,
     by_name,
@@ -26,40 +26,6 @@ from vkprovider.app.readings import (
 )
 from vkprovider.cml.factory import CALLS
 from vkprovider.lds.factory import CALLS as LDS_CALLS
-
-Kind = Literal["counter", "gauge", "histogram"]
-
-
-class Measure(NamedTuple):
-    """One metric.
-
-    Attributes:
-        help: One sentence.
-        read: Returns its samples; None if prometheus_client collects them by itself.
-        labels: Their names.
-    """
-
-    name: str
-    kind: Kind
-    help: str
-    read: Reader | None
-    labels: tuple[str, ...]
-
-
-def counter(name: str, text: str, read: Reader | None = None, *labels: str) -> Measure:
-    """Return a metric that only grows."""
-    return Measure(name, "counter", text, read, labels)
-
-
-def gauge(name: str, text: str, read: Reader | None = None, *labels: str) -> Measure:
-    """Return a metric that goes up and down."""
-    return Measure(name, "gauge", text, read, labels)
-
-
-def histogram(name: str, text: str, read: Reader, *labels: str) -> Measure:
-    """Return a metric that counts values by size."""
-    return Measure(name, "histogram", text, read, labels)
-
 
 MEASURES: Final = (
     histogram(

@@ -9,7 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from vkprovider.api.histogram import Histogram
-from vkprovider.app.measures import MEASURES, Kind, Measure
+from vkprovider.app.measure import Kind, Measure
+from vkprovider.app.measures import MEASURES
 from vkprovider.app.readings import watch_instances
 from vkprovider.app.run import Replica
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from vkprovider.api.errors import InputError
 from vkprovider.domain.console.manners import Manners, read_manners
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
+from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.cluster import KubeSettings, LabletSettings, PortSettings, ReplicaSettings, WorkerSettings
 from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
@@ -23,13 +24,7 @@ from vkprovider.settings.services import (
     PackageSettings,
     UnusedSettings,
 )
-from vkprovider.settings.tunnels import (
-    AgentSettings,
-    DialSettings,
-    HttpTunnelSettings,
-    MqttSettings,
-    TunnelSettings,
-)
+from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings, TunnelSettings
 
 
 class _Process(Group):

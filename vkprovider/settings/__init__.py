@@ -6,7 +6,7 @@
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
 * `plaintext`: which of these services are reached by http://. Pure.
 * `kubelet`: the kubelet API of the Nodes.
-* `tunnels`: the tunnels to workers, and the agent at their other end.
+* `tunnels`: the tunnels to workers; `agent`: the agent at their other end.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the
 others are constants that tests shorten.

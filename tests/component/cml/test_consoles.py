@@ -24,7 +24,7 @@ from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, Labs
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.settings.tunnels import AgentSettings
+from vkprovider.settings.agent import AgentSettings
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings
 

@@ -32,7 +32,8 @@ from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.gather import Doctor
 from vkprovider.kubelet.spi import Exit, LogOptions, Target
-from vkprovider.settings.tunnels import AgentSettings, DialSettings, MqttSettings
+from vkprovider.settings.agent import AgentSettings, DialSettings
+from vkprovider.settings.tunnels import MqttSettings
 from vkprovider.shipped import find_manifests
 from vkpsandbox.http.access_log import Entry
 

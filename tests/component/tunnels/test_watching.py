@@ -16,7 +16,7 @@ from vkprovider.agent.watching import CALM, Watch
 from vkprovider.api import labs
 from vkprovider.api.agents import parse_facts
 from vkprovider.api.usage import WorkerUsage
-from vkprovider.settings.tunnels import AgentSettings
+from vkprovider.settings.agent import AgentSettings
 
 STATS = {
     "computes": {"c1": {"is_controller": True, "stats": {"dominfo": {"allocated_cpus": 4, "allocated_memory": 2048}}}},

@@ -1,0 +1,82 @@
+"""The kubelet API as kubectl uses it, through a stock API server: logs, rights, and what a Node declares."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.topologies import definition, pod
+from tests.support.waiting import until
+
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
+
+
+@pytest.fixture
+def lablet(cluster: Cluster, namespace: str) -> str:
+    """The arguments of kubectl that name a lablet that runs, and its container."""
+    name = f"log-{namespace[-5:]}"
+    cluster.define(definition(name))
+    cluster.apply(pod("told", name), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    until(lambda: any(e["reason"] == "Ready" for e in cluster.events(namespace, "told")), 30)
+    return f"--namespace={namespace}"
+
+
+def test_every_option_of_logs(cluster: Cluster, lablet: str) -> None:
+    def logs(*options: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        return cluster.kubectl("logs", "told", lablet, *options, check=check)
+
+    whole = logs().stdout
+    lines = whole.splitlines()
+    assert lines[0].endswith("Pod created")
+    assert any("Normal Scheduled: " in line for line in lines), "of the scheduler"
+    assert any("Normal Created: " in line for line in lines), "of the provider"
+    assert logs("--tail=2").stdout.splitlines() == lines[-2:]
+    assert logs("--tail=0").stdout == ""
+    assert logs("--limit-bytes=12").stdout == whole[:12]
+    assert logs("--since=1h").stdout == whole
+    assert logs("--since-time=2999-01-01T00:00:00Z").stdout == ""
+    assert STAMP.match(logs("--timestamps", "--tail=1").stdout)
+    assert logs("--all-containers").stdout == whole
+    assert (
+        f"{lines[0]}\n"
+        in cluster.kubectl("logs", f"--selector=app={_app(cluster, lablet)}", lablet, "--tail=-1").stdout
+    )
+    refused = logs("--previous", check=False)
+    assert refused.returncode == 1
+    assert "never started anew" in refused.stderr
+    assert logs("--insecure-skip-tls-verify-backend").stdout == whole
+
+
+def _app(cluster: Cluster, lablet: str) -> str:
+    [found] = cluster.pods(lablet.removeprefix("--namespace="))
+    return str(found["metadata"]["labels"]["app"])
+
+
+def test_who_may_get_pods_opens_no_console(cluster: Cluster, lablet: str) -> None:
+    cluster.kubectl("create", "role", "looker", "--verb=get,list", "--resource=pods", lablet)
+    cluster.kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", lablet)
+    assert cluster.kubectl("get", "pod", "told", lablet, "--as=looker", "-o", "name").stdout == "pod/told\n"
+    for command, resource in (
+        (("logs", "told"), "pods/log"),
+        (("exec", "told", "--", "show version"), "pods/exec"),
+        (("attach", "told"), "pods/attach"),
+        (("port-forward", "told", ":22"), "pods/portforward"),
+    ):
+        verb, *words = command
+        refused = cluster.kubectl(verb, lablet, "--as=looker", *words, check=False)
+        assert refused.returncode == 1
+        assert "Forbidden" in refused.stderr
+        assert f'cannot {"get" if verb == "logs" else "create"} resource "{resource}"' in refused.stderr
+
+
+def test_the_node_declares_where_it_is_served(cluster: Cluster, lablet: str) -> None:
+    [found] = cluster.pods(lablet.removeprefix("--namespace="))
+    status = (cluster.get(f"/api/v1/nodes/{found['spec']['nodeName']}") or {})["status"]
+    assert status["declaredFeatures"] == ["ExtendWebSocketsToKubelet"]
+    assert status["daemonEndpoints"]["kubeletEndpoint"]["Port"] > 0
+    proxied = cluster.kubectl("get", "--raw", f"/api/v1/nodes/{found['spec']['nodeName']}/proxy/healthz", check=False)
+    assert proxied.stdout == "ok" or "address not allowed" in proxied.stderr, (
+        "the API server proxies no loopback address"
+    )
