@@ -56,7 +56,7 @@ def test_reset_wipes_the_lab_and_starts_it_afresh(cluster: Cluster, namespace: s
     ready, worker, since = start_one(cluster, namespace, "spoilt", annotations={"vkprovider.io/username": "alice"})
     refused = lablet(cluster, "reset", "spoilt", "-n", namespace)
     assert refused.returncode != 0
-    assert "give --yes" in refused.stderr
+    assert "add --yes" in refused.stderr
     assert done(worker, since) == []
     succeeded(cluster, "reset", "spoilt", "-n", namespace, "--yes", "--wait")
     [again] = cluster.wait_ready(namespace, 1)

@@ -67,7 +67,7 @@ def test_who_may_get_pods_opens_no_console(cluster: Cluster, lablet: str) -> Non
         verb, *words = command
         refused = cluster.kubectl(verb, lablet, "--as=looker", *words, check=False)
         assert refused.returncode == 1
-        assert "Forbidden" in refused.stderr
+        assert "forbidden" in refused.stderr.lower()
         assert f'cannot {"get" if verb == "logs" else "create"} resource "{resource}"' in refused.stderr
 
 
@@ -80,3 +80,15 @@ def test_the_node_declares_where_it_is_served(cluster: Cluster, lablet: str) -> 
     assert proxied.stdout == "ok" or "address not allowed" in proxied.stderr, (
         "the API server proxies no loopback address"
     )
+
+
+def test_the_story_is_followed_until_the_pod_goes(cluster: Cluster, lablet: str) -> None:
+    kubectl, config = cluster.sandbox.programs / "kubectl", f"--kubeconfig={cluster.sandbox.kubeconfig}"
+    command = [str(kubectl), config, "logs", "-f", "told", lablet]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:  # noqa: S603 (kubectl)
+        assert following.stdout is not None
+        assert following.stdout.readline().endswith("Pod created\n")
+        cluster.kubectl("delete", "pod", "told", lablet)
+        rest = following.stdout.read()
+        assert following.wait(30) == 0
+    assert "Normal Killing: " in rest
