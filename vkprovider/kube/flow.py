@@ -18,6 +18,7 @@ from vkprovider.kube.window import Window
 _FAIR_EVERY: Final = 8
 """One of so many requests is that which has waited longest, whatever its lane: none starves."""
 _LOST_S: Final = 5.0
+"""A request cancelled after so long has met its deadline; its caller did not give it up."""
 
 
 class Lane(enum.IntEnum):
@@ -44,7 +45,7 @@ class Flow:
     """
 
     def __init__(self, most: int, *, now: Callable[[], float] = time.monotonic) -> None:
-        """Admit `most` requests at once, or fewer while the API server is slow."""
+        """Admit `most` requests at once, or fewer after the API server refused one or did not answer."""
         self.in_flight = 0
         self.now = now
         self._window = Window(most)
@@ -53,11 +54,6 @@ class Flow:
         }
         self._picked = 0
         self._reopening: asyncio.TimerHandle | None = None
-
-    @property
-    def size(self) -> int:
-        """How many requests may be in flight now."""
-        return int(self._window.size)
 
     @property
     def busy(self) -> bool:
@@ -94,7 +90,7 @@ class Flow:
                 self._window.refused(entered_at, now, error.after_s)
             case Unavailable():
                 self._window.refused(entered_at, now)
-            case asyncio.CancelledError() if now - entered_at >= _LOST_S:  # its deadline, not its caller, has ended it
+            case asyncio.CancelledError() if now - entered_at >= _LOST_S:
                 self._window.refused(entered_at, now)
             case _:
                 self._window.answered(now - entered_at, full=full)

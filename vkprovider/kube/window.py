@@ -5,7 +5,7 @@ answer, as TCP's is a lost packet. A slow answer only ends the growth: where all
 gives way to its slowness gives its share to the others, and its lablets wait for them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 MIN: Final = 8
@@ -27,7 +27,7 @@ class Window:
     """
 
     most: int
-    size: float = 0.0
+    size: float = field(init=False)
     shrunk_at: float = float("-inf")
     closed_until: float = float("-inf")
 

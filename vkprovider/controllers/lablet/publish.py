@@ -103,15 +103,16 @@ class Publisher:
         now = ctx.now()
         if not written.progress_since:
             written.progress_since = now
-        left = self._due_at(wanted, known, written, urgent=urgent) - now
+        acted_on = _is_acted_on(wanted, known)
+        left = self._due_at(wanted, known, written, at_once=acted_on, urgent=urgent) - now
         if left > 0:
             return left
+        if ctx.kube.flow.busy and not acted_on and not urgent:
+            return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
         body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
         guard = ctx.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
-        lane = Lane.RESULT if _is_acted_on(wanted, known) else Lane.WORK
-        if lane is Lane.WORK and ctx.kube.flow.busy and not urgent:
-            return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
+        lane = Lane.RESULT if acted_on else Lane.WORK
         try:
             after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard, lane=lane)
         except (NotFound, Conflict):
@@ -122,10 +123,10 @@ class Publisher:
         ctx.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
         return None
 
-    def _due_at(self, wanted: Status, known: Status, written: Written, *, urgent: bool) -> float:
+    def _due_at(self, wanted: Status, known: Status, written: Written, *, at_once: bool, urgent: bool) -> float:
         """Return when a change is due: at once if a user or a controller acts on it, progress later."""
         same = wanted.headline == known.headline
-        if not same and (urgent or _is_acted_on(wanted, known)):
+        if at_once or (urgent and not same):
             return 0.0
         if urgent or not wanted.is_progress:
             return written.at + _SAME_HEADLINE_S
