@@ -36,6 +36,7 @@ from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.resources import kind as kind_of
+from vkprovider.kubelet.signing import REQUESTS, SigningRequest
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""
@@ -252,8 +253,8 @@ class Doctor:
     async def _check_kubelet(self, nodes: list[Node]) -> None:
         """Check what the living replicas serve."""
         ours = {"labelSelector": f"{names.LABEL_COMPONENT}={names.COMPONENT_SERVING}"}
-        path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-        requests = await self._reading.list(path, kubelet.SigningRequest, "CertificateSigningRequest", ours)
+        path = Resource(self._kube, REQUESTS).path
+        requests = await self._reading.list(path, SigningRequest, "CertificateSigningRequest", ours)
         self._found += kubelet.check_requests(self._namespace, requests)
         self._found += kubelet.check_nodes(self._namespace, nodes)
 

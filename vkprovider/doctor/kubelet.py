@@ -1,30 +1,10 @@
 """Checks of the kubelet API of the Nodes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-import msgspec
-
-from vkprovider.api.objects import Condition, Metadata, Node
+from vkprovider.api.objects import Node
 from vkprovider.doctor.findings import Finding, note
-
-_DECIDED: Final = frozenset({"Approved", "Denied", "Failed"})
-
-
-class _Status(msgspec.Struct, frozen=True):
-    conditions: list[Condition] = []
-
-
-class SigningRequest(msgspec.Struct, frozen=True):
-    """A CertificateSigningRequest."""
-
-    metadata: Metadata
-    status: _Status = _Status()
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether nobody has decided on it."""
-        return not any(condition.type in _DECIDED for condition in self.status.conditions)
+from vkprovider.kubelet.signing import SigningRequest
 
 
 def check_requests(namespace: str, requests: Iterable[SigningRequest]) -> list[Finding]:

@@ -1,7 +1,8 @@
 """The kubelet API of the Nodes: `kubectl logs`, `attach`, `exec`, `port-forward` and `top` on lablets.
 
 * `listeners`: one port for each Node that is ours; `tls`: their certificate and the authorities of clients.
-* `certificate`: requests the certificate of the cluster; `authorities`: follows who may sign those of clients.
+* `certificate`: requests the certificate of the cluster; `signing`: such a request; `authorities`: follows who may sign
+  those of clients.
 * `callers`: who calls, and whether they may; `server`: the application, in a kubelet's words.
 * `pods`: the Pods of a Node, and the small paths. `usage`: what its devices use.
 * `logs`: logs of containers; `sources`: of which there are two kinds; `story`: that of a lablet.

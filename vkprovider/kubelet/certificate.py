@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Any, Final
 
-import msgspec
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -24,47 +23,18 @@ from cryptography.x509.oid import NameOID
 
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.objects import Metadata
 from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.kube.resources import Resource
+from vkprovider.kubelet.signing import REQUESTS, SIGNER
 from vkprovider.kubelet.tls import ServingTls
 from vkprovider.serving.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)
-SIGNER: Final = "kubernetes.io/kubelet-serving"
 _LOOK_EVERY_S: Final = 5.0
 _REFUSED_S: Final = 3600.0
 _RENEW_AT: Final = 0.8
 """Of a certificate's life; a kubelet's own choice is between 0.7 and 0.9."""
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    type: str
-    status: str = "True"
-    reason: str = ""
-    message: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True):
-    certificate: bytes = b""
-    conditions: list[_Condition] = []
-
-
-class SigningRequest(msgspec.Struct, frozen=True):
-    """A CertificateSigningRequest, as far as it is read."""
-
-    metadata: Metadata
-    status: _Status = _Status()
-
-    @property
-    def refused(self) -> str:
-        """Why no certificate will come of it; empty if one may."""
-        found = (c for c in self.status.conditions if c.type in {"Denied", "Failed"})
-        return next((f"{c.type}: {c.reason} {c.message}" for c in found), "")
-
-
-REQUESTS: Final = kind("/apis/certificates.k8s.io/v1", "certificatesigningrequests", SigningRequest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import msgspec
 
 from vkprovider.api.objects import Node
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.kubelet import SigningRequest, check_nodes, check_requests
+from vkprovider.doctor.kubelet import check_nodes, check_requests
+from vkprovider.kubelet.signing import SigningRequest
 
 
 def request(name: str, *conditions: str) -> SigningRequest:
