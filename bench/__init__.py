@@ -1,1 +1,7 @@
-"""Benchmarks: the cost of the bridge, measured from outside. `make bench [ONLY=name]`."""
+"""Benchmarks: the cost of the bridge, measured from outside. `make bench [ONLY=name]`.
+
+* `throughput`, `main_job`, `idle`, `ports`, `growth`: a benchmark each; `updown`: scale a Deployment up and down again.
+* `versus`: beside KWOK; `tunnels`: beside the direct way; `kubelet`: the kubelet API beside what it is made of.
+* `outside`: measure processes and the API server; `controlplane`: the settings that differ from stock.
+* `figures`: figures, aims and their table.
+"""

@@ -13,8 +13,12 @@ from typing import Final
 
 import uvloop
 
-from bench import growth, idle, idle_versus, kubelet, main_job, ports, throughput, tunnels, versus
+from bench import growth, idle, main_job, ports, throughput
 from bench.figures import Figures, finish, show
+from bench.kubelet import run as kubelet
+from bench.tunnels import run as tunnels
+from bench.versus import idle as versus_idle
+from bench.versus import pods as versus
 
 ROUNDS: Final = int(os.environ.get("ROUNDS") or 3)
 
@@ -63,7 +67,7 @@ ALWAYS: Final = {
 
 NAMED: Final = {
     **{f"versus-{pods}": _on_uvloop(partial(versus.run, pods)) for pods in versus.SIZES},
-    "versus-idle": _on_uvloop(idle_versus.run),
+    "versus-idle": _on_uvloop(versus_idle.run),
     "growth-nodes": _each_alone(growth.nodes),
     "growth-pods": _each_alone(growth.pods),
     "growth-replicas": _each_alone(growth.replicas),

@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(
-    path.parent.relative_to(ROOT) for top in ("vkprovider", "tunnels") for path in ROOT.glob(f"{top}/**/__init__.py")
+    path.parent.relative_to(ROOT)
+    for top in ("vkprovider", "tunnels", "bench")
+    for path in ROOT.glob(f"{top}/**/__init__.py")
 )
 
 

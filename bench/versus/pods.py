@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench import kwok, stages
-from bench.chart import Curve, write_chart
 from bench.controlplane import ETCD
 from bench.figures import BUILD, Figures, percentile, show
-from bench.served import served, since, table
 from bench.throughput import CAPACITY, TOPOLOGY
 from bench.updown import UpAndDown, deployment, prepare, up_and_down
+from bench.versus import kwok, stages
+from bench.versus.chart import Curve, write_chart
+from bench.versus.served import served, since, table
 from vkpsandbox import Sandbox
 from vkpsandbox.paths import layout_of
 

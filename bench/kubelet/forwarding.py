@@ -1,7 +1,7 @@
 """Bytes through a port-forward session beside a plain relay of TCP: programs for processes of their own, and a client.
 
-`python -m bench.forwarding target` is what is dialled, `python -m bench.forwarding relays` has both relays; each prints
-its ports.
+`python -m bench.kubelet.forwarding target` is what is dialled, `python -m bench.kubelet.forwarding relays` has both
+relays; each prints its ports.
 """
 
 import asyncio

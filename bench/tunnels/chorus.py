@@ -1,6 +1,6 @@
-"""`python -m bench.chorus FILE`: many agents in one process, each with its own connection, that only say they live.
+"""Many agents in one process, each with its own connection, that only say they live.
 
-The file holds a `Chorus` as JSON; SIGTERM ends it.
+`python -m bench.tunnels.chorus FILE` runs them: the file holds a `Chorus` as JSON; SIGTERM ends it.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import uvloop
 
-from bench.ways import TOKEN, TOPICS, dialled
+from bench.tunnels.ways import TOKEN, TOPICS, dialled
 from tunnels.agent.core import Agent, new_boot
 from tunnels.allowlist import AllowList
 from tunnels.direct import DirectTransport

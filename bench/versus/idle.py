@@ -4,12 +4,12 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from bench import kwok
 from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.idle import CAPACITY, NODES, SETTLE_S
 from bench.outside import PROVIDER, audited, cpu_of, resident_now_mb
-from bench.versus import OURS, begin, in_turns, sandbox_of_both
+from bench.versus import kwok
+from bench.versus.pods import OURS, begin, in_turns, sandbox_of_both
 from vkpsandbox import Sandbox
 
 _MEASURE_S: Final = 60.0

@@ -6,8 +6,8 @@ import statistics
 from typing import Final
 
 from bench.figures import Figures
-from bench.forwarding import program, time_forward, time_plain
-from bench.listening import nodes
+from bench.kubelet.forwarding import program, time_forward, time_plain
+from bench.kubelet.listening import nodes
 
 ROUNDS: Final = 9
 BYTES: Final = 256 * 1024 * 1024

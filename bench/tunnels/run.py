@@ -21,11 +21,11 @@ import aiohttp
 import msgspec
 import structlog
 
-from bench.chorus import Chorus
 from bench.figures import Figures, percentile
 from bench.main_job import TOPOLOGY
 from bench.outside import cpu_s
-from bench.ways import KINDS, Ways, running, standing
+from bench.tunnels.chorus import Chorus
+from bench.tunnels.ways import KINDS, Ways, running, standing
 from tunnels.base import Transport
 from tunnels.direct import DirectTransport
 from vkprovider.cml.factory import CONNECTIONS_MAX, session_over
@@ -231,7 +231,7 @@ async def _heartbeats(ways: Ways, kind: str, names: list[str], folder: Path) -> 
     chorus = Chorus(names, ways.broker, ways.page if kind == "http" else "")
     score = folder / f"chorus-{kind}.json"
     score.write_bytes(msgspec.json.encode(chorus))
-    argv = (sys.executable, "-m", "bench.chorus", str(score))
+    argv = (sys.executable, "-m", "bench.tunnels.chorus", str(score))
     async with running(folder / "logs" / f"chorus-{kind}.log", argv):
         await ways.until_there(kind, names)
         await asyncio.sleep(SETTLE_S)
