@@ -1,6 +1,7 @@
 """Programs for people who work on the project, run from a checkout as `python -m tools.NAME`.
 
-* `generate`: CRDs and reference pages from the code, with `crdpage`, `monitoring` and `markdown`.
+* `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `overview`
+  and `svg` draw.
 * `render`: `manifests/install.yaml` from the kustomization.
 * `figures`: figures of the code's structure, of the checkout or of any revision; `walk`: the files that a Pod's import
   passes through, by a run under a profiler.

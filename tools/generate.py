@@ -14,7 +14,7 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tools import crdpage, monitoring
+from tools import crdpage, monitoring, overview
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.reasons import Explanation, Reason
@@ -59,6 +59,7 @@ def files() -> dict[Path, str]:
     pages[Path("docs/reference/settings.md")] = settings_page()
     pages[Path("docs/reference/crds.md")] = crdpage.crds_page()
     pages[Path("docs/why.md")] = why_page()
+    pages[overview.PATH] = overview.picture()
     pages |= monitoring.files()
     return pages
 
