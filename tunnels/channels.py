@@ -12,7 +12,7 @@ from yarl import URL
 
 from tunnels.allowlist import AllowList
 from tunnels.base import Channel
-from tunnels.direct import Guard, guarded, ssl_context, translated, why
+from tunnels.direct import Guard, Tls, guarded, system_tls, translated, why
 from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
 
 PORTS: Final = "/tcp/"
@@ -27,23 +27,18 @@ class DirectStreams:
 
     Args:
         base_url: `https://host[:port]` or `http://host[:port]`, without a path.
-        verify: Whether to verify the server's certificate.
-        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        tls: How the server's certificate is verified, where the URL is one of HTTPS.
         allow: The paths that may be opened, with the method `OPEN`.
         may_dial: Returns whether a port of the host may be connected to.
         texts: Paths of WebSockets that want what is written as text.
         guard: Called in the same step of the event loop in which the connection is asked for.
-
-    Raises:
-        CertificateInvalid: `ca_bundle` is not PEM text.
     """
 
     def __init__(
         self,
         base_url: str,
         *,
-        verify: bool = True,
-        ca_bundle: str | None = None,
+        tls: Tls = system_tls,
         allow: AllowList,
         may_dial: Callable[[int], bool],
         texts: frozenset[str] = frozenset(),
@@ -53,7 +48,7 @@ class DirectStreams:
         parts = urlsplit(self._base)
         self._host = parts.hostname or ""
         self._where = f"{self._host}:{URL(self._base).port}"
-        self._ssl = ssl_context(verify=verify, ca_bundle=ca_bundle) if parts.scheme == "https" else True
+        self._tls = tls if parts.scheme == "https" else None
         self._allow = allow
         self._may_dial = may_dial
         self._texts = texts
@@ -106,7 +101,10 @@ class DirectStreams:
             with translated(self._where, deadline_s):
                 async with asyncio.timeout(deadline_s):
                     socket = await session.ws_connect(
-                        URL(self._base + path, encoded=True).with_query(params), heartbeat=HEARTBEAT_S, compress=0
+                        URL(self._base + path, encoded=True).with_query(params),
+                        ssl=self._tls() if self._tls is not None else True,
+                        heartbeat=HEARTBEAT_S,
+                        compress=0,
                     )
         except ConnectionLost as error:
             if isinstance(error.__cause__, aiohttp.WSServerHandshakeError):
@@ -117,7 +115,7 @@ class DirectStreams:
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._ssl, limit=0),
+                connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 request_class=guarded(self._guard),

@@ -26,6 +26,9 @@ from tunnels.errors import (
 Guard = Callable[[], None]
 """Called synchronously right before a request is written; raises to stop it."""
 
+Tls = Callable[[], ssl.SSLContext]
+"""Returns the TLS settings of the next connection; as long as it returns the same, connections are used again."""
+
 BODY_BYTES_MAX: Final = 64 * 2**20
 """A longer response does not come from any of the servers that are asked."""
 
@@ -45,6 +48,24 @@ _FAULTS: Final[dict[int, CertificateFault]] = {
 def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
     """Return the TLS settings of `fresh_ssl_context`; cached, because loading the system's authorities costs 20 ms."""
     return fresh_ssl_context(verify=verify, ca_bundle=ca_bundle)
+
+
+@functools.cache
+def system_tls() -> ssl.SSLContext:
+    """Return TLS settings that trust the system's authorities."""
+    return fresh_ssl_context(verify=True, ca_bundle=None)
+
+
+def trusting(*, verify: bool = True, ca_bundle: str | None = None) -> Tls:
+    """Return the function that returns the TLS settings of `fresh_ssl_context`, always the same.
+
+    Raises:
+        CertificateInvalid: `ca_bundle` is not PEM text.
+    """
+    if verify and ca_bundle is None:
+        return system_tls
+    context = ssl_context(verify=verify, ca_bundle=ca_bundle)
+    return lambda: context
 
 
 def fresh_ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
@@ -79,24 +100,19 @@ class DirectTransport:
 
     Args:
         base_url: `https://host[:port]` or `http://host[:port]`, without a path.
-        verify: Whether to verify the server's certificate.
-        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        tls: How the server's certificate is verified, where the URL is one of HTTPS.
         allow: The requests that may be sent.
         guard: Called in the same step of the event loop in which the request is written; what it raises passes through
             unchanged, and nothing is sent.
         connections_max: Requests beyond this many wait, within their deadline and in the order in which they came.
         user_agent: The `User-Agent` header; none if empty.
-
-    Raises:
-        CertificateInvalid: `ca_bundle` is not PEM text.
     """
 
     def __init__(
         self,
         base_url: str,
         *,
-        verify: bool = True,
-        ca_bundle: str | None = None,
+        tls: Tls = system_tls,
         allow: AllowList,
         guard: Guard | None = None,
         connections_max: int = 16,
@@ -105,7 +121,7 @@ class DirectTransport:
         self._base = base_url.rstrip("/")
         url = URL(self._base)
         self._where = f"{url.host}:{url.port}"
-        self._ssl = ssl_context(verify=verify, ca_bundle=ca_bundle) if url.scheme == "https" else True
+        self._tls = tls if url.scheme == "https" else None
         self._allow = allow
         self._guard = guard
         self._connections_max = connections_max
@@ -147,6 +163,7 @@ class DirectTransport:
                         data=body,
                         headers=headers,
                         allow_redirects=False,
+                        ssl=self._tls() if self._tls is not None else True,
                     ) as response,
                 ):
                     kept = {name: response.headers[name] for name in _HEADERS_KEPT if name in response.headers}
@@ -168,7 +185,7 @@ class DirectTransport:
             raise ConnectFailed(f"{self._where}: the transport is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._ssl, limit=self._connections_max),
+                connector=aiohttp.TCPConnector(limit=self._connections_max),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 headers=self._headers,

@@ -27,7 +27,7 @@ from bench.outside import cpu_s
 from bench.tunnels.chorus import Chorus
 from bench.tunnels.ways import KINDS, Ways, running, standing
 from tunnels.base import Transport
-from tunnels.direct import DirectTransport
+from tunnels.direct import DirectTransport, trusting
 from vkprovider.cml.factory import CONNECTIONS_MAX, session_over
 from vkprovider.cml.operations import BASE, LABS_API
 from vkprovider.cml.spi import Credentials
@@ -129,7 +129,7 @@ def _of_requests(found: Mapping[str, list[Mapping[str, float]]], latency_ms: int
 
 def _transports(ways: Ways, stack: AsyncExitStack) -> dict[str, Transport]:
     """Open each way as a replica does."""
-    direct = DirectTransport(ways.url, verify=False, allow=LABS_API, connections_max=CONNECTIONS_MAX)
+    direct = DirectTransport(ways.url, tls=trusting(verify=False), allow=LABS_API, connections_max=CONNECTIONS_MAX)
     opened: dict[str, Transport] = {DIRECT: direct}
     for kind in KINDS:
         way = Way(kind, guard=lambda: None, term=lambda: 1)

@@ -1,7 +1,6 @@
 """The carrier of an agent: to a broker, or to the replicas' pages."""
 
 import ssl
-from pathlib import Path
 
 from tunnels.direct import fresh_ssl_context
 from tunnels.errors import CertificateInvalid
@@ -9,9 +8,9 @@ from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
-from vkprovider.app.broker import TOPICS, broker_of, read_line
-from vkprovider.app.rereading import Reread
+from vkprovider.app.broker import TOPICS, broker_of, read_line, read_pem
 from vkprovider.settings.agent import DialSettings
+from vkprovider.settings.rereading import Reread
 from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
 
@@ -41,13 +40,13 @@ def _client_tls(dial: DialSettings) -> ssl.SSLContext:
     """Return the TLS settings of an agent that dials pages.
 
     Raises:
-        ValueError: A file cannot be used.
+        InputError: `SettingInvalid`: a file cannot be used.
     """
+    setting = "VKPROVIDER_TUNNEL_HTTP_CA_FILE"
     try:
-        bundle = Path(dial.ca_file).read_text("ascii") if dial.ca_file else None
-        context = fresh_ssl_context(verify=True, ca_bundle=bundle)
-    except (OSError, ValueError, CertificateInvalid) as error:
-        raise ValueError(f"VKPROVIDER_TUNNEL_HTTP_CA_FILE {dial.ca_file}: {error}") from None
+        context = fresh_ssl_context(verify=True, ca_bundle=read_pem(dial.ca_file, setting))
+    except CertificateInvalid as error:
+        raise InputError("SettingInvalid", f"{setting} {dial.ca_file}: {error}") from None
     if dial.cert_file is not None:
         try:
             context.load_cert_chain(dial.cert_file, dial.key_file)
@@ -55,5 +54,5 @@ def _client_tls(dial: DialSettings) -> ssl.SSLContext:
             where = (
                 f"VKPROVIDER_TUNNEL_HTTP_CERT_FILE {dial.cert_file}, VKPROVIDER_TUNNEL_HTTP_KEY_FILE {dial.key_file}"
             )
-            raise ValueError(f"{where}: {error}") from None
+            raise InputError("SettingInvalid", f"{where}: {error}") from None
     return context

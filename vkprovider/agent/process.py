@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import ssl
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.base import StreamOpener, Transport
 from tunnels.channels import DirectStreams
-from tunnels.direct import DirectTransport
+from tunnels.direct import DirectTransport, Tls, ssl_context
 from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import NAME, Address, Carrier
 from vkprovider import __version__
@@ -26,6 +27,7 @@ from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.plaintext import is_plain
+from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import MqttSettings
 
 CHANGED: Final = "changed"
@@ -127,17 +129,8 @@ def open_upstream(settings: AgentSettings) -> Transport:
     Raises:
         InputError: `WorkerUrlInvalid` or `SettingInvalid`: a setting is missing or wrong.
     """
-    address, ca_bundle = _cml(settings)
-    try:
-        direct = DirectTransport(
-            address,
-            verify=not settings.insecure_skip_verify,
-            ca_bundle=ca_bundle,
-            allow=AGENT_API,
-            connections_max=CONNECTIONS_MAX,
-        )
-    except CertificateInvalid as error:
-        raise InputError("SettingInvalid", f"VKPROVIDER_AGENT_CA_FILE {settings.ca_file}: {error}") from None
+    address = _cml(settings)
+    direct = DirectTransport(address, tls=_tls(settings), allow=AGENT_API, connections_max=CONNECTIONS_MAX)
     if not settings.credentials_file:
         return direct
     logged_in = LoggedIn(direct, address, credentials_in(settings.credentials_file))
@@ -150,20 +143,19 @@ def open_streams(settings: AgentSettings) -> StreamOpener:
     Raises:
         InputError: As in `open_upstream`.
     """
-    address, ca_bundle = _cml(settings)
+    address = _cml(settings)
     first, last = settings.port_range
     return DirectStreams(
         address,
-        verify=not settings.insecure_skip_verify,
-        ca_bundle=ca_bundle,
+        tls=_tls(settings),
         allow=AGENT_API,
         may_dial=lambda port: first <= port <= last,
         texts=TEXT_PATHS,
     )
 
 
-def _cml(settings: AgentSettings) -> tuple[str, str | None]:
-    """Return CML's URL and the authorities to trust.
+def _cml(settings: AgentSettings) -> str:
+    """Return CML's URL.
 
     Raises:
         InputError: `WorkerUrlInvalid` or `SettingInvalid`.
@@ -173,7 +165,25 @@ def _cml(settings: AgentSettings) -> tuple[str, str | None]:
     parts = parse_worker_url(settings.url)
     if parts.scheme == "null":
         raise InputError("WorkerUrlInvalid", f"{settings.url!r}: the null backend has no agent")
-    return address_of(parts), read_pem(settings.ca_file, "VKPROVIDER_AGENT_CA_FILE")
+    return address_of(parts)
+
+
+def _tls(settings: AgentSettings) -> Tls:
+    """Return what returns the TLS settings of connections to CML, by the file of authorities as it is then.
+
+    Raises:
+        InputError: `SettingInvalid`: the file cannot be used.
+    """
+    setting = "VKPROVIDER_AGENT_CA_FILE"
+
+    def read() -> ssl.SSLContext:
+        bundle = read_pem(settings.ca_file, setting)
+        try:
+            return ssl_context(verify=not settings.insecure_skip_verify, ca_bundle=bundle)
+        except CertificateInvalid as error:
+            raise InputError("SettingInvalid", f"{setting} {settings.ca_file}: {error}") from None
+
+    return Reread([settings.ca_file], read).current
 
 
 def facts_of(settings: AgentSettings, transport: Transport) -> bytes:

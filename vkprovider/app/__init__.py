@@ -4,7 +4,7 @@
 * `queues`, `informers`: what is built before the controllers; `changes`: which change adds which key.
 * `kubelet`: the kubelet API of our Nodes; `consoles`: the devices that it reaches; `ending`: hand them over.
 * `settings`, `logs`: the settings from the environment, and the log format; `tunnels`: carriers by the settings;
-  `broker`: the MQTT broker; `rereading`: files that are replaced meanwhile.
+  `broker`: the MQTT broker.
 * `page`: what the replica serves; `measures`, `measure`, `readings`, `metrics`: its metrics.
 
 Nothing below imports this package; it is the only place that knows all of the others.

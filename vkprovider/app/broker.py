@@ -7,7 +7,7 @@ from tunnels.mqtt.broker import Broker, Login
 from tunnels.mqtt.topics import Topics
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.app.rereading import Reread
+from vkprovider.settings.rereading import Reread
 from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
 

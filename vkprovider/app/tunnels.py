@@ -9,7 +9,7 @@ from tunnels.link.carrier import Carrier
 from tunnels.mqtt.carrier import CallerSide, MqttCarrier
 from tunnels.websocket.listening import Listening
 from vkprovider.app.broker import TOPICS, broker_of
-from vkprovider.app.rereading import Reread
+from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings, parse_tokens
 
 _IDENTITY_CHARS_MAX: Final = 64

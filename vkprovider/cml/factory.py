@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from tunnels.channels import DirectStreams
-from tunnels.direct import DirectTransport, Guard
+from tunnels.direct import DirectTransport, Guard, Tls, trusting
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
 from vkprovider.cml.dialect import CmlDialect
@@ -68,8 +68,7 @@ def open_labs(
     address = address_of(parts)
     streams = DirectStreams(
         address,
-        verify=verify,
-        ca_bundle=ca_bundle or None,
+        tls=_tls(address, verify=verify, ca_bundle=ca_bundle),
         allow=STREAMS_API,
         may_dial=_any_port,
         texts=TEXT_PATHS,
@@ -112,19 +111,27 @@ def open_session(
     if parts.scheme == "null":
         raise InputError("WorkerUrlInvalid", f"{url!r}: the null backend has no sessions")
     address = address_of(parts)
+    transport = DirectTransport(
+        address,
+        tls=_tls(address, verify=verify, ca_bundle=ca_bundle),
+        allow=allow,
+        guard=guard,
+        connections_max=CONNECTIONS_MAX,
+        user_agent=user_agent,
+    )
+    return session_over(transport, address, credentials, token=token, holds=holds, timeout_s=timeout_s)
+
+
+def _tls(address: str, *, verify: bool, ca_bundle: str | None) -> Tls:
+    """Return the TLS settings of connections to a CML controller.
+
+    Raises:
+        InputError: `CaBundleInvalid`.
+    """
     try:
-        transport = DirectTransport(
-            address,
-            verify=verify,
-            ca_bundle=ca_bundle or None,
-            allow=allow,
-            guard=guard,
-            connections_max=CONNECTIONS_MAX,
-            user_agent=user_agent,
-        )
+        return trusting(verify=verify, ca_bundle=ca_bundle or None)
     except CertificateInvalid as error:
         raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
-    return session_over(transport, address, credentials, token=token, holds=holds, timeout_s=timeout_s)
 
 
 def session_over(

@@ -4,7 +4,7 @@ from typing import Final
 
 from yarl import URL
 
-from tunnels.direct import DirectTransport
+from tunnels.direct import DirectTransport, trusting
 from vkprovider.lds.client import LdsClient, check_guard
 from vkprovider.lds.dialect import LdsDialect
 from vkprovider.lds.operations import BASE, OPERATIONS
@@ -51,7 +51,7 @@ def open_deployment(
     name = f"LDS {deployment}"
     transport = DirectTransport(
         str(url.origin()),
-        ca_bundle=ca_bundle,
+        tls=trusting(ca_bundle=ca_bundle),
         allow=allow_list(OPERATIONS, base),
         guard=check_guard,
         user_agent=user_agent,

@@ -6,6 +6,7 @@
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
 * `plaintext`: which of these services are reached by http://. Pure.
 * `kubelet`: the kubelet API of the Nodes.
+* `rereading`: what the files hold that settings name, when they are replaced.
 * `tunnels`: the tunnels to workers; `agent`: the agent at their other end.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the

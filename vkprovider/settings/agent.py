@@ -113,7 +113,8 @@ class AgentSettings(Group):
     ca_file: str | None = Field(
         None,
         validation_alias="VKPROVIDER_AGENT_CA_FILE",
-        description="PEM file of the authorities that may sign CML's certificate; the system's if unset.",
+        description="PEM file of the authorities that may sign CML's certificate; the system's if unset. Read again "
+        "when it is replaced.",
     )
     insecure_skip_verify: bool = Field(
         default=False,

@@ -208,7 +208,7 @@ class HttpSettings(Group):
     tls_cert: str | None = Field(
         None,
         validation_alias="VKPROVIDER_HTTP_TLS_CERT",
-        description="PEM file of its certificate, with the chain; read again when it is renewed.",
+        description="PEM file of its certificate, with the chain; it and the key are read again when replaced.",
     )
     tls_key: str | None = Field(
         None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."

@@ -150,7 +150,7 @@ class HttpTunnelSettings(Group):
         None,
         validation_alias="VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE",
         description="PEM file of the authorities that sign certificates of agents: one with the common name or DNS "
-        "name NAME is that of the agent NAME. The page must serve TLS itself.",
+        "name NAME is that of the agent NAME. Read again when it is replaced. The page must serve TLS itself.",
     )
     advertised_url: Annotated[str, AfterValidator(page_url)] = Field(
         "",

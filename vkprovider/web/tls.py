@@ -1,7 +1,7 @@
-"""TLS of the page: certificate and key from files, reread when they are renewed, or of the replica's own making."""
+"""TLS of the page: certificate and key from files, read again when they are renewed, or of the replica's own making."""
 
+import functools
 import ssl
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,16 +11,17 @@ import structlog
 from vkprovider.api.errors import InputError
 from vkprovider.serving import contexts
 from vkprovider.serving.selfsigned import self_signed
+from vkprovider.settings.rereading import Reread
 
 _log: Final = structlog.get_logger(__name__)
-_LOOK_EVERY_S: Final = 5.0
+_SETTINGS: Final = "VKPROVIDER_HTTP_TLS_CERT", "VKPROVIDER_HTTP_TLS_KEY"
 
 
 class ServingCertificate:
     """A certificate that can be renewed while the page is served.
 
     Attributes:
-        context: For the listener. A handshake checks whether the files changed, so no loop is needed.
+        context: For the listener. Each handshake goes on with what the files hold then, so no loop is needed.
     """
 
     def __init__(
@@ -37,62 +38,59 @@ class ServingCertificate:
         Raises:
             InputError: `SettingInvalid`: the files cannot be used.
         """
-        self._client_ca = client_ca
-        self._files = tuple(Path(name) for name in files or ())
-        self._looked_at = time.monotonic()
-        self._stamp: tuple[int, ...] = ()  # empty while the certificate is the replica's own
-        if hosts and not self._exist():
-            self._current = self._serving(contexts.of_pair(self_signed(hosts)))
-            _log.info("the page has a certificate of its own, which nobody can verify", file=", ".join(files or ()))
-        else:
-            self._stamp, self._current = self._first()
-        self.context = self._current
+        named = files or ()
+        own = functools.partial(_own, hosts, named) if hosts else None
+        self._pair: Reread[bytes] = Reread(named, functools.partial(_read_pair, named), before=own)
+        self._authorities: Reread[str] = Reread([client_ca], functools.partial(_read_authorities, client_ca))
+        self._context = functools.lru_cache(maxsize=1)(_serving)
+        self.context = self._context(self._pair.current(), self._authorities.current())
         self.context.sni_callback = self._handshake
 
-    def _first(self) -> tuple[tuple[int, ...], ssl.SSLContext]:
-        certificate, key = self._files
-        try:
-            return self._look(), self._serving(contexts.load(certificate, key))
-        except (OSError, ssl.SSLError) as error:
-            text = f"VKPROVIDER_HTTP_TLS_CERT {certificate}, VKPROVIDER_HTTP_TLS_KEY {key}: {error}"
-            raise InputError("SettingInvalid", f"{text}; expected PEM files that belong together") from None
-
-    def _serving(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        """Make a context ask clients for a certificate, where they may have one.
-
-        Raises:
-            InputError: `SettingInvalid`: the file of the authorities cannot be used.
-        """
-        if self._client_ca is not None:
-            try:
-                context.load_verify_locations(self._client_ca)
-            except (OSError, ssl.SSLError) as error:
-                text = f"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE {self._client_ca}: {error}"
-                raise InputError("SettingInvalid", text) from None
-            context.verify_mode = ssl.CERT_OPTIONAL
-        return context
-
-    def _exist(self) -> bool:
-        return any(path.exists() for path in self._files)
-
-    def _look(self) -> tuple[int, ...]:
-        return tuple(path.stat().st_mtime_ns for path in self._files)
-
     def _handshake(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        if time.monotonic() - self._looked_at >= _LOOK_EVERY_S:
-            self._looked_at = time.monotonic()
-            self.renew()
-        connection.context = self._current
+        connection.context = self._context(self._pair.current(), self._authorities.current())
 
-    def renew(self) -> None:
-        """Reread the files if they changed; on an error, log it and keep the old certificate."""
-        if not self._stamp and not self._exist():
-            return
-        certificate, key = self._files
-        try:
-            stamp = self._look()
-            if stamp != self._stamp:
-                self._current, self._stamp = self._serving(contexts.load(certificate, key)), stamp
-                _log.info("the page's certificate was renewed", file=str(certificate))
-        except (OSError, ssl.SSLError, InputError) as error:
-            _log.warning("the page's certificate cannot be read again", file=str(certificate), error=str(error))
+
+def _own(hosts: Sequence[str], files: Sequence[str]) -> bytes:
+    """Return a certificate of the replica's own making, and say that there is one."""
+    _log.info("the page has a certificate of its own, which nobody can verify", file=", ".join(files))
+    return self_signed(hosts)
+
+
+def _read_pair(files: Sequence[str]) -> bytes:
+    """Return a certificate and its key, PEM.
+
+    Raises:
+        InputError: `SettingInvalid`: they cannot be used.
+    """
+    try:
+        pair = b"\n".join(Path(name).read_bytes() for name in dict.fromkeys(files))
+        contexts.of_pair(pair)
+    except (OSError, ssl.SSLError) as error:
+        text = " and ".join(f"{name} {file}" for name, file in zip(_SETTINGS, files, strict=True))
+        raise InputError("SettingInvalid", f"{text}: {error}; expected PEM files that belong together") from None
+    return pair
+
+
+def _read_authorities(file: str | None) -> str:
+    """Return certificates of authorities, PEM; empty without a file.
+
+    Raises:
+        InputError: `SettingInvalid`: they cannot be used.
+    """
+    if file is None:
+        return ""
+    try:
+        text = Path(file).read_bytes().decode("ascii", "ignore")  # what is not ASCII is a comment
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=text)
+    except (OSError, ValueError) as error:  # of ssl, too
+        raise InputError("SettingInvalid", f"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE {file}: {error}") from None
+    return text
+
+
+def _serving(pair: bytes, authorities: str) -> ssl.SSLContext:
+    """Return the context that serves a certificate, and asks clients for theirs where there are authorities."""
+    context = contexts.of_pair(pair)
+    if authorities:
+        context.load_verify_locations(cadata=authorities)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context

@@ -1,18 +1,22 @@
 """An agent's way to CML: it logs in with credentials of its own, which the other end of the tunnel never sees."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import trustme
 
-from tests.component.cml.conftest import MiniCml, reply
+from tests.component.cml.conftest import MiniCml, reply, serving
 from tunnels.direct import DirectTransport
-from tunnels.errors import ConnectFailed, RequestRefused
+from tunnels.errors import CertificateInvalid, ConnectFailed, RequestRefused
+from vkprovider.agent.process import open_streams, open_upstream
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
-from vkprovider.api.errors import Invalid, Throttled, Unauthorized
+from vkprovider.api.errors import InputError, Invalid, Throttled, TlsFailed, Unauthorized
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.settings.agent import AgentSettings
 
 
 def write(file: Path, text: str) -> None:
@@ -109,3 +113,33 @@ async def test_a_refusal_of_cml_is_passed_on(labs: CmlLabs, mini: MiniCml) -> No
     mini.replies["/import"] = reply(400, '{"code": 400, "description": "Bad lab"}')
     with pytest.raises(Invalid, match="Bad lab"):
         await labs.import_lab("lab: {}")
+
+
+async def test_authorities_are_read_again_when_their_file_is_replaced(tmp_path: Path, file: Path) -> None:
+    """CML's certificate was renewed by an authority that the agent learns of later."""
+    former, authority = trustme.CA(), trustme.CA()
+    former.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    async with serving(MiniCml(), context) as mini:
+        settings = AgentSettings(name="w1", url=mini.url, credentials_file=str(file), ca_file=str(tmp_path / "ca.pem"))
+        upstream, streams = open_upstream(settings), open_streams(settings)
+        labs = CmlLabs(session_over(upstream, "agent://w1", None), "agent://w1")
+        console = "/ws/dispatch/frontend/console"
+        with pytest.raises(TlsFailed):
+            await labs.version()
+        with pytest.raises(CertificateInvalid):
+            await streams.open_stream(console, deadline_s=30)
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        assert await labs.version() == "2.9.1+build.7"
+        with pytest.raises(ConnectFailed, match="answered 401"):
+            await streams.open_stream(console, deadline_s=30)
+        await upstream.close()
+        await streams.close()
+
+
+def test_authorities_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("not a certificate")
+    for name in ("ca.pem", "none.pem"):
+        with pytest.raises(InputError, match=f"VKPROVIDER_AGENT_CA_FILE {tmp_path / name}: "):
+            open_upstream(AgentSettings(name="w1", url="https://127.0.0.1", ca_file=str(tmp_path / name)))

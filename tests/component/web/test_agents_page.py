@@ -220,6 +220,26 @@ async def test_token_and_certificates_are_read_again_when_their_files_are_replac
             await eventually(lambda: hub.view("cml-7").boot == "a")
 
 
+async def test_authorities_of_agents_are_read_again_when_their_file_is_replaced(tmp_path: Path) -> None:
+    """With a certificate of the page's own, too, which serves while there are no files."""
+    former, authority = trustme.CA(), trustme.CA()
+    former.cert_pem.write_to_path(tmp_path / "agents.pem")
+    page = ServingCertificate(None, hosts=["127.0.0.1"], client_ca=str(tmp_path / "agents.pem"))
+    client = ssl.create_default_context()
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    authority.issue_cert(common_name="cml-8").configure_cert(client)
+    async with served(page.context) as (url, hub):
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await refusal(url, "cml-8/a", tls=client)
+        (tmp_path / "agents.pem").write_text("not a certificate")
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await refusal(url, "cml-8/a", tls=client)
+        authority.cert_pem.write_to_path(tmp_path / "agents.pem")
+        async with dialled(url, "cml-8/a", tls=client) as websocket:
+            await websocket.send_bytes(HELLO)
+            await eventually(lambda: hub.view("cml-8").boot)
+
+
 def trouble_of(carrier: Dialing) -> str:
     return " ".join(target.trouble for target in carrier._targets.values())
 

@@ -7,8 +7,8 @@ import structlog
 
 from vkprovider.api.errors import InputError
 from vkprovider.app.broker import broker_of, read_line
-from vkprovider.app.rereading import Reread
 from vkprovider.app.tunnels import agent_tokens
+from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings
 
 
@@ -55,6 +55,31 @@ def test_a_file_that_cannot_be_used_at_the_start_is_named(tmp_path: Path) -> Non
     path = tmp_path / "none"
     with pytest.raises(InputError, match=str(path)):
         Reread([str(path)], lambda: read_line(str(path), None))
+
+
+def test_something_else_counts_until_there_is_a_file_and_never_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    paths = [str(first), str(second)]
+    words = Reread(paths, lambda: [read_line(path, None) for path in paths], before=lambda: ["of", "our own"])
+    assert words.current() == ["of", "our own"]
+    first.write_text("one")
+    assert words.current() == ["of", "our own"], "one of two files cannot be used"
+    second.write_text("two")
+    assert words.current() == ["one", "two"]
+    first.unlink()
+    second.unlink()
+    assert words.current() == ["one", "two"]
+    first.write_text("one")
+    with pytest.raises(InputError, match="second"):
+        Reread(paths, lambda: [read_line(path, None) for path in paths], before=lambda: ["of", "our own"])
+
+
+def test_what_a_reader_says_of_a_file_is_said(tmp_path: Path) -> None:
+    def read() -> str:
+        raise InputError("SettingInvalid", "VKPROVIDER_X /x: why")
+
+    with pytest.raises(InputError, match=r"^SettingInvalid: VKPROVIDER_X /x: why$"):
+        Reread([str(tmp_path / "x")], read)
 
 
 def test_the_login_at_a_broker_is_what_the_file_holds(tmp_path: Path) -> None:

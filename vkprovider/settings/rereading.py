@@ -1,4 +1,4 @@
-"""What files hold that are replaced while the program runs: passwords, tokens, certificates."""
+"""What the files hold that settings name: passwords, tokens, certificates; read again when one is replaced."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,18 +18,21 @@ class Reread(Generic[T]):
 
     Args:
         files: Their paths; those that are unset are left out.
-        read: Reads and parses them; raises OSError or ValueError if they cannot be used.
+        read: Reads and parses them; raises InputError, OSError or ValueError if they cannot be used.
+        before: Returns what counts until one of the files exists; without it they must exist.
 
     Raises:
-        InputError: `SettingInvalid`: they cannot be used.
+        InputError: `SettingInvalid`, or that of `read`: they cannot be used.
     """
 
-    def __init__(self, files: Sequence[str | None], read: Callable[[], T]) -> None:
+    def __init__(
+        self, files: Sequence[str | None], read: Callable[[], T], *, before: Callable[[], T] | None = None
+    ) -> None:
         self._files: Final = [name for name in files if name]
         self._read: Final = read
+        self._stamp = self._look()
         try:
-            self._stamp = self._look()
-            self._held = read()
+            self._held = before() if before is not None and not any(self._stamp) else read()
         except (OSError, ValueError) as error:
             raise InputError("SettingInvalid", f"{', '.join(self._files)}: {error}") from None
 
@@ -41,7 +44,7 @@ class Reread(Generic[T]):
             try:
                 self._held = self._read()
                 _log.info("files were read again", files=", ".join(self._files))
-            except (OSError, ValueError) as error:
+            except (InputError, OSError, ValueError) as error:
                 _log.warning("files cannot be read again", files=", ".join(self._files), error=str(error))
         return self._held
 
