@@ -19,7 +19,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate figures faults tunnelled rights bench contract wheel lock sbom image base clean
+.PHONY: help install demo test coverage check fix generate site figures faults tunnelled rights bench contract wheel lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -44,13 +44,14 @@ coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and compon
 	@sh .ci/setup go
 	@$(PYTEST) tests/unit tests/component -q --cov=vkprovider/controllers --cov-report=term-missing:skip-covered $(ONLY_K)
 
-check: $(STAMP) ## Lint, format, types, import contracts, generated files
+check: $(STAMP) ## Lint, format, types, import contracts, generated files, the site with all its links
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.render --check
+	@$(MAKE) --no-print-directory site
 
 fix: $(STAMP) ## Repair what ruff can, and format
 	$(BIN)/ruff check --fix
@@ -59,6 +60,9 @@ fix: $(STAMP) ## Repair what ruff can, and format
 generate: $(STAMP) ## Write CRDs, reference pages and install.yaml anew from the code
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
+
+site: $(STAMP) ## Build the site of the documentation in build/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a revision: REV=main
 	@$(BIN)/python -m tools.figures $(REV)

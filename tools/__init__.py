@@ -2,6 +2,7 @@
 
 * `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `overview`
   and `svg` draw.
+* `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization.
 * `figures`: figures of the code's structure, of the checkout or of any revision; `walk`: the files that a Pod's import
   passes through, by a run under a profiler.
