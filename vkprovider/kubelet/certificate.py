@@ -31,7 +31,9 @@ from vkprovider.kubelet.tls import ServingTls
 from vkprovider.serving.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)
-_LOOK_EVERY_S: Final = 5.0
+_LOOK_FIRST_S: Final = 1.0
+_LOOK_CAP_S: Final = 60.0
+"""A program approves a request within seconds, a person perhaps in days."""
 _REFUSED_S: Final = 3600.0
 _RENEW_AT: Final = 0.8
 """Of a certificate's life; a kubelet's own choice is between 0.7 and 0.9."""
@@ -53,7 +55,6 @@ class Certificates:
         address: str,
         lasts_s: int,
         *,
-        look_every_s: float = _LOOK_EVERY_S,
         dice: Callable[[], float] = random.random,
     ) -> None:
         """Create it; nothing is requested before `run`.
@@ -63,17 +64,16 @@ class Certificates:
             tls: Serves the certificate.
             address: What it is for.
             lasts_s: For how long it is requested, at least 600 s.
-            look_every_s: How often the request is looked at.
             dice: A random number between 0 and 1.
         """
         self._ctx = ctx
         self._tls = tls
         self._address = address
         self._lasts_s = lasts_s
-        self._look_every_s = look_every_s
         self._dice = dice
         self._requests = Resource(ctx.kube, REQUESTS)
         self._pending: _Pending | None = None
+        self._looks = 0
         self._renew_at = 0.0
         self._expires_at = 0.0
 
@@ -87,16 +87,25 @@ class Certificates:
         failures = 0
         while True:
             try:
-                wait_s, failures = await self._turn(), 0
+                wait_s, failures = await self.turn(), 0
             except OutsideError as error:
                 failures += 1
                 wait_s = delay_s(failures, first_s=2.0, cap_s=300.0, dice=self._dice())
                 _log.warning("a serving certificate cannot be requested", error=str(error))
             await asyncio.sleep(wait_s)
 
-    async def _turn(self) -> float:
-        """Do what is due; return after how many seconds something may be."""
-        now = self._ctx.wall()
+    async def turn(self) -> float:
+        """Do what is due; return after how many seconds something may be.
+
+        Raises:
+            OutsideError: The API server refused, or did not answer.
+        """
+        wait_s = await self._do(self._ctx.wall())
+        if self._expires_at:  # whatever is waited for, one that has expired is not served
+            return min(wait_s, max(0.0, self._expires_at - self._ctx.wall()))
+        return wait_s
+
+    async def _do(self, now: float) -> float:
         if 0 < self._expires_at <= now:
             self._expires_at = 0.0
             self._tls.serve(self_signed([self._address]))
@@ -106,7 +115,7 @@ class Certificates:
         if now < self._renew_at:
             return min(self._renew_at - now, _REFUSED_S)
         await self._request()
-        return self._look_every_s
+        return self._again_s()
 
     async def _request(self) -> None:
         key, request = _signing_request(f"system:node:{self._ctx.replica}", self._address)
@@ -125,7 +134,7 @@ class Certificates:
             },
         }
         made = await self._requests.create(body)
-        self._pending = _Pending(made.metadata.name, key)
+        self._pending, self._looks = _Pending(made.metadata.name, key), 0
         remedy = f"kubectl certificate approve {made.metadata.name}"
         _log.info("a serving certificate awaits its approval", approve=remedy, address=self._address)
 
@@ -140,7 +149,13 @@ class Certificates:
             return _REFUSED_S
         if found.status.certificate:
             self._serve(pending, found.status.certificate)
-        return self._look_every_s
+            return 0.0
+        return self._again_s()
+
+    def _again_s(self) -> float:
+        """Return the seconds until the request is looked at again, which are more each time."""
+        self._looks += 1
+        return delay_s(self._looks, first_s=_LOOK_FIRST_S, cap_s=_LOOK_CAP_S, dice=self._dice())
 
     def _serve(self, pending: _Pending, chain: bytes) -> None:
         self._pending, now = None, self._ctx.wall()

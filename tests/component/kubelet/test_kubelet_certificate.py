@@ -19,6 +19,9 @@ from tests.component.controllers.looking import eventually, is_ready
 from tests.component.kubelet.credentials import base_of
 from tests.support.apiserver import ApiServer, Refused
 from vkprovider.api.errors import Forbidden
+from vkprovider.kubelet.certificate import Certificates
+from vkprovider.kubelet.tls import ServingTls
+from vkprovider.serving.selfsigned import self_signed
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 OURS = f"{REQUESTS}?labelSelector=vkprovider.io/component%3Dserving-certificate"
@@ -140,6 +143,23 @@ async def test_an_expired_certificate_is_replaced_by_one_of_the_replicas_own(
     await until_served(node, "vkprovider-sandbox-server-ca")
     await signer.decide(await signer.pending(), approved=False)
     await until_served(node, "vkprovider self-signed")
+
+
+async def test_a_request_that_nobody_approves_is_looked_at_less_and_less_often(
+    world: World, apiserver: ApiServer
+) -> None:
+    running = await world.replica(VKPROVIDER_KUBELET_CERTIFICATE="self-signed")
+    tls = ServingTls(self_signed(["127.0.0.1"]))
+    certificates = Certificates(running.ctx, tls, "127.0.0.1", 3600, dice=lambda: 1.0)
+    waits_s = [await certificates.turn() for _ in range(9)]
+    assert waits_s == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    signer = Signer(world, apiserver)
+    request = await signer.pending()
+    await signer.decide(request, approved=True)
+    assert await certificates.turn() == 0
+    assert certificates.is_signed
+    assert await certificates.turn() > 60, "it is renewed towards the end of its life"
+    assert [item["metadata"]["name"] for item in await world.admin.items(OURS)] == [request["metadata"]["name"]]
 
 
 async def test_whoever_wants_none_requests_none(world: World) -> None:
