@@ -6,8 +6,8 @@
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
 * `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
   handlers, `watch` decodes lists and watch lines.
-* `queue`: runs a reconciler per key: serial for one key, parallel across keys; `pauses`: how long a key waits for its
-  next run.
+* `queue`: runs a reconciler per key: serial for one key, parallel across keys; `due`: which of the keys that are due
+  comes first; `pauses`: how long a key waits for its next run.
 * `events`: records Events in the background; `event` is one of them.
 
 Rules: objects cross this package as bytes or as slim structs of `vkprovider.api`, never as models of a client library;

@@ -2,9 +2,9 @@
 
 A key is in one of these places; `add` moves it, and an earlier time wins over a later one:
 
-    later (a heap, one timer for all) ──due──▶ ready (in order) ──a worker is free──▶ running
-      ▲                                                                                │
-      └── failed: back-off · Result(after_s) · added while running ◀───────────────────┘
+    later (a heap, one timer for all) ──due──▶ due (by priority) ──a worker is free──▶ running
+      ▲                                                                                 │
+      └── failed: back-off · Result(after_s) · added while running ◀────────────────────┘
 
 No task and no timer belongs to a key: 10,000 waiting keys cost memory, not wake-ups.
 """
@@ -13,7 +13,6 @@ import asyncio
 import heapq
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar, get_args
@@ -22,6 +21,7 @@ import structlog
 
 from vkprovider.api.errors import Fenced
 from vkprovider.api.histogram import BRIEF_S, COARSE_S, Histogram
+from vkprovider.kube.due import Due, Priority
 from vkprovider.kube.pauses import Pauses
 
 K = TypeVar("K", bound=Hashable)
@@ -47,7 +47,6 @@ class Result:
 
 DONE: Final = Result()
 
-
 Reconcile = Callable[[K], Awaitable[Result]]
 
 
@@ -57,10 +56,12 @@ class _Run:
 
     Attributes:
         again_s: When to run it again, if it was added meanwhile.
+        priority: Then.
         forgotten: Whether to ignore its result.
     """
 
     again_s: float = _NEVER_S
+    priority: Priority = Priority.RESYNC
     forgotten: bool = False
 
 
@@ -102,7 +103,7 @@ class KeyedQueue(Generic[K]):
         self._reconcile: Reconcile[K] | None = None  # while `run` runs
         self._workers_max = workers
         self._now = now
-        self._ready: OrderedDict[K, float] = OrderedDict()  # since when each is due
+        self._due = Due[K]()
         self._later: dict[K, float] = {}  # when each is due
         self._heap: list[tuple[float, int, K]] = []  # of `_later`, and outdated entries
         self._pushes = 0  # breaks ties in the heap, so that keys need no order
@@ -119,30 +120,33 @@ class KeyedQueue(Generic[K]):
     @property
     def depth(self) -> int:
         """Keys that are due and wait for a worker."""
-        return len(self._ready)
+        return len(self._due)
 
     @property
     def oldest_age_s(self) -> float:
         """Seconds for which the first of them has been due."""
-        return max(0.0, self._now() - next(iter(self._ready.values()))) if self._ready else 0.0
+        return 0.0 if (oldest := self._due.oldest) is None else max(0.0, self._now() - oldest)
 
     @property
     def rushes_total(self) -> int:
         """Runs that asked for the next one at once and were made to wait."""
         return self._pauses.rushes_total
 
-    def add(self, key: K, *, after_s: float = 0.0) -> None:
-        """Run `key` once, in `after_s` seconds at the latest; if it is running, once more afterwards."""
+    def add(self, key: K, *, after_s: float = 0.0, priority: Priority = Priority.CHANGED) -> None:
+        """Run `key` once, in `after_s` seconds at the latest; if it is running, once more afterwards.
+
+        `priority` counts among the keys that are due; after a delay it is `CHANGED`.
+        """
         now_s = self._now()
         run = self._running.get(key)
         if run is None:
-            self._schedule(key, now_s + after_s, now_s)
+            self._schedule(key, now_s + after_s, now_s, priority)
         else:
-            run.again_s = min(run.again_s, now_s + after_s)
+            run.again_s, run.priority = min(run.again_s, now_s + after_s), min(run.priority, priority)
 
     def forget(self, key: K) -> None:
         """Drop `key` with its delays and failures; ignore its result if it is running."""
-        self._ready.pop(key, None)
+        self._due.discard(key)
         self._later.pop(key, None)
         self._pauses.forget(key)
         if self.ran_s_of is not None:
@@ -187,15 +191,15 @@ class KeyedQueue(Generic[K]):
             return False
         return True
 
-    def _schedule(self, key: K, due_s: float, now_s: float) -> None:
+    def _schedule(self, key: K, due_s: float, now_s: float, priority: Priority = Priority.CHANGED) -> None:
         """Schedule a key that is not running, unless it is scheduled earlier already."""
-        if key in self._ready or self._later.get(key, _NEVER_S) <= due_s:
-            return
         if due_s <= now_s:
             self._later.pop(key, None)
-            self._ready[key] = due_s
+            self._due.add(key, due_s, priority)
             self._quiet.clear()
             self._staff()
+            return
+        if key in self._due or self._later.get(key, _NEVER_S) <= due_s:
             return
         self._later[key] = due_s
         self._pushes += 1
@@ -207,7 +211,7 @@ class KeyedQueue(Generic[K]):
             self._wake()
 
     def _wake(self) -> None:
-        """Move due keys to `_ready`, and set the one timer for the next."""
+        """Move due keys to `_due`, and set the one timer for the next."""
         now_s = self._now()
         next_s = _NEVER_S
         while self._heap:
@@ -217,7 +221,7 @@ class KeyedQueue(Generic[K]):
                     next_s = due_s
                     break
                 del self._later[key]
-                self._ready[key] = due_s
+                self._due.add(key, due_s, Priority.CHANGED)
                 self._quiet.clear()
             heapq.heappop(self._heap)
         if self._timer is not None:
@@ -229,18 +233,18 @@ class KeyedQueue(Generic[K]):
         self._staff()
 
     def _staff(self) -> None:
-        """Start workers for ready keys without one, within the limit."""
+        """Start workers for due keys without one, within the limit."""
         if (reconcile := self._reconcile) is not None:
             free = len(self._workers) - len(self._running)
-            for _ in range(min(len(self._ready) - free, self._workers_max - len(self._workers))):
+            for _ in range(min(len(self._due) - free, self._workers_max - len(self._workers))):
                 worker = asyncio.create_task(self._work(reconcile), name=f"{self._name}-worker")
                 self._workers.add(worker)
                 worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 
     async def _work(self, reconcile: Reconcile[K]) -> None:
-        """Run ready keys until there are none."""
-        while self._ready:
-            await self._run_one(reconcile, *self._ready.popitem(last=False))
+        """Run due keys until there are none."""
+        while self._due:
+            await self._run_one(reconcile, *self._due.pop())
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         """Remove a worker that found no more keys, or was interrupted."""
@@ -250,7 +254,7 @@ class KeyedQueue(Generic[K]):
         self._staff()
         self._settle()
 
-    async def _run_one(self, reconcile: Reconcile[K], key: K, due_s: float) -> None:
+    async def _run_one(self, reconcile: Reconcile[K], key: K, due_s: float, priority: Priority) -> None:
         run = self._running[key] = _Run()
         began_s = self._now()
         outcome: Outcome = "ok"
@@ -265,7 +269,7 @@ class KeyedQueue(Generic[K]):
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                self._ready[key] = due_s  # not done: it is still due when `run` is called again
+                self._due.add(key, due_s, priority)  # not done: it is still due when `run` is called again
                 raise
             outcome, wait_s = "error", self._failed(key, run, error)  # a task that the reconciler awaited was cancelled
         except Exception as error:  # noqa: BLE001 (any bug: this key is retried and the others go on)
@@ -276,7 +280,7 @@ class KeyedQueue(Generic[K]):
         self.runs_total += 1
         self.ended_unix = time.time()
         if run.again_s != _NEVER_S and (outcome != "error" or run.forgotten):
-            self._schedule(key, run.again_s, ended_s)
+            self._schedule(key, run.again_s, ended_s, run.priority)
         if wait_s is not None and not run.forgotten:
             self._schedule(key, ended_s + wait_s, ended_s)
         self._measure(key, run, outcome, began_s - due_s, ended_s - began_s)
@@ -294,5 +298,5 @@ class KeyedQueue(Generic[K]):
 
     def _settle(self) -> None:
         """Wake `drain` when no key is due or running."""
-        if not self._running and not self._ready:
+        if not self._running and not self._due:
             self._quiet.set()

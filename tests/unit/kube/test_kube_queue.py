@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api.errors import Fenced, NotFound, Throttled
+from vkprovider.kube.due import Priority
 from vkprovider.kube.queue import DONE, KeyedQueue, Result
 
 pytestmark = pytest.mark.looptime
@@ -419,3 +420,42 @@ async def test_a_longer_wish_ends_a_row_of_short_ones() -> None:
         await asyncio.sleep(30)
     began = [at_s for _, at_s in recorder.began]
     assert round(began[-1] - began[-2], 3) == 0.1
+
+
+async def test_what_was_begun_goes_on_first_and_what_is_only_looked_at_again_comes_last() -> None:
+    work = Recorder(1)
+    async with working(work, workers=1) as queue:
+        queue.add("busy")
+        await asyncio.sleep(0.5)
+        queue.add("resync", priority=Priority.RESYNC)
+        queue.add("changed")
+        queue.add("begun", priority=Priority.BEGUN)
+        queue.add("changed too", priority=Priority.RESYNC)
+        queue.add("changed too")
+        queue.add("begun", priority=Priority.RESYNC)
+        assert (queue.depth, queue.oldest_age_s) == (4, 0)
+        await asyncio.sleep(10)
+    assert [key for key, _ in work.began] == ["busy", "begun", "changed", "changed too", "resync"]
+
+
+async def test_a_key_added_while_running_keeps_the_highest_priority_of_those_it_was_added_with() -> None:
+    work = Recorder(1)
+    async with working(work, workers=1) as queue:
+        queue.add("a")
+        await asyncio.sleep(0.5)
+        queue.add("b")
+        queue.add("a", priority=Priority.BEGUN)
+        queue.add("a", priority=Priority.RESYNC)
+        await asyncio.sleep(10)
+    assert [key for key, _ in work.began] == ["a", "a", "b"]
+
+
+async def test_an_interrupted_key_keeps_its_priority() -> None:
+    work = Recorder(1)
+    async with working(work, workers=1) as queue:
+        queue.add("resync", priority=Priority.RESYNC)
+        await asyncio.sleep(0.5)
+        queue.add("changed")
+        queue.interrupt()
+        await asyncio.sleep(10)
+    assert [key for key, _ in work.began] == ["resync", "changed", "resync"]

@@ -16,6 +16,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.lablet.memory import Memory
+from vkprovider.kube.due import Priority
 from vkprovider.kube.queue import KeyedQueue
 
 
@@ -98,11 +99,15 @@ class LabletIndex:
             if pod is not None:
                 self._lablet(uid, worker).pod = pod
 
-    def wake(self, uids: Collection[str]) -> None:
+    def wake(self, uids: Collection[str], priority: Priority = Priority.CHANGED) -> None:
         """Queue the lablets among `uids` that are known."""
         for uid in uids:
             if uid in self.items:
-                self._queue.add(uid)
+                self._queue.add(uid, priority=priority)
+
+    def claims_saved(self, uids: Collection[str]) -> None:
+        """Queue lablets whose claims are saved: what they began goes on, before other lablets begin."""
+        self.wake(uids, Priority.BEGUN)
 
     def wake_all(self) -> None:
         """Queue every lablet: all Pods are known now, or this replica could not act for a while."""

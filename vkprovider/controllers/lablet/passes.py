@@ -15,6 +15,7 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.lablet.index import LabletIndex
 from vkprovider.controllers.lablet.renewals import Renewals
 from vkprovider.controllers.worker.worker import Worker
+from vkprovider.kube.due import Priority
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import PartialObject
 
@@ -51,7 +52,7 @@ class Passes:
             for part in range(_PARTS):
                 await asyncio.sleep(self.every_s / _PARTS)
                 uids = [uid for uid, lablet in self.index.items.items() if lablet.worker in self.workers]
-                self.index.wake(uids[part::_PARTS])
+                self.index.wake(uids[part::_PARTS], Priority.RESYNC)
 
     def claims_changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
         """Request that the claims of a worker are written again, if their ConfigMap was deleted."""

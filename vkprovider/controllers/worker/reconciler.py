@@ -294,7 +294,7 @@ class Workers:
             resource.metadata.uid,
             guard=guard,
             flush_in=lambda after_s: self._flushes.add(name, after_s=after_s),
-            saved=self._lablets.wake,
+            saved=self._lablets.claims_saved,
         )
         try:
             await claims.load()

@@ -180,7 +180,10 @@ class Lablets(Protocol):
     """The lablets of the workers, as far as a worker concerns them."""
 
     def wake(self, uids: Collection[str]) -> None:
-        """Queue lablets, by Pod UID: something about their labs is new, or their claims are saved."""
+        """Queue lablets, by Pod UID: something about their labs is new."""
+
+    def claims_saved(self, uids: Collection[str]) -> None:
+        """Queue lablets, by Pod UID, before others: what they began goes on."""
 
     def worker_changed(self, worker: Worker) -> None:
         """Queue all lablets of a worker: its claims were read, or its capacity, address or claims' fault changed."""
