@@ -33,6 +33,10 @@ async def connect(stack: AsyncExitStack, api: FaultyApi) -> KubeClient:
     return client
 
 
+async def unheld() -> None:
+    """Hold no CMLWorker, for the claims of one that does not exist."""
+
+
 class Clock:
     """A monotonic clock that stands still unless it is moved."""
 

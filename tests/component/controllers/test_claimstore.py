@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
-from tests.component.controllers.parts import context
+from tests.component.controllers.parts import context, unheld
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
@@ -43,6 +43,7 @@ class Writer:
             "w1",
             "uid-w1",
             guard=lambda: None,
+            hold=unheld,
             flush_in=lambda _: None,
             saved=lambda u: self.told.append(set(u)),
         )

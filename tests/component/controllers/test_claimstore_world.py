@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from tests.component.controllers.claimdocument import KEY, ClaimDocument
-from tests.component.controllers.parts import connect, context
+from tests.component.controllers.parts import connect, context, unheld
 from tests.support.apiserver import CONFIG_MAPS, Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError, OutsideError
@@ -128,7 +128,14 @@ class World(RuleBasedStateMachine):
 
     def new_store(self) -> ClaimStore:
         return ClaimStore(
-            self.ctx, WorkerSettings(), "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+            self.ctx,
+            WorkerSettings(),
+            "w1",
+            "uid",
+            guard=lambda: None,
+            hold=unheld,
+            flush_in=lambda _: None,
+            saved=lambda _: None,
         )
 
     async def loaded(self, store: ClaimStore) -> None:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
-from tests.component.controllers.parts import context
+from tests.component.controllers.parts import context, unheld
 from vkprovider.api import labs
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import Worker
@@ -37,7 +38,14 @@ def ctx(kube: KubeClient) -> Context:
 async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
     claims = ClaimStore(
-        ctx, WorkerSettings(), "w1", "uid", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+        ctx,
+        WorkerSettings(),
+        "w1",
+        "uid",
+        guard=lambda: None,
+        hold=unheld,
+        flush_in=lambda _: None,
+        saved=lambda _: None,
     )
     for uid in "ab":
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
@@ -46,7 +54,7 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     connection = Connection(
         parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, lambda: False
     )
-    worker = Worker("w1", spec, connection, claims, lambda: None)
+    worker = Worker("w1", spec, connection, claims, lambda: None, Finalizer(ctx, "w1", lambda: None, lambda _: None))
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
     yield worker
     await labs_.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
-from tests.component.controllers.parts import Clock, context
+from tests.component.controllers.parts import Clock, context, unheld
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
@@ -59,7 +59,14 @@ async def stored(admin: Admin) -> set[str]:
 async def claim(ctx: Context, content: Content) -> None:
     """Write the claim of a lablet that runs a version."""
     store = ClaimStore(
-        ctx, WorkerSettings(), "w1", "uid-w1", guard=lambda: None, flush_in=lambda _: None, saved=lambda _: None
+        ctx,
+        WorkerSettings(),
+        "w1",
+        "uid-w1",
+        guard=lambda: None,
+        hold=unheld,
+        flush_in=lambda _: None,
+        saved=lambda _: None,
     )
     await store.load()
     store.recover([Claim("p1", "team", "pod-1", "netlab", "u1", content.version, content.digest)])

@@ -149,6 +149,29 @@ async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(wor
     assert await world.admin.get(f"{CONFIG_MAPS}/{worker}-port-allocations") is None, "no garbage collector runs"
 
 
+@pytest.mark.parametrize("moment", ["claimed", "unclaimed"])
+async def test_worker_deleted_as_its_first_lablet_begins_leaves_no_lab_behind(world: World, moment: str) -> None:
+    """It waits from the moment in which a claim is written; before it, nothing begins."""
+    running, simulator = await world.replica(), await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    first_claim = f"POST .*/configmaps|PUT .*/{worker}-port-allocations"
+    first_hold = f"PATCH .*/cmlworkers/{worker}$"
+    fault = running.api.fault(
+        first_claim if moment == "claimed" else first_hold,
+        first=lambda _: world.admin.delete(f"{GROUP}/cmlworkers/{worker}"),
+    )
+    lablet = await world.pod(definition, worker)
+    await when(lambda: fault.met > 0, "it was deleted")
+    if moment == "claimed":
+        await lablet.ready()
+        assert "InUse" in str(condition(await world.cmlworker(worker), "Ready"))
+    await lablet.delete(grace_s=0)
+    await world.admin.until_gone(f"{GROUP}/cmlworkers/{worker}")
+    assert simulator.simulation.world.labs == {}
+    imports = [entry for entry in simulator.log.entries if entry.path.endswith("/import")]
+    assert len(imports) == (moment == "claimed")
+
+
 async def test_abandoned_worker_goes_with_its_labs_left_behind(world: World) -> None:
     await world.replica()
     simulator = await world.simulator()

@@ -9,7 +9,7 @@ them before the row is saved: until then they give way to ports that another rep
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import structlog
@@ -56,6 +56,7 @@ class ClaimStore:
         uid: str,
         *,
         guard: Guard,
+        hold: Callable[[], Awaitable[None]],
         flush_in: Callable[[float], None],
         saved: Callable[[Collection[str]], None],
     ) -> None:
@@ -67,6 +68,7 @@ class ClaimStore:
             worker: The CMLWorker's name.
             uid: Its UID; it owns the ConfigMap.
             guard: Called right before every write.
+            hold: Called before rows are written; keeps the CMLWorker until they are gone.
             flush_in: Called to have `flush` called after so many seconds.
             saved: Called with the Pod UIDs of rows that were written and not lazy, and of unsaved rows that were lost
                 or changed because they conflict with saved ones.
@@ -75,6 +77,7 @@ class ClaimStore:
         self._settings = settings
         self._worker = worker
         self._config_map = ClaimsConfigMap(ctx, worker, uid, guard)
+        self._hold_worker = hold
         self._flush_in = flush_in
         self._on_saved = saved
         self._rewrite = False
@@ -250,7 +253,8 @@ class ClaimStore:
             hurry: Do not wait for other changes: the replica is about to end.
 
         Raises:
-            InputError: `ClaimStoreFull`, `ClaimStoreInvalid` or `ClaimsRefused`: no row can be written.
+            InputError: `ClaimStoreFull`, `ClaimStoreInvalid` or `ClaimsRefused`, or that of `hold`: no row can be
+                written.
             Fenced: This replica no longer owns the Node.
             OutsideError: The write failed; the changes wait for the next flush.
         """
@@ -272,6 +276,8 @@ class ClaimStore:
             raise
 
     async def _write_all(self) -> float | None:
+        if self.claims:
+            await self._hold_worker()
         generation = self._generation
         fitting = fit(self._stored, self._saved, worker=self._worker, installation=self._ctx.installation)
         self._refuse(fitting.refused)

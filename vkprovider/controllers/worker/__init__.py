@@ -6,5 +6,6 @@
   workers for which other replicas act.
 * `tunnels`: connect through agents; `registration`: make CMLWorkers for agents that present themselves.
 * `observer`: one bulk observation for all lablets; `lab_index`: find a lab by mark and title.
-* `node_writer`: write the Node; `status`: write the CMLWorker's status; `slots`: limit the turns that await it.
+* `node_writer`: write the Node; `status`: write the CMLWorker's status; `finalizer`: keep the CMLWorker as long as it
+  has claims; `slots`: limit the turns that await it.
 """

@@ -95,7 +95,7 @@ class NodeWriter:
             return True
         view = self._view(resource, worker, await self._endpoints.open(worker.name))
         await self._write_node(view, worker.guard)
-        await self._mark_in_use(resource, worker)
+        await worker.finalizer.follow(resource, needed=lambda: _is_needed(resource, worker))
         if view.health.ready:
             self._status.recovered(resource.metadata.uid)
         elif view.health.reason not in _NO_FAULT:
@@ -264,21 +264,6 @@ class NodeWriter:
 
     # --------------------------------------------------------------------------------------------- the CMLWorker
 
-    async def _mark_in_use(self, resource: CustomResource, worker: Worker) -> None:
-        """Hold the CMLWorker by a finalizer as long as it has claims."""
-        finalizers = resource.metadata.finalizers
-        wanted = [f for f in finalizers if f != names.FINALIZER]
-        if worker.claims.claims or (names.FINALIZER in finalizers and not worker.claims.complete):
-            wanted.append(names.FINALIZER)
-        if sorted(wanted) == sorted(finalizers) or (
-            resource.metadata.deletion_timestamp is not None and len(wanted) > len(finalizers)
-        ):
-            return
-        workers, version = self._ctx.api.workers.metadata_only, resource.metadata.resource_version
-        body = {"metadata": {"finalizers": wanted}}
-        with contextlib.suppress(Conflict, NotFound):
-            await workers.patch(worker.name, body, resource_version=version, guard=worker.guard)
-
     async def _leave(self, resource: CustomResource, worker: Worker) -> bool:
         """Retire a deleted CMLWorker: cordon, wait for its lablets, then remove its Node."""
         if resource.metadata.deletion_timestamp is None:
@@ -320,3 +305,10 @@ class NodeWriter:
             return
         with contextlib.suppress(Conflict):
             await self._ctx.api.nodes.delete(node.metadata.name, uid=node.metadata.uid)
+
+
+def _is_needed(resource: CustomResource, worker: Worker) -> bool:
+    """Return whether a CMLWorker must wait for lablets: it has claims, or had some that are not rebuilt yet."""
+    return bool(worker.claims.claims) or (
+        names.FINALIZER in resource.metadata.finalizers and not worker.claims.complete
+    )

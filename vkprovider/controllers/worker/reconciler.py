@@ -19,6 +19,7 @@ from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.worker.connection import Connector
+from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
@@ -287,12 +288,14 @@ class Workers:
         """Read the claims of a worker whose Node was just taken."""
         guard = self._ownership.guard(name)
         connection = self._connector.connect(name, spec, guard)
+        finalizer = Finalizer(self._ctx, name, guard, self._resources.get)
         claims = ClaimStore(
             self._ctx,
             self._settings,
             name,
             resource.metadata.uid,
             guard=guard,
+            hold=finalizer.hold,
             flush_in=lambda after_s: self._flushes.add(name, after_s=after_s),
             saved=self._lablets.claims_saved,
         )
@@ -303,7 +306,7 @@ class Workers:
             await connection.close()
             raise
         connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(name, resource.spec, connection, claims, guard)
+        worker = Worker(name, resource.spec, connection, claims, guard, finalizer)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
         if not claims.complete:

@@ -15,6 +15,7 @@ from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.memory import Presence
@@ -84,6 +85,7 @@ class Worker:
         raw_spec: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
         connection: By the spec.
         guard: Called right before every side effect; raises Fenced when this replica has lost the Node meanwhile.
+        finalizer: Keeps the CMLWorker as long as it has claims.
         seen: The last observation.
         awaiting: UIDs of Pods that wait for the next observation, whatever it shows; "" for a caller without a Pod.
         look_at: When it is due for them, if the worker is watched by an agent.
@@ -103,6 +105,7 @@ class Worker:
     connection: Connection
     claims: ClaimStore
     guard: Guard
+    finalizer: Finalizer
     seen: Observation = field(default_factory=Observation)
     awaiting: set[str] = field(default_factory=set)
     look_at: float = FOREVER
