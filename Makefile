@@ -10,9 +10,9 @@ IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
 MIRROR =
-# Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so three of them
+# Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so four of them
 # keep two cores busy. Files run in the order of tests/conftest.py.
-JOBS ?= 3
+JOBS ?= 4
 SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
