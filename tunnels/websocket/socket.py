@@ -88,8 +88,11 @@ class Socket:
                 await self._ended.wait()
         except TimeoutError:
             if (connection := self._websocket.get_extra_info("socket")) is not None:
-                with contextlib.suppress(OSError):  # it ends just now
-                    connection.shutdown(socket.SHUT_RDWR)
+                with (
+                    contextlib.suppress(OSError),  # it ends just now
+                    socket.fromfd(connection.fileno(), connection.family, connection.type) as own,
+                ):
+                    own.shutdown(socket.SHUT_RDWR)  # uvloop's refuses
 
     async def _write(self) -> None:
         """Send what is queued, then what comes; after `end`, close the WebSocket, so that the reader ends, too."""

@@ -30,7 +30,8 @@ from vkprovider.web.tls import ServingCertificate
 
 _log: Final = structlog.get_logger(__name__)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
+_FINISH_S: Final = 3.0
+"""How long requests in hand may go on when the process ends, and again after they were cancelled."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SERVED: Final = (
@@ -79,7 +80,7 @@ class Page:
         app.router.add_get("/ready", self._ready)
         for method, path in _SERVED:
             app.router.add_route(method, path, self._served(path))
-        self._runner = runner_of(app)
+        self._runner = runner_of(app, shutdown_s=_FINISH_S)
         await self._runner.setup()
         self._listener = await listen(self._runner, self._settings.http, self._tls.context if self._tls else None)
         self.port = self._listener.sockets[0].getsockname()[1]
