@@ -7,8 +7,8 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import NOTE, table
-from vkprovider.app.measure import Measure
-from vkprovider.app.measures import MEASURES
+from vkprovider.app.metrics.measure import Measure
+from vkprovider.app.metrics.measures import MEASURES
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
 """Below the checkout."""
@@ -59,7 +59,7 @@ def files() -> dict[Path, str]:
 
 def metrics_page() -> str:
     """Describe every metric."""
-    return NOTE.format(source="vkprovider/app/measures.py") + _METRICS + table([*_head(), *map(_row, MEASURES)])
+    return NOTE.format(source="vkprovider/app/metrics/measures.py") + _METRICS + table([*_head(), *map(_row, MEASURES)])
 
 
 def _head() -> list[tuple[str, ...]]:

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from vkprovider.app.measures import MEASURES
-from vkprovider.app.metrics import exposition, registry_of
-from vkprovider.app.run import Replica
+from vkprovider.app.metrics.exposition import exposition, registry_of
+from vkprovider.app.metrics.measures import MEASURES
+from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient

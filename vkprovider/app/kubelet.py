@@ -1,13 +1,20 @@
-"""The kubelet API of a replica: its parts, wired."""
+"""The kubelet API of a replica, wired: its parts, and the devices that its sessions reach."""
 
 from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from vkprovider.api.objects import Pod
+from vkprovider.app.settings import Settings, manners
+from vkprovider.controllers.console import usage
+from vkprovider.controllers.console.devices import LabletDevices
+from vkprovider.controllers.console.finding import Finder
+from vkprovider.controllers.console.open import Opened
 from vkprovider.controllers.context import Context, own_ip
+from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.topology.resources import NodeDefinition
 from vkprovider.domain.worker.endpoint import Endpoint
 from vkprovider.kubelet import pods as podlists
 from vkprovider.kubelet.authorities import client_authorities
@@ -27,6 +34,37 @@ from vkprovider.kubelet.usage import Meter, Usage
 from vkprovider.serving.access import Access
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.kubelet import KubeletSettings
+
+
+def devices_of(
+    ctx: Context,
+    settings: Settings,
+    lablets: Mapping[str, Lablet],
+    workers: Mapping[str, Worker],
+    contents: Mapping[str, Content],
+    opened: Opened,
+    given: Mapping[str, NodeDefinition],
+) -> LabletDevices:
+    """Return the devices of this replica's lablets.
+
+    Args:
+        ctx: The replica.
+        settings: How devices talk, and how long a command may take.
+        lablets: By Pod UID.
+        workers: Those that this replica acts for, by name.
+        contents: By digest.
+        opened: What is open.
+        given: What devices are given, by node definition.
+    """
+    finder, consoles = Finder(lablets, workers, contents), settings.consoles
+    return LabletDevices(
+        ctx,
+        finder,
+        opened,
+        usage.Usage(ctx, finder, given),
+        manners=manners(consoles.prompts_file),
+        exec_timeout_s=consoles.exec_timeout_s,
+    )
 
 
 class Kubelet:

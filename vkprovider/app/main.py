@@ -9,7 +9,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.app.page import Page
-from vkprovider.app.run import Replica
+from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.context import Context

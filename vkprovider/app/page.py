@@ -14,8 +14,8 @@ from aiohttp import web
 
 from vkprovider import __version__
 from vkprovider.api.errors import InputError
-from vkprovider.app.metrics import exposition, registry_of
-from vkprovider.app.run import Replica
+from vkprovider.app.metrics.exposition import exposition, registry_of
+from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import agent_tokens
 from vkprovider.serving.access import Access

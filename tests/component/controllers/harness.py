@@ -24,7 +24,7 @@ from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNT
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
-from vkprovider.app.run import Replica
+from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments

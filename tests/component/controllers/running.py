@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.support.faultyapi import FaultyApi
-from vkprovider.app.run import Replica
+from vkprovider.app.replica.run import Replica
 from vkprovider.controllers.context import Context
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader

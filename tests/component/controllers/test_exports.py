@@ -8,7 +8,7 @@ from tests.component.controllers.looking import eventually, imports, when
 from tests.component.controllers.podhandle import Lablet
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, OutsideError, Unavailable
-from vkprovider.app.run import Replica
+from vkprovider.app.replica.run import Replica
 from vkprovider.controllers.lablet.exports import Exports, Found
 from vkpsandbox.http.faults import Fault
 

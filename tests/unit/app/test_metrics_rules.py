@@ -14,7 +14,7 @@ import yaml
 
 import vkprovider
 from tools.markdown import anchor
-from vkprovider.app.measures import MEASURES
+from vkprovider.app.metrics.measures import MEASURES
 
 HOME = Path(vkprovider.__file__).parents[1]
 MONITORING = HOME / "manifests" / "monitoring"

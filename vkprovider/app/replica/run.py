@@ -18,13 +18,12 @@ from typing import Any, Final
 import structlog
 
 from vkprovider.api import names
-from vkprovider.app.changes import queue_changes
-from vkprovider.app.consoles import devices_of
-from vkprovider.app.ending import hand_over
-from vkprovider.app.informers import informers
-from vkprovider.app.kubelet import Kubelet
-from vkprovider.app.loops import running, work
-from vkprovider.app.queues import Queues
+from vkprovider.app.kubelet import Kubelet, devices_of
+from vkprovider.app.replica.changes import queue_changes
+from vkprovider.app.replica.ending import hand_over
+from vkprovider.app.replica.informers import informers
+from vkprovider.app.replica.loops import running, work
+from vkprovider.app.replica.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store

@@ -8,7 +8,7 @@ from typing import Any
 
 from vkprovider.api import labs as words
 from vkprovider.api.histogram import Histogram
-from vkprovider.app.run import Replica
+from vkprovider.app.replica.run import Replica
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import KeyedQueue

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from vkprovider.app.readings import Reader
+from vkprovider.app.metrics.readings import Reader
 
 Kind = Literal["counter", "gauge", "histogram"]
 

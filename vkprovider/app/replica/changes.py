@@ -4,8 +4,8 @@ from typing import Any
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Node
-from vkprovider.app.informers import Informers
-from vkprovider.app.queues import Queues
+from vkprovider.app.replica.informers import Informers
+from vkprovider.app.replica.queues import Queues
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
 from vkprovider.kube.informer import Informer

@@ -7,8 +7,8 @@ Prometheus client.
 from typing import Final
 
 from vkprovider import __version__
-from vkprovider.app.measure import counter, gauge, histogram
-from vkprovider.app.readings import (
+from vkprovider.app.metrics.measure import counter, gauge, histogram
+from vkprovider.app.metrics.readings import (
     agents,
     booted,
     by_name,

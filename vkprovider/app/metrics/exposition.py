@@ -9,10 +9,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from vkprovider.api.histogram import Histogram
-from vkprovider.app.measure import Kind, Measure
-from vkprovider.app.measures import MEASURES
-from vkprovider.app.readings import watch_instances
-from vkprovider.app.run import Replica
+from vkprovider.app.metrics.measure import Kind, Measure
+from vkprovider.app.metrics.measures import MEASURES
+from vkprovider.app.metrics.readings import watch_instances
+from vkprovider.app.replica.run import Replica
 
 _FAMILIES: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]]] = {
     "counter": CounterMetricFamily,
