@@ -3,7 +3,8 @@
 * `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `overview`
   and `svg` draw.
 * `site`: hooks of mkdocs, which builds the site of the documentation.
-* `render`: `manifests/install.yaml` from the kustomization.
+* `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
+* `stale`: writes what these make, or compares it.
 * `figures`: figures of the code's structure, of the checkout or of any revision; `walk`: the files that a Pod's import
   passes through, by a run under a profiler.
 """

@@ -3,7 +3,6 @@
 They stand in the repository so that a reader finds them and a reviewer sees how they change.
 """
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tools import crdpage, monitoring, overview
+from tools import crdpage, monitoring, overview, stale
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons, stock_reasons
 from vkprovider.api.reasons import Explanation, Reason
@@ -161,27 +160,7 @@ def _limits(field: FieldInfo) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Write the files, or with `--check` compare them; return the exit code."""
-    check = arguments == ["--check"]
-    if arguments and not check:
-        sys.stderr.write("usage: python -m tools.generate [--check]\n")
-        return 2
-    stale = 0
-    for path, text in files().items():
-        target = ROOT / path
-        found = target.read_text(encoding="utf-8") if target.exists() else ""
-        if found == text:
-            continue
-        stale += 1
-        if not check:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-            print(f"wrote {path}")
-            continue
-        difference = difflib.unified_diff(found.splitlines(), text.splitlines(), str(path), "as generated", lineterm="")
-        print("\n".join([*list(difference)[:20], f"{path} is not as generated: run `make generate`"]))
-    if check and not stale:
-        print(f"{len(files())} generated files are up to date")
-    return 1 if check and stale else 0
+    return stale.run("tools.generate", arguments, ROOT, files)
 
 
 if __name__ == "__main__":

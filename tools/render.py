@@ -1,6 +1,7 @@
-"""`manifests/install.yaml`: `python -m tools.render` writes it, `--check` compares it.
+"""`manifests/install.yaml` and the Helm chart: `python -m tools.render` writes them, `--check` compares them.
 
-It is what `kubectl kustomize manifests/overlays/default` prints, for whoever has no checkout.
+The first is what `kubectl kustomize manifests/overlays/default` prints, for whoever has no checkout; the second is made
+of that by `chart`.
 """
 
 import subprocess
@@ -8,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tools import stale
+from tools.helm import chart
 from vkpsandbox.controlplane.build import find_kubectl
 from vkpsandbox.errors import SandboxError
 
-MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
+ROOT: Final = Path(__file__).parents[1]
+MANIFESTS: Final = ROOT / "manifests"
 INSTALL: Final = MANIFESTS / "install.yaml"
 
 
@@ -25,29 +29,23 @@ def render(kubectl: Path) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout  # noqa: S603 (ours)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the file, or with `--check` compare it; return the exit code.
+def files() -> dict[Path, str]:
+    """Render the files: path below the checkout to text.
 
-    Without a kubectl nothing can be compared, which is no fault of the file: the cluster tests have one.
+    Without a kubectl the kustomization cannot be rendered, which is no fault of a file that stands there: the cluster
+    tests have one.
     """
-    check = arguments == ["--check"]
-    if arguments and not check:
-        sys.stderr.write("usage: python -m tools.render [--check]\n")
-        return 2
     try:
-        text = render(find_kubectl())
+        install = render(find_kubectl())
     except SandboxError as error:
         print(f"manifests/install.yaml is not looked at: {error}")
-        return 0 if check else 1
-    if INSTALL.read_text(encoding="utf-8") == text:
-        print("manifests/install.yaml is up to date")
-        return 0
-    if check:
-        print("manifests/install.yaml is not as rendered: run `make generate`")
-        return 1
-    INSTALL.write_text(text, encoding="utf-8")
-    print("wrote manifests/install.yaml")
-    return 0
+        install = INSTALL.read_text(encoding="utf-8")
+    return {INSTALL.relative_to(ROOT): install, **chart.files(install)}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or with `--check` compare them; return the exit code."""
+    return stale.run("tools.render", arguments, ROOT, files)
 
 
 if __name__ == "__main__":

@@ -233,7 +233,11 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": f"vkprovider-replica-{name}", "labels": {"vkprovider.io/replica": "true"}},
+            "metadata": {
+                "name": f"vkprovider-replica-{name}",
+                "labels": {"vkprovider.io/replica": "true"},
+                "annotations": {"vkprovider.io/version": "0.0.9"},
+            },
             "spec": {
                 "holderIdentity": name,
                 "leaseDurationSeconds": 3,
@@ -245,6 +249,8 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
     notes = {f.reason: f for f in examine(cluster).findings}
     assert notes["ReplicaSilent"].object == f"Lease/{SYSTEM}/vkprovider-replica-ghost"
     assert notes["ReplicaSilent"].level == "note"
+    assert "ahead is 0.0.9; " in notes["VersionsDiffer"].message
+    assert notes["VersionsDiffer"].message.endswith(f" is {__version__}")
     assert "the clocks of replica ahead and of this machine differ by" in notes["ClockSkew"].message
 
 

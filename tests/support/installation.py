@@ -174,6 +174,10 @@ class Installation:
         """Run every Pod of the Deployment as a process; `settings` go into the ConfigMap that it reads."""
         meta = {"name": "vkprovider-settings", "namespace": SYSTEM}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": settings})
+        self.run_deployment()
+
+    def run_deployment(self) -> None:
+        """Run every Pod of the Deployment as a process."""
         wanted = self.get("deployment", "vkprovider", f"--namespace={SYSTEM}")["spec"]["replicas"]
         self.replicas = [self._replica(self, pod) for pod in until(lambda: self._pods(wanted), 45)]
 

@@ -45,6 +45,8 @@ TAINT_ENV: Final = f"{GROUP}/env"
 # Annotations. Inputs are read, reports are only ever written.
 ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
 ANNOTATION_PROCESS: Final = f"{GROUP}/process"
+ANNOTATION_VERSION: Final = f"{GROUP}/version"
+"""Of a replica's Lease: the version of the provider that renews it."""
 ANNOTATION_AGENTS_URL: Final = f"{GROUP}/agents-url"
 ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
 ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"

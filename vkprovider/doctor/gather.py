@@ -204,6 +204,8 @@ class Doctor:
             if ages[name] < 0 or ages[name] > (first[name].spec.lease_duration_seconds or 0):
                 self._found += setup.check_clock(about, f"replica {name}", -ages[name])
         self._found += setup.check_replicas(self._namespace, alive, silent)
+        versions = {name: first[name].metadata.annotations.get(names.ANNOTATION_VERSION, "") for name in alive}
+        self._found += setup.check_versions(self._namespace, versions)
         return alive
 
     async def _members(self, about: str) -> dict[str, Lease]:

@@ -126,6 +126,21 @@ def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, 
     return findings
 
 
+def check_versions(namespace: str, versions: Mapping[str, str]) -> list[Finding]:
+    """Check that living replicas are of one version.
+
+    Args:
+        namespace: The provider's.
+        versions: Replica: its version; empty for one that is so old that it does not say.
+    """
+    if len(set(versions.values())) <= 1:
+        return []
+    told = "; ".join(f"{replica} is {version or 'older'}" for replica, version in sorted(versions.items()))
+    text = f"replicas of different versions share the Nodes: {told}"
+    remedy = f"During an upgrade wait for its end: kubectl -n {namespace} rollout status deployment/vkprovider"
+    return [note(f"Namespace/{namespace}", "VersionsDiffer", text, remedy)]
+
+
 def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> list[Finding]:
     """Check that a living replica owns a worker's Node."""
     holder = lease.spec.holder_identity if lease is not None else None

@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -44,6 +45,34 @@ TELL_S: Final = 10.0
 """How often a running build reports progress."""
 
 Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class GoModule:
+    """Programs that are built from one Go module, whose files pin all versions.
+
+    Attributes:
+        name: Of the folder in the cache.
+        title: For messages: `the control plane v1.36.3`.
+        effort: For messages: what a build costs.
+        go_mod: The content of its go.mod.
+        go_sum: The content of its go.sum.
+        programs: Program: the Go package it is built from.
+        flags: For the linker.
+    """
+
+    name: str
+    title: str
+    effort: str
+    go_mod: bytes
+    go_sum: bytes
+    programs: Mapping[str, str]
+    flags: str
+
+    @property
+    def target(self) -> Path:
+        """The directory in the cache, which is complete if it exists."""
+        return cache_home() / self.name / cache_key(self.go_mod, self.go_sum)
 
 
 def module_files() -> tuple[bytes, bytes]:
@@ -102,14 +131,38 @@ def ensure_programs(on_progress: Progress) -> Path:
         if missing:
             raise SandboxError(f"{BIN_VARIABLE}={named} lacks {', '.join(missing)}: put them there, or unset it")
         return Path(named).absolute()
+    return ensure_built(control_plane(), on_progress)
+
+
+def control_plane() -> GoModule:
+    """Return the module of the control plane.
+
+    Raises:
+        SandboxError: Its go.mod requires no Kubernetes.
+    """
     go_mod, go_sum = module_files()
-    target = cache_home() / "controlplane" / cache_key(go_mod, go_sum)
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_suffix(".lock"), on_progress):
-            if not target.is_dir():
-                _build(target, go_mod, go_sum, on_progress)
-    return target
+    version = kubernetes_version(go_mod)
+    flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    title, effort = f"the control plane {version}", "about 5 minutes on 2 cores"
+    return GoModule("controlplane", title, effort, go_mod, go_sum, PROGRAMS, flags)
+
+
+def ensure_built(module: GoModule, on_progress: Progress) -> Path:
+    """Return the directory with a module's programs, building them if they are not cached.
+
+    Args:
+        module: Says what is built.
+        on_progress: Called with one line per program built.
+
+    Raises:
+        SandboxError: There is no Go, or the build fails.
+    """
+    if not module.target.is_dir():
+        module.target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(module, on_progress):
+            if not module.target.is_dir():
+                _build(module, on_progress)
+    return module.target
 
 
 def find_kubectl() -> Path:
@@ -119,7 +172,7 @@ def find_kubectl() -> Path:
         SandboxError: If there is none.
     """
     named = os.environ.get(BIN_VARIABLE)
-    cached = cache_home() / "controlplane" / cache_key(*module_files()) / "kubectl"
+    cached = control_plane().target / "kubectl"
     found = shutil.which("kubectl", path=named) if named else shutil.which("kubectl") or shutil.which(cached)
     if not found and named:
         raise SandboxError(f"{BIN_VARIABLE}={named} has no kubectl: put it there, or unset it")
@@ -149,7 +202,7 @@ def find_go() -> Path:
         seen.append(f"{candidate} is {'.'.join(map(str, version)) or 'broken'}")
     wanted = ".".join(map(str, GO_VERSION))
     raise SandboxError(
-        f"building the control plane needs Go >= {wanted} ({'; '.join(seen) or 'none found'}): "
+        f"building needs Go >= {wanted} ({'; '.join(seen) or 'none found'}): "
         "run `pip install 'vkprovider[build]'`, put a newer go in PATH, "
         f"or point {BIN_VARIABLE} at a directory with {', '.join(PROGRAMS)}"
     )
@@ -166,42 +219,40 @@ def _go_version(go: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _locked(path: Path, on_progress: Progress) -> Iterator[None]:
+def _locked(module: GoModule, on_progress: Progress) -> Iterator[None]:
     """Hold a file lock; it ends with the process, however that ends."""
-    with path.open("w") as lock:
+    with module.target.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            on_progress("another build of the control plane runs; waiting for it")
+            on_progress(f"another build of {module.title} runs; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _build(target: Path, go_mod: bytes, go_sum: bytes, on_progress: Progress) -> None:
-    """Build every program into a new directory and rename it to `target`."""
+def _build(module: GoModule, on_progress: Progress) -> None:
+    """Build every program into a new directory and rename it to the module's target."""
     go = find_go()
-    version = kubernetes_version(go_mod)
-    flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-    on_progress(f"building the control plane {version} with {go}: once, about 5 minutes on 2 cores")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
-        module = Path(scratch) / "module"
-        module.mkdir()
-        (module / "go.mod").write_bytes(go_mod)
-        (module / "go.sum").write_bytes(go_sum)
+    on_progress(f"building {module.title} with {go}: once, {module.effort}")
+    with tempfile.TemporaryDirectory(dir=module.target.parent, prefix="build-") as scratch:
+        source = Path(scratch) / "module"
+        source.mkdir()
+        (source / "go.mod").write_bytes(module.go_mod)
+        (source / "go.sum").write_bytes(module.go_sum)
         output = Path(scratch) / "bin"
-        for number, (program, package) in enumerate(PROGRAMS.items(), 1):
+        for number, (program, package) in enumerate(module.programs.items(), 1):
             started = time.monotonic()
-            arguments = ["-mod=readonly", "-trimpath", f"-ldflags={flags}", "-o", str(output / program), package]
-            code, said = _watched([str(go), "build", "-v", *arguments], module, environment, on_progress)
+            arguments = ["-mod=readonly", "-trimpath", f"-ldflags={module.flags}", "-o", str(output / program), package]
+            code, said = _watched([str(go), "build", "-v", *arguments], source, environment, on_progress)
             if code:
                 detail = "\n".join(f"  | {line}" for line in said[-12:])
                 raise SandboxError(
                     f"building {program} failed (go exited with {code}); the build needs the network "
                     f"once and 4 GB of disk. The last output of go:\n{detail}"
                 )
-            on_progress(f"  {number}/{len(PROGRAMS)} {program}: {time.monotonic() - started:.0f} s")
-        output.rename(target)
+            on_progress(f"  {number}/{len(module.programs)} {program}: {time.monotonic() - started:.0f} s")
+        output.rename(module.target)
 
 
 def _watched(

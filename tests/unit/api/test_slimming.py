@@ -40,7 +40,7 @@ def test_every_annotation_of_a_pod_is_known() -> None:
     """An annotation that is read and not listed would be lost where there are many."""
     elsewhere = {
         *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
-        names.ANNOTATION_AGENTS_URL,
+        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
         *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
     }

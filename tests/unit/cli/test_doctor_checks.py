@@ -386,3 +386,12 @@ def test_impeded_definition_is_a_fault() -> None:
     [found] = lablets.check_definition(msgspec.convert(raw, CustomResource), owned)
     assert (found.level, found.reason, found.message) == ("fault", "TooLarge", "cpu 2k > 64")
     assert "spec.capacity" in found.remedy
+
+
+def test_replicas_of_different_versions_are_noted() -> None:
+    assert setup.check_versions("system", {}) == []
+    assert setup.check_versions("system", {"a": "1.2.0", "b": "1.2.0"}) == []
+    [finding] = setup.check_versions("system", {"b": "1.2.0", "a": "1.3.0", "c": ""})
+    assert (finding.object, finding.reason, finding.level) == ("Namespace/system", "VersionsDiffer", "note")
+    assert finding.message.endswith(": a is 1.3.0; b is 1.2.0; c is older")
+    assert finding.remedy.endswith("kubectl -n system rollout status deployment/vkprovider")

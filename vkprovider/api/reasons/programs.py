@@ -81,6 +81,11 @@ class DoctorReason(Reason):
         "Start it; look at its log.",
     )
     REPLICA_SILENT = ("ReplicaSilent", "A replica ended without releasing its Nodes; the others take them over.")
+    VERSIONS_DIFFER = (
+        "VersionsDiffer",
+        "Replicas of different versions share the Nodes, as during an upgrade.",
+        "If no upgrade is on its way: `kubectl rollout status` of the Deployment. See docs/upgrade.md.",
+    )
     NO_OWNER = ("NoOwner", "No living replica owns a worker.", "Wait LEADER_LEASE_TTL; look at the provider's log.")
     LEASE_EXPIRED = (
         "LeaseExpired",

@@ -20,6 +20,7 @@ from typing import Final
 
 import structlog
 
+from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
 from vkprovider.api.objects import Lease
@@ -58,7 +59,9 @@ class Membership:
         self._changed = changed
         self._ended = ended
         self._times = leases.times(ttl_s)
-        self._dialled = {names.ANNOTATION_AGENTS_URL: ctx.agents_url} if ctx.agents_url is not None else {}
+        self._said = {names.ANNOTATION_PROCESS: ctx.process, names.ANNOTATION_VERSION: __version__}
+        if ctx.agents_url is not None:
+            self._said[names.ANNOTATION_AGENTS_URL] = ctx.agents_url
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
@@ -209,7 +212,7 @@ class Membership:
             seconds=int(self._ttl_s),
             metadata={
                 "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
-                "annotations": {names.ANNOTATION_PROCESS: ctx.process, **self._dialled},
+                "annotations": self._said,
             },
         )
         members, limit_s = ctx.api.member_leases, self._times.renew_s

@@ -1,0 +1,182 @@
+"""The chart, rendered by the real Helm, holds the objects of the kustomization; each value does what it says."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.helm import CHART, HELM, MISSING, Helm, named
+from tools.render import INSTALL, ROOT
+
+pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
+
+KUSTOMIZED = named(INSTALL.read_text(encoding="utf-8"))
+NAMESPACE = "Namespace /vkprovider-system"
+DEPLOYMENT = "Deployment vkprovider-system/vkprovider"
+KEPT = {"helm.sh/resource-policy": "keep"}
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    return Helm(tmp_path)
+
+
+def values(folder: Path, **given: Any) -> str:
+    """Write a file of values, and give the option that names it."""
+    path = folder / "values.yaml"
+    path.write_text(yaml.safe_dump(given))
+    return f"--values={path}"
+
+
+def test_default_values_render_the_kustomization(helm: Helm) -> None:
+    rendered = helm.template()
+    assert rendered.keys() == KUSTOMIZED.keys() - {NAMESPACE}
+    assert rendered == {name: each for name, each in KUSTOMIZED.items() if name != NAMESPACE}
+
+
+def test_namespace_is_that_of_the_kustomization_and_is_kept(helm: Helm) -> None:
+    rendered = helm.template("--set=namespace.create=true")
+    assert rendered[NAMESPACE]["metadata"].pop("annotations") == KEPT
+    assert rendered == KUSTOMIZED
+
+
+def test_lint_finds_nothing(helm: Helm) -> None:
+    said = helm("lint", str(CHART), "--strict", "--namespace=vkprovider-system")
+    assert "1 chart(s) linted, 0 chart(s) failed" in said
+    assert "[WARNING]" not in said
+
+
+def test_package_holds_every_file(helm: Helm, tmp_path: Path) -> None:
+    helm("package", str(CHART), f"--destination={tmp_path}")
+    [package] = tmp_path.glob("vkprovider-*.tgz")
+    shown = helm("show", "readme", str(package))
+    assert shown.strip() == (CHART / "README.md").read_text(encoding="utf-8").strip()
+    rendered = named(helm("template", "vkprovider", str(package), "--namespace=vkprovider-system"))
+    assert rendered == helm.template()
+
+
+@pytest.mark.parametrize(
+    ("value", "gone"),
+    [
+        ("crds.install", {"CustomResourceDefinition"}),
+        ("podDisruptionBudget.enabled", {"PodDisruptionBudget"}),
+        ("networkPolicy.enabled", {"NetworkPolicy"}),
+        ("flowSchemas.enabled", {"FlowSchema"}),
+        ("priorityClass.create", {"PriorityClass"}),
+    ],
+)
+def test_switch_leaves_out_a_kind(helm: Helm, value: str, gone: set[str]) -> None:
+    everything = helm.template()
+    assert helm.template(f"--set={value}=false") == {k: v for k, v in everything.items() if v["kind"] not in gone}
+
+
+def test_policies_are_left_out_but_for_the_one_that_confines_the_provider(helm: Helm) -> None:
+    def policies(*arguments: str) -> set[str]:
+        return {name.split("/")[1] for name in helm.template(*arguments) if name.startswith("ValidatingAdmission")}
+
+    everything = policies()
+    assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
+    none = policies("--set=policies.enabled=false,policies.requireUse=false")
+    assert none == {"vkprovider-confine"}
+
+
+def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:
+    on = "podMonitor.enabled=true,prometheusRule.enabled=true,metricsService.enabled=true,dashboard.enabled=true"
+    rendered = helm.template(f"--set={on},podMonitor.labels.release=prometheus")
+    new = {name: each for name, each in rendered.items() if name not in KUSTOMIZED}
+    folder = ROOT / "manifests" / "monitoring"
+    [monitor] = named((folder / "operator" / "podmonitor.yaml").read_text()).values()
+    [rules] = named((folder / "operator" / "prometheusrule.yaml").read_text()).values()
+    assert new.pop("PodMonitor vkprovider-system/vkprovider")["spec"] == monitor["spec"]
+    assert new.pop("PrometheusRule vkprovider-system/vkprovider")["spec"] == rules["spec"]
+    dashboard = new.pop("ConfigMap vkprovider-system/vkprovider-dashboard")
+    assert dashboard["data"] == {"dashboard.json": (folder / "dashboard.json").read_text()}
+    assert dashboard["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    [(name, service)] = new.items()
+    assert name == "Service vkprovider-system/vkprovider-metrics"
+    assert service["spec"] == yaml.safe_load((folder / "service.yaml").read_text())["spec"]
+
+
+def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
+    everything = (
+        "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,settings.RECONCILE_INTERVAL=5"
+    )
+    rendered = helm.template(f"--set={everything}", namespace="labs")
+    text = yaml.safe_dump_all(each for each in rendered.values() if each["kind"] != "CustomResourceDefinition")
+    assert "vkprovider-system" not in text
+    assert "system:serviceaccount:labs:vkprovider" in text
+    assert "Namespace /labs" in rendered
+
+
+def test_settings_become_a_configmap_and_a_rollout(helm: Helm, tmp_path: Path) -> None:
+    settings = {
+        "VKPROVIDER_KEPT_BYTES_MAX": 1_000_000_000,
+        "WORKER_PROBE_SECONDS": 2.5,
+        "CONFIG_EXTRACT_ON_STOP": False,
+    }
+    rendered = helm.template(values(tmp_path, settings=settings))
+    assert rendered["ConfigMap vkprovider-system/vkprovider-settings"]["data"] == {
+        "VKPROVIDER_KEPT_BYTES_MAX": "1000000000",
+        "WORKER_PROBE_SECONDS": "2.5",
+        "CONFIG_EXTRACT_ON_STOP": "false",
+    }
+    other = helm.template(values(tmp_path, settings={**settings, "WORKER_PROBE_SECONDS": 3}))
+    [one, two] = [each[DEPLOYMENT]["spec"]["template"]["metadata"]["annotations"] for each in (rendered, other)]
+    assert one["checksum/settings"] != two["checksum/settings"]
+
+
+def test_deployment_follows_its_values(helm: Helm, tmp_path: Path) -> None:
+    digest = f"sha256:{'ab' * 32}"
+    given = {
+        "replicaCount": 3,
+        "image": {"repository": "registry.example.com/vkprovider", "digest": digest, "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "tolerations": [{"key": "infra", "operator": "Exists"}],
+        "podAnnotations": {"team": "labs"},
+        "podLabels": {"tier": "system"},
+        "extraEnv": [{"name": "SSL_CERT_FILE", "value": "/ca/ca.crt"}],
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+        "priorityClass": {"create": False, "name": ""},
+        "secrets": {"existingSecret": "mine"},
+        "resources": {"limits": {"memory": "1Gi"}},
+        "serviceAccount": {"annotations": {"cloud.example.com/role": "labs"}},
+        "networkPolicy": {"extraEgress": [{"ports": [{"port": 3128, "protocol": "TCP"}]}]},
+    }
+    rendered = helm.template(values(tmp_path, **given))
+    deployment = rendered[DEPLOYMENT]
+    kubernetes_validate.validate(deployment, "1.30", strict=True)
+    assert deployment["spec"]["replicas"] == 3
+    template = deployment["spec"]["template"]
+    assert template["metadata"]["annotations"]["team"] == "labs"
+    assert template["metadata"]["labels"] == {"app.kubernetes.io/name": "vkprovider", "tier": "system"}
+    pod = template["spec"]
+    [container] = pod["containers"]
+    assert container["image"] == f"registry.example.com/vkprovider@{digest}"
+    assert container["imagePullPolicy"] == "Always"
+    assert container["env"][-1] == given["extraEnv"][0]  # type: ignore[index]
+    assert container["volumeMounts"][-1] == {"name": "ca", "mountPath": "/ca"}
+    assert container["resources"] == {"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "128Mi"}}
+    assert pod["volumes"][-1] == {"name": "ca", "configMap": {"name": "ca"}}
+    assert "mine" in {volume.get("secret", {}).get("secretName") for volume in pod["volumes"]}
+    assert (pod["imagePullSecrets"], pod["tolerations"]) == (given["imagePullSecrets"], given["tolerations"])
+    assert "priorityClassName" not in pod
+    account = rendered["ServiceAccount vkprovider-system/vkprovider"]
+    assert account["metadata"]["annotations"] == {"cloud.example.com/role": "labs"}
+    policy = rendered["NetworkPolicy vkprovider-system/vkprovider"]
+    assert policy["spec"]["egress"][-1] == {"ports": [{"port": 3128, "protocol": "TCP"}]}
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("replicas=3", "additional properties 'replicas' not allowed"),
+        ("settings.WORKER_PROBE_SECOND=1", "additional properties 'WORKER_PROBE_SECOND' not allowed"),
+        ("settings.VKPROVIDER_LOG_LEVEL=loud", "at '/settings/VKPROVIDER_LOG_LEVEL'"),
+        ("replicaCount=many", "at '/replicaCount'"),
+    ],
+)
+def test_wrong_value_is_refused_by_name(helm: Helm, argument: str, said: str) -> None:
+    assert said in helm.refused("template", "vkprovider", str(CHART), f"--set={argument}")

@@ -1,0 +1,145 @@
+"""The Helm chart is what the generator makes of the kustomization, and its schema refuses what nobody can mean."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import AliasChoices
+
+from tools import stale
+from tools.generate import variables
+from tools.helm import chart, program, values
+from tools.render import INSTALL, ROOT
+from vkprovider.app.settings import Settings
+from vkpsandbox.errors import SandboxError
+
+FILES = chart.files(INSTALL.read_text(encoding="utf-8"))
+BY_HAND = {".helmignore", "templates/_helpers.tpl", "templates/settings.yaml", "templates/NOTES.txt"}
+DEFAULTS: dict[str, Any] = yaml.safe_load(FILES[chart.CHART / "values.yaml"])
+SCHEMA: dict[str, Any] = yaml.safe_load(FILES[chart.CHART / "values.schema.json"])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(chart.CHART)))
+def test_file_is_up_to_date(path: Path) -> None:
+    assert (ROOT / path).read_text(encoding="utf-8") == FILES[path], "run `make generate`"
+
+
+def test_chart_has_no_other_files() -> None:
+    found = {path.relative_to(ROOT) for path in (ROOT / chart.CHART).rglob("*") if path.is_file()}
+    assert found == FILES.keys() | {chart.CHART / name for name in BY_HAND}
+
+
+def test_every_object_of_the_kustomization_is_in_a_template() -> None:
+    text = "".join(text for path, text in FILES.items() if path.parent.name == "templates")
+    objects = list(yaml.safe_load_all(INSTALL.read_text(encoding="utf-8")))
+    kinds = [each["kind"] for each in objects]
+    for kind in set(kinds):
+        assert text.count(f"\nkind: {kind}\n") >= kinds.count(kind), kind
+    assert chart.SYSTEM not in text, "the namespace is that of the release"
+
+
+def leaves(given: Mapping[str, Any], known: set[str], prefix: str = "") -> Iterator[str]:
+    for name, value in given.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, dict) and path not in known:
+            yield from leaves(value, known, f"{path}.")
+        else:
+            yield path
+
+
+def test_every_value_is_documented_and_has_its_default() -> None:
+    [deployment] = [
+        each for each in yaml.safe_load_all(INSTALL.read_text(encoding="utf-8")) if each["kind"] == "Deployment"
+    ]
+    described = values.values(deployment)
+    known = {value.name for value in described}
+    assert list(leaves(DEFAULTS, known)) == [value.name for value in described]
+    assert all(value.says.endswith(".") for value in described)
+    page = FILES[chart.CHART / "README.md"]
+    assert all(f"| `{name}` |" in page for name in known)
+
+
+def test_defaults_pass_the_schema() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    jsonschema.validate(DEFAULTS, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("replicaCount", 3),
+        ("settings", {"WORKER_PROBE_SECONDS": 2.5, "VKPROVIDER_LOG_LEVEL": "debug", "CONFIG_EXTRACT_ON_STOP": False}),
+        ("settings", {"VKPROVIDER_KEPT_BYTES_MAX": "1000000", "CONFIG_EXTRACT_ON_STOP": "false"}),
+        ("image", {**DEFAULTS["image"], "digest": f"sha256:{'0' * 64}"}),
+        ("imagePullSecrets", [{"name": "registry"}]),
+        ("resources", {"limits": {"memory": "1Gi", "cpu": 1}}),
+        ("global", {"anything": True}),
+    ],
+)
+def test_schema_accepts(path: str, value: object) -> None:
+    jsonschema.validate({**DEFAULTS, path: value}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("replicas", 3, "'replicas' was unexpected"),
+        ("replicaCount", "3", "'3' is not of type 'integer'"),
+        ("image", {"name": "x"}, "'name' was unexpected"),
+        ("image", {**DEFAULTS["image"], "digest": "latest"}, "does not match"),
+        ("image", {**DEFAULTS["image"], "pullPolicy": "Sometimes"}, "is not one of"),
+        ("imagePullSecrets", ["registry"], "is not of type 'object'"),
+        ("settings", {"WORKER_PROBE_SECOND": 1}, "'WORKER_PROBE_SECOND' was unexpected"),
+        ("settings", {"WORKER_PROBE_SECONDS": -1}, "-1 is less than or equal to the minimum"),
+        ("settings", {"VKPROVIDER_LOG_LEVEL": "loud"}, "'loud' is not one of"),
+        ("settings", {"VKPROVIDER_EVENTS_SECRET": "x"}, "'VKPROVIDER_EVENTS_SECRET' was unexpected"),
+        ("settings", {"VKPROVIDER_HTTP_PORT": 8083}, "'VKPROVIDER_HTTP_PORT' was unexpected"),
+        ("policies", {"enabled": "yes"}, "'yes' is not of type 'boolean'"),
+    ],
+)
+def test_schema_refuses(path: str, value: object, said: str) -> None:
+    with pytest.raises(jsonschema.ValidationError, match=said):
+        jsonschema.validate({**DEFAULTS, path: value}, SCHEMA)
+
+
+def test_settings_of_the_chart_are_those_of_the_program() -> None:
+    """All but secrets, and what the chart itself sets: those stand in its Deployment, or its objects depend on them."""
+    known = set()
+    for field in Settings.model_fields.values():
+        assert isinstance(field.annotation, type)
+        for each in variables(field.annotation).values():
+            alias = each.validation_alias
+            if "SecretStr" not in str(each.annotation):
+                known.add(alias.choices[0] if isinstance(alias, AliasChoices) else alias)
+    deployment = FILES[chart.CHART / "templates" / "deployment.yaml"]
+    fixed = {name for name in known if f"- name: {name}\n" in deployment} | values.BY_CHART
+    assert set(SCHEMA["properties"]["settings"]["properties"]) == known - fixed
+
+
+def test_stale_file_is_named_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def made() -> dict[Path, str]:
+        return {Path("folder/page.md"): "new\n"}
+
+    assert stale.run("tools.x", ["--check"], tmp_path, made) == 1
+    assert "folder/page.md is not as generated: run `make generate`" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    assert stale.run("tools.x", [], tmp_path, made) == 0
+    assert (tmp_path / "folder" / "page.md").read_text() == "new\n"
+    assert stale.run("tools.x", ["--check"], tmp_path, made) == 0
+    assert stale.run("tools.x", ["--wrong"], tmp_path, made) == 2
+
+
+def test_helm_is_pinned_and_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = program.module()
+    assert re.fullmatch(r"Helm v4\.\d+\.\d+", module.title)
+    assert f"helm.sh/helm/v4 {module.title.split()[1]} h1:".encode() in module.go_sum
+    monkeypatch.setenv(program.VARIABLE, str(tmp_path / "helm"))
+    assert program.find_helm() is None
+    with pytest.raises(SandboxError, match=f"VKPROVIDER_HELM={tmp_path}/helm is not a program"):
+        program.ensure_helm(print)
+    (tmp_path / "helm").touch(mode=0o755)
+    assert program.ensure_helm(print) == program.find_helm() == tmp_path / "helm"
