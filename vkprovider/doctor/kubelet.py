@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from vkprovider.api.objects import Node
+from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, note
 from vkprovider.kubelet.signing import SigningRequest
 
@@ -13,8 +14,8 @@ def check_requests(namespace: str, requests: Iterable[SigningRequest]) -> list[F
     if not pending:
         return []
     text = (
-        f"{len(pending)} serving certificates of replicas await approval; until then each serves one of its own, "
-        "which metrics-server does not trust"
+        f"not approved yet: {count(len(pending), 'serving certificate')} of replicas; until then a replica serves a "
+        "certificate of its own, which metrics-server does not trust"
     )
     remedy = f"kubectl certificate approve {' '.join(pending)}; or set VKPROVIDER_KUBELET_CERTIFICATE=self-signed"
     return [note(f"Namespace/{namespace}", "ServingCertificatePending", text, remedy)]
@@ -26,6 +27,7 @@ def check_nodes(namespace: str, nodes: Sequence[Node]) -> list[Finding]:
     if not silent:
         return []
     which = ", ".join(silent[:3]) + (", …" if len(silent) > 3 else "")  # noqa: PLR2004 (a few examples)
-    text = f"{len(silent)} of {len(nodes)} Nodes serve no kubectl logs, attach, exec and port-forward: {which}"
+    where = f"{len(silent)} of {count(len(nodes), 'Node')}"
+    text = f"no kubectl logs, attach, exec and port-forward on {where}: {which}"
     remedy = "Unless VKPROVIDER_KUBELET=false is meant: see VKPROVIDER_KUBELET_PORTS and the provider's log."
     return [note(f"Namespace/{namespace}", "KubeletNotServed", text, remedy)]

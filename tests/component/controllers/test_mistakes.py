@@ -101,6 +101,7 @@ class PodRow(NamedTuple):
         notes: Annotations of our group.
         later: A patch once it is Ready.
         refused: Part of the answer to that patch.
+        part: The subresource that is patched.
     """
 
     said: tuple[Said, ...] = ()
@@ -108,6 +109,7 @@ class PodRow(NamedTuple):
     notes: Mapping[str, str] = {}
     later: dict[str, Any] | None = None
     refused: str = ""
+    part: str = ""
 
 
 def annotated(**notes: str | None) -> dict[str, Any]:
@@ -175,6 +177,11 @@ PODS: Final = {
             "volumes": [{"name": "v", "emptyDir": {}}],
         },
     ),
+    "kubectl debug": PodRow(
+        later={"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}},
+        refused="no container can run beside it. For the console of a device use: kubectl lablet console p",
+        part="/ephemeralcontainers",
+    ),
     "label in another script, title of 200 characters": PodRow(
         change={"runtimeClassName": "unicode", **images("unicode")}
     ),
@@ -206,7 +213,7 @@ async def test_pods(team: tuple[World, str]) -> None:
             if row.later is not None or not row.said:
                 await world.admin.until(path, is_ready)
             if row.later is not None:
-                await later(path, row, row.later)
+                await later(path + row.part, row, row.later)
             await assert_said(world.admin, path, *row.said)
 
         return work

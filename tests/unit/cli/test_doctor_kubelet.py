@@ -25,7 +25,10 @@ def test_a_certificate_that_awaits_approval_is_a_note_with_the_command() -> None
     assert check_requests("vk", decided) == []
     [found] = check_requests("vk", [*decided, request("z"), request("y")])
     assert (found.level, found.reason) == (Level.NOTE, "ServingCertificatePending")
+    assert found.message.startswith("not approved yet: 2 serving certificates of replicas;")
     assert found.remedy.startswith("kubectl certificate approve y z;")
+    [found] = check_requests("vk", [*decided, request("z")])
+    assert found.message.startswith("not approved yet: 1 serving certificate of replicas;")
 
 
 def test_a_node_without_a_kubelet_api_is_a_note() -> None:

@@ -141,7 +141,7 @@ def test_policy_of_reports_names_every_report() -> None:
 
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 7
+    assert len(policies) == 8
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}
