@@ -16,7 +16,7 @@ from vkprovider.domain.definition import refresh
 
 TOLERATION = {"key": names.TAINT_VIRTUAL_NODE, "operator": "Exists"}
 EVERYTHING = {"operator": "Exists"}
-REPORTS = [names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_CONTENT] + [
+REPORTS = [names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_LAB_URL, names.ANNOTATION_CONTENT] + [
     f"{names.GROUP}/{name}" for name in ("port-mappings", "lds-session-id", "lds-base-url", "lds-login-url")
 ]
 PLAIN_NODE = {

@@ -4,7 +4,9 @@ Selectors and tolerations of users rely on them, so each is defined once, here.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
+from urllib.parse import urlsplit
 
 GROUP: Final = "vkprovider.io"
 VERSION: Final = "v1alpha1"
@@ -68,6 +70,7 @@ ANNOTATION_LENT_BY: Final = f"{GROUP}/lent-by"
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 ANNOTATION_STATE: Final = f"{GROUP}/state"
 ANNOTATION_LAB_ID: Final = f"{GROUP}/lab-id"
+ANNOTATION_LAB_URL: Final = f"{GROUP}/lab-url"
 ANNOTATION_CONTENT: Final = f"{GROUP}/content"
 ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
@@ -84,6 +87,7 @@ POD_ANNOTATIONS: Final = frozenset(
         ANNOTATION_LENT_BY,
         ANNOTATION_STATE,
         ANNOTATION_LAB_ID,
+        ANNOTATION_LAB_URL,
         ANNOTATION_CONTENT,
         ANNOTATION_PORT_MAPPINGS,
         ANNOTATION_SESSION_ID,
@@ -152,6 +156,27 @@ def lab_title(definition: str, definition_uid: str, pod_uid: str) -> str:
     'a-very-long-defini-0a1b2c3d-11111111-2222-3333-4444-555555555555'
     """
     return f"{definition[:18]}-{definition_uid[:8]}-{pod_uid}"
+
+
+def lab_url(worker_url: str, lab_id: str) -> str:
+    """Return the address of a lab in CML's own pages, as Cisco's `cml ui` opens it; "" if the worker has no pages.
+
+    >>> lab_url("https://cml-1.example.com", "6f2c")
+    'https://cml-1.example.com/lab/6f2c'
+    """
+    pages = _pages_of(worker_url)
+    return f"{pages}/lab/{lab_id}" if pages else ""
+
+
+@lru_cache(maxsize=1024)
+def _pages_of(worker_url: str) -> str:
+    """Return scheme, host and port; credentials in a URL go nowhere."""
+    try:
+        parts = urlsplit(worker_url)
+    except ValueError:
+        return ""
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}" if parts.scheme in {"http", "https"} and host else ""
 
 
 def mark(installation: str) -> str:

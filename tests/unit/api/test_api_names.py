@@ -104,3 +104,19 @@ def test_no_version_raises(version: str) -> None:
 
 def test_the_mark_names_the_installation() -> None:
     assert names.mark("u") == "vkprovider installation=u"
+
+
+@pytest.mark.parametrize(
+    ("worker_url", "link"),
+    [
+        ("https://cml-1.example.com", "https://cml-1.example.com/lab/l1"),
+        ("https://cml-1.example.com:8443/api/v0", "https://cml-1.example.com:8443/lab/l1"),
+        ("http://[2001:db8::1]", "http://[2001:db8::1]/lab/l1"),
+        ("https://admin:secret@cml-1", "https://cml-1/lab/l1"),
+        ("null://w1", ""),
+        ("https://[", ""),
+        ("", ""),
+    ],
+)
+def test_link_to_a_lab_in_cmls_own_pages(worker_url: str, link: str) -> None:
+    assert names.lab_url(worker_url, "l1") == link

@@ -135,7 +135,7 @@ def test_base_image_is_named_by_digest() -> None:
 def test_policy_of_reports_names_every_report() -> None:
     [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-reports" and "matchConstraints" in o["spec"]]
     [changed] = [v["expression"] for v in policy["spec"]["variables"] if v["name"] == "changed"]
-    for key in (names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_CONTENT):
+    for key in (names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_LAB_URL, names.ANNOTATION_CONTENT):
         assert f"'{key}'" in changed
 
 

@@ -22,7 +22,7 @@ from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.pod import intent
-from vkprovider.domain.lablet.status import NO_EXTRAS, Extras, Status
+from vkprovider.domain.lablet.status import Extras, Status
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
@@ -92,7 +92,7 @@ class Publisher:
         devices = intent.devices_of(pod, content) if content is not None else {}
         told = content is not None and claim is not None and claim.ports_fault is None
         mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
-        extras = Extras(mappings, lablet.ports_open) if mappings else NO_EXTRAS
+        extras = Extras(mappings, lablet.ports_open if mappings else None, worker.spec.cml_url)
         wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
         known = written.status
         if known is None or _number(pod) >= written.version:

@@ -37,10 +37,12 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         port_mappings: JSON; "" if the lablet has no ports.
         ports_open: The condition `PortsOpen`; None while it is not known.
+        worker_url: Where CML is; "" where only an agent knows it.
     """
 
     port_mappings: str = ""
     ports_open: Condition | None = None
+    worker_url: str = ""
 
 
 NO_EXTRAS: Final = Extras()
@@ -100,6 +102,8 @@ def render(
         annotations.append(_content_of(claim.version, claim.digest))
         if claim.lab_id:
             annotations.append((names.ANNOTATION_LAB_ID, claim.lab_id))
+            if link := names.lab_url(extras.worker_url, claim.lab_id):
+                annotations.append((names.ANNOTATION_LAB_URL, link))
         if extras.port_mappings:
             annotations.append((names.ANNOTATION_PORT_MAPPINGS, extras.port_mappings))
         if claim.sessions:

@@ -126,6 +126,18 @@ def test_a_ready_lablet() -> None:
     assert annotations[names.ANNOTATION_CONTENT] == f"1.0@sha256:{ROW.digest}"
 
 
+def test_an_imported_lab_has_a_link_where_cml_has_pages() -> None:
+    def link(url: str, row: Claim | None) -> str | None:
+        extras = podstatus.Extras(worker_url=url)
+        found = dict(podstatus.render(lablet(), READY, row, DEVICES, "198.51.100.1", extras).annotations)
+        return found.get(names.ANNOTATION_LAB_URL)
+
+    assert link("https://cml-1", ROW) == "https://cml-1/lab/lab-1"
+    assert link("https://cml-1", msgspec.structs.replace(ROW, lab_id="")) is None
+    assert link("https://cml-1", None) is None
+    assert link("null://w1", ROW) is None
+
+
 def test_a_waiting_lablet_says_why() -> None:
     found = show(lablet(), WAITING, None)
     assert found.status.phase == "Pending"
