@@ -102,7 +102,7 @@ class Netlab:
     def refresh(self, *arguments: str) -> tuple[int, str]:
         """Exit code and output of `kubectl lablet refresh`."""
         done = lablet(self.cluster, "refresh", self.name, *arguments)
-        return done.returncode, done.stdout + done.stderr
+        return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
     @property
     def found(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
     files = succeeded(cluster, "configs", "done", "-n", namespace, "--dir", "work", directory=tmp_path)
     assert files.split() == ["work/R-1.cfg", "work/h0.cfg"]
     assert (tmp_path / "work" / "R-1.cfg").read_text() == "hostname R 1"
-    format_ = lablet(cluster, "configs", "done", "-n", namespace, "-o", "yaml", directory=tmp_path)
+    format_ = lablet(cluster, "configs", "done", "-n", namespace, "-o", "xml", directory=tmp_path)
     assert (format_.returncode, [path.name for path in tmp_path.iterdir()]) == (2, ["work"])
     wrong = lablet(cluster, "configs", "done", "-n", namespace, "--device=h9")
     assert (wrong.returncode, "it kept those of R 1, h0" in wrong.stderr) == (1, True)
@@ -138,7 +138,7 @@ def test_ports_are_those_that_cml_shows(cluster: Cluster, namespace: str) -> Non
     cluster.define(definition(kind, topology({"h 0": "alpine", "h1": "alpine"}, tags)))
     cluster.apply(pod("open", kind, devices=("h-0",), nodeSelector=on(worker)), namespace=namespace)
     [ready] = cluster.wait_ready(namespace, 1)
-    rows = json.loads(succeeded(cluster, "ports", "open", "-n", namespace, "-o", "json"))
+    rows = json.loads(succeeded(cluster, "ports", "open", "-n", namespace, "-o", "json"))["items"]
     assert {row["address"] for row in rows} == {ready["status"]["podIP"]}
     assert {(row["device"], row["access"], row["container"]) for row in rows} == {
         ("h 0", "serial", "h-0"),

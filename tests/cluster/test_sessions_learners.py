@@ -58,7 +58,7 @@ def annotate(cluster: Cluster, namespace: str, name: str, **notes: str | None) -
 
 def user_of(cluster: Cluster, namespace: str, name: str) -> str:
     """The user that `kubectl lablet list` shows."""
-    rows: list[dict[str, Any]] = json.loads(succeeded(cluster, "list", "-n", namespace, "-o", "json"))
+    rows: list[dict[str, Any]] = json.loads(succeeded(cluster, "list", "-n", namespace, "-o", "json"))["items"]
     return str(next(row["user"] for row in rows if row["name"] == name))
 
 

@@ -145,8 +145,19 @@ class Admin:
             return None
 
     async def items(self, path: str) -> list[dict[str, Any]]:
-        """List a collection."""
-        found: list[dict[str, Any]] = (await self.request("GET", path))["items"]
+        """List a collection; while the API server only begins to store a new kind, wait."""
+
+        async def look() -> dict[str, Any] | None:
+            try:
+                return await self.request("GET", path)
+            except Refused as error:
+                if error.status != 429:
+                    raise
+                return None
+
+        answer = await until(look)
+        assert answer is not None
+        found: list[dict[str, Any]] = answer["items"]
         return found
 
     async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,21 @@ class Pty:
     """A process whose standard streams are a terminal; as a context manager it is ended.
 
     Attributes:
-        shown: What it has shown, without what `shows` was satisfied with.
+        shown: What it has shown, without what `shows` was satisfied with, and without escape sequences unless
+            `keeps_escapes`.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        columns: int = 80,
+        keeps_escapes: bool = False,
+    ) -> None:
         self._own, its = pty.openpty()
-        self.resize(80, 24)
+        self.resize(columns, 24)
+        self._keeps_escapes = keeps_escapes
         self.process = subprocess.Popen(  # noqa: S603 (a test's own command)
             command, stdin=its, stdout=its, stderr=its, env=env, start_new_session=True
         )
@@ -80,5 +89,6 @@ class Pty:
             data = os.read(self._own, 65536)
         except OSError:  # EIO: nobody has the other end any more
             return False
-        self.shown += _ESCAPES.sub("", data.decode(errors="replace"))
+        text = data.decode(errors="replace")
+        self.shown += text if self._keeps_escapes else _ESCAPES.sub("", text)
         return bool(data)

@@ -15,7 +15,7 @@ from vkprovider.api.errors import InputError, OutsideError, VkproviderError
 from vkprovider.api.wording import count
 from vkprovider.app.broker import broker_of
 from vkprovider.app.settings import DoctorProcessSettings
-from vkprovider.cli.cluster import cluster_options, context_of
+from vkprovider.cli.shared.cluster import cluster_options, context_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.cli.lablet_pods import LabletPod
+from vkprovider.cli.shared.pods import LabletPod
 
 
 def lablet_pod(

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet_assign import Wish, _Selector, hindrance, in_order, selector_text, wish_of
-from vkprovider.cli.lablet_pods import LabletPod
+from vkprovider.cli.lablet.assign import Wish, _Selector, hindrance, in_order, selector_text, wish_of
+from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

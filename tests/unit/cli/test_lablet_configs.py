@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.cli.lablet_configs import _of_device, files_of
+from vkprovider.cli.lablet.configs import _of_device, files_of
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
 LEFT = Leftovers(

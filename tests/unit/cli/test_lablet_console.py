@@ -4,9 +4,9 @@ import click
 import pytest
 
 from vkprovider.api.objects import Container, Metadata
-from vkprovider.cli.lablet_console import console_command, forward_command
-from vkprovider.cli.lablet_pods import LabletPod, _Spec
-from vkprovider.cli.lablet_ports import Port
+from vkprovider.cli.lablet.console import console_command, forward_command
+from vkprovider.cli.shared.devices import Port
+from vkprovider.cli.shared.pods import LabletPod, _Spec
 
 
 def pod(*containers: str) -> LabletPod:

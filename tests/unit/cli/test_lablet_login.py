@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from vkprovider.cli.lablet_login import _safe
+from vkprovider.cli.lablet.login import _safe
 
 
 @pytest.mark.parametrize(

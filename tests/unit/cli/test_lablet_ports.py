@@ -7,8 +7,10 @@ import click
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet_pods import LabletPod
-from vkprovider.cli.lablet_ports import ports_of, table
+from vkprovider.cli.lablet.ports import LISTING
+from vkprovider.cli.shared.devices import ports_of
+from vkprovider.cli.shared.output import Output
+from vkprovider.cli.shared.pods import LabletPod
 
 
 def info(label: str, protocol: str, port: int, **more: Any) -> dict[str, Any]:
@@ -20,7 +22,12 @@ def with_ports(infos: object, *containers: str) -> LabletPod:
     return lablet_pod(notes={"vkprovider.io/port-mappings": text}, containers=("lab", *containers))
 
 
-def test_every_way_in_is_a_row() -> None:
+def printed(capsys: pytest.CaptureFixture[str], pod: LabletPod, output: Output) -> list[str]:
+    LISTING.show(ports_of(pod, {}), output, nothing="nothing")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_every_way_in_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     pod = with_ports(
         {
             "R_1_serial": info("R 1", "serial", 10012),
@@ -31,7 +38,7 @@ def test_every_way_in_is_a_row() -> None:
         },
         "r-1",
     )
-    assert table(ports_of(pod, {}), wide=False).splitlines() == [
+    assert printed(capsys, pod, "table") == [
         "DEVICE   ACCESS   PROTOCOL   ADDRESS             PORT    CONTAINER",
         "R 1      pat      TCP        198.51.100.1        10011   r-1",
         "R 1      serial   <none>     198.51.100.1        10012   r-1",
@@ -39,7 +46,7 @@ def test_every_way_in_is_a_row() -> None:
         "R 1      pat      UDP        198.51.100.1        10015   r-1",
         "h0       vnc      <none>     198.51.100.1        10013   <none>",
     ]
-    first = table(ports_of(pod, {}), wide=True).splitlines()[1]
+    first = printed(capsys, pod, "wide")[1]
     assert first.split()[-3:] == ["R_1_pat22", "5065", "22"]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
-from vkprovider.cli.lablet_refresh import Refreshed, Unanswered, answer_of
+from vkprovider.cli.lablet.refresh import Refreshed, Unanswered, answer_of
 
 LAST = {"request": "mine", "requestedBy": "jane", "result": "Stored", "version": "1.1", "devices": 2}
 REFRESHED = {"type": "Refreshed", "status": "True", "reason": "ContentStored", "message": "it is there"}

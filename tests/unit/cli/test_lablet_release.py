@@ -3,8 +3,8 @@
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet_pods import LabletPod
-from vkprovider.cli.lablet_release import _request, _Watch, no_release
+from vkprovider.cli.lablet.release import _request, is_released, no_release
+from vkprovider.cli.shared.pods import LabletPod
 
 USER, LEARNER, LENT_BY = "vkprovider.io/username", "vkprovider.io/learner", "vkprovider.io/lent-by"
 
@@ -42,11 +42,4 @@ def test_a_lablet_that_kept_its_pools_label_goes_back_to_that_pool() -> None:
     ],
 )
 def test_a_lablet_is_released_once_it_is_gone_ended_or_back_in_its_pool(pod: LabletPod | None, *, over: bool) -> None:
-    assert _Watch(lablet_pod())(pod) is over
-
-
-def test_each_stage_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    watch = _Watch(lablet_pod())
-    for state in ("COLLECTING", "COLLECTING", "GRADING"):
-        assert not watch(lablet_pod(notes={LEARNER: "alice", "vkprovider.io/state": state}))
-    assert capsys.readouterr().err == "pod/a COLLECTING\npod/a GRADING\n"
+    assert is_released(pod) is over

@@ -1,13 +1,12 @@
 """The table of `kubectl lablet list`."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
-from vkprovider.cli.lablet import Row, age, row_of, table
-from vkprovider.cli.lablet_pods import LabletPod
+from vkprovider.cli.lablet.listing import LISTING, age, row_of
+from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -55,10 +54,9 @@ def pod(**fields: object) -> LabletPod:
 def test_pod_of_which_nothing_is_known_yet() -> None:
     row = row_of(pod())
     assert (row.state, row.version, row.ready, row.worker, row.lab) == ("PENDING", "1.0", False, "", "")
-    line = table([row], NOW, wide=True).splitlines()[1]
-    assert re.split(r"\s{3,}", line) == [
+    assert [cell.text for cell in LISTING.cells(row, "wide")] == [
         "n", "a", "netlab", "1.0", "PENDING", "False", "<none>", "<none>", "<unknown>", "<none>", "<none>", "<none>",
-        "<none>",
+        "<none>", "<none>", "<none>",
     ]  # fmt: skip
 
 
@@ -86,13 +84,3 @@ def test_silent_worker_is_the_reason() -> None:
 )
 def test_what_a_lablet_is(spec: dict[str, object], lablet: bool) -> None:  # noqa: FBT001 (a row of the table)
     assert pod(spec={"containers": [], **spec}).is_lablet is lablet
-
-
-def test_columns_are_aligned() -> None:
-    def row(name: str) -> Row:
-        return Row("n", name, "d", "", "READY", ready=True, worker="w", lab="l", created="", user="", address="",
-                   digest="", reason="", message="")  # fmt: skip
-
-    lines = table([row("a"), row("a-much-longer-name")], NOW, wide=False).splitlines()
-    assert len({line.index("DEFINITION" if n == 0 else "d   ") for n, line in enumerate(lines)}) == 1
-    assert all(line == line.rstrip() for line in lines)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import click
 import pytest
 
-from vkprovider.cli.lablet_times import moment, rfc3339, seconds_of
+from vkprovider.cli.shared.times import moment, rfc3339, seconds_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

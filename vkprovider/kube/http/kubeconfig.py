@@ -19,6 +19,7 @@ from vkprovider.api.errors import InputError
 
 _SECTIONS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_Merged = dict[str, dict[str, dict[str, Any]]]
 _Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -58,7 +59,22 @@ def read(kubeconfig: str, context: str | None = None) -> Entry:
     Raises:
         InputError: `KubeconfigMissing`, `KubeconfigInvalid`.
     """
-    merged: dict[str, dict[str, dict[str, Any]]] = {section: {} for section in _SECTIONS}
+    merged, current = _merge(kubeconfig)
+    return _resolve(merged, context or current, kubeconfig)
+
+
+def contexts(kubeconfig: str) -> list[str]:
+    """Return the names of the contexts in the files named by `kubeconfig`.
+
+    Raises:
+        InputError: `KubeconfigMissing`, `KubeconfigInvalid`.
+    """
+    return sorted(_merge(kubeconfig)[0]["contexts"])
+
+
+def _merge(kubeconfig: str) -> tuple[_Merged, str]:
+    """Return the entries of each section by name, and the current context; "" if there is none."""
+    merged: _Merged = {section: {} for section in _SECTIONS}
     current = ""
     for path in paths_of(kubeconfig):
         document = _load(path)
@@ -70,7 +86,7 @@ def read(kubeconfig: str, context: str | None = None) -> Entry:
                     raise InputError("KubeconfigInvalid", f"{path}: {section}[].{field} is not a mapping")
                 if isinstance(item, dict) and "name" in item:
                     merged[section].setdefault(str(item["name"]), _absolute(value or {}, path.parent))
-    return _resolve(merged, context or current, kubeconfig)
+    return merged, current
 
 
 def _resolve(merged: Mapping[str, Mapping[str, dict[str, Any]]], context: str, kubeconfig: str) -> Entry:

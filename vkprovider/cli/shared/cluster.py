@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from vkprovider.cli.shared import candidates
 from vkprovider.kube.http import auth
 from vkprovider.kube.http import kubeconfig as kubeconfigs
 
@@ -14,9 +15,17 @@ IN_CLUSTER: Final = "in-cluster"
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--kubeconfig` and `--context`."""
-    context = click.option("--context", help="Kubeconfig context (default: current).")
+    context = click.option(
+        "--context",
+        metavar="CONTEXT",
+        shell_complete=candidates.contexts,
+        help="Kubeconfig context (default: current).",
+    )
     kubeconfig = click.option(
-        "--kubeconfig", metavar="PATH", help="Kubeconfig file (default: KUBECONFIG, else ~/.kube/config)."
+        "--kubeconfig",
+        metavar="PATH",
+        shell_complete=candidates.files,
+        help="Kubeconfig file (default: KUBECONFIG, else ~/.kube/config).",
     )
     return kubeconfig(context(command))
 

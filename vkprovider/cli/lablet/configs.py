@@ -11,8 +11,11 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
-from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, pods_in
-from vkprovider.cli.lablet_times import rfc3339
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.output import document_option, one
+from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.pods import UID, pod_name, pods_in
+from vkprovider.cli.shared.times import rfc3339
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.kube.api import Api
@@ -28,12 +31,19 @@ _FILE_CHARS_MAX: Final = 100
 
 
 @click.command(epilog="Example: kubectl lablet configs mylab-0 --dir ./work")
-@click.argument("what", metavar="POD|UID")
+@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
-@click.option("--dir", "directory", metavar="DIR", help="Write a file per device into DIR (default: print).")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format (default: text).")
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    shell_complete=candidates.folders,
+    help="Write a file per device into DIR (default: print).",
+)
+@document_option
 @click.option(
     "--provider-namespace",
+    shell_complete=candidates.namespaces,
     default="vkprovider-system",
     show_default=True,
     metavar="NAMESPACE",
@@ -41,7 +51,7 @@ _FILE_CHARS_MAX: Final = 100
 )
 @place_options
 def configs(
-    what: str, *, device: str | None, directory: str | None, output: str | None, provider_namespace: str, place: Place
+    what: str, *, device: str | None, directory: str | None, output: str, provider_namespace: str, place: Place
 ) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected.
 
@@ -49,7 +59,7 @@ def configs(
     selects one Pod, and UID-TIME an earlier learner of it.
     """
     name = what if _KEPT.fullmatch(what) else pod_name(what)
-    if directory and output:
+    if directory and output != "text":
         raise click.UsageError("--dir and --output exclude each other")
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
@@ -57,8 +67,8 @@ def configs(
 
     left = place.run(work)
     chosen = _of_device(left, device)
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(chosen), indent=2))
+    if output != "text":
+        click.echo(one("LabletConfigurations", chosen, output))
         return
     click.echo(_about(left), err=True)
     for label, why in sorted(chosen.faults.items()):

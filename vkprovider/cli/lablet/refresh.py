@@ -8,18 +8,19 @@ import click
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, NotFound, OutsideError
+from vkprovider.api.errors import NotFound
 from vkprovider.api.objects import CustomResource
-from vkprovider.cli.cluster import cluster_options
-from vkprovider.cli.lablet_times import duration
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.output import document_option, one
+from vkprovider.cli.shared.place import Place, context_options
+from vkprovider.cli.shared.progress import Progress
+from vkprovider.cli.shared.waiting import timeout_option
 from vkprovider.domain.definition import refresh
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
 
 _LOOK_EVERY_S: Final = 0.3
 _KINDS: Final = frozenset({"ldef", "labletdefinition", "labletdefinitions"})
-_encode: Final = msgspec.json.encode
 
 
 class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,48 +35,33 @@ class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
     message: str
 
 
-class Unanswered(Exception):  # noqa: N818 (a state)
+class Unanswered(click.ClickException):
     """There is no outcome in time; the message says what is known."""
 
 
-@click.command("refresh")
-@click.argument("name")
+@click.command("refresh", epilog="Example: kubectl lablet refresh netlab")
+@click.argument("name", shell_complete=candidates.definitions)
 @click.option("--force", is_flag=True, help="Adopt the content even if its version is the current one.")
-@click.option("--wait/--no-wait", default=True, help="Whether to wait for the outcome.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    callback=duration,
-    default="2m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long to wait: 90s, 5m.",
-)
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Output format (default: a sentence).")
-@cluster_options
-def refresh_definition(
-    name: str,
-    kubeconfig: str | None,
-    context: str | None,
-    timeout_s: int,
-    output: str | None,
-    *,
-    force: bool,
-    wait: bool,
-) -> None:
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the outcome.")
+@timeout_option("2m")
+@document_option
+@context_options
+def refresh_definition(name: str, *, timeout_s: int, output: str, force: bool, wait: bool, place: Place) -> None:
     """Read the content of LabletDefinition NAME again, from its object store or ConfigMap.
 
     New pods use the new content; running lablets keep theirs.
     """
     name = definition_name(name)
-    try:
-        answer = asyncio.run(_refresh(kubeconfig, context, name, force=force, timeout_s=timeout_s if wait else 0))
-    except (InputError, OutsideError, Unanswered) as error:
-        raise click.ClickException(str(error)) from None
+
+    async def work(kube: KubeClient, _: str) -> Refreshed | None:
+        with Progress() as progress:
+            return await _refresh(kube, name, progress, force=force, timeout_s=timeout_s if wait else 0)
+
+    answer = place.run(work)
     if answer is None:
         click.echo(f"labletdefinition/{name}: refresh requested")
-    elif output == "json":
-        click.echo(msgspec.json.format(_encode(answer), indent=2))
+    elif output != "text":
+        click.echo(one("LabletDefinitionRefresh", answer, output))
     elif answer.result != "Refused":
         click.echo(f"labletdefinition/{name}: {answer.message}")
     if answer is not None and answer.result == "Refused":
@@ -94,42 +80,38 @@ def definition_name(text: str) -> str:
     return name
 
 
-async def _refresh(
-    kubeconfig: str | None, context: str | None, name: str, *, force: bool, timeout_s: int
-) -> Refreshed | None:
+async def _refresh(kube: KubeClient, name: str, progress: Progress, *, force: bool, timeout_s: int) -> Refreshed | None:
     """Request a refresh in the caller's name; return its outcome, None without `timeout_s`.
 
     Raises:
-        InputError: The kubeconfig is missing or wrong.
         OutsideError: The API server refused or did not answer.
         Unanswered: There is no outcome yet.
     """
-    kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context)
+    api = Api(kube, kube.namespace)
+    caller = (await api.review_self()).status.user_info
+    at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    raw = refresh.write(caller.username, at, force=force)
     try:
-        caller = (await Api(kube, kube.namespace).review_self()).status.user_info
-        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        raw = refresh.write(caller.username, at, force=force)
-        definitions = Api(kube, kube.namespace).definitions
-        try:
-            found = await definitions.patch(name, {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}})
-        except NotFound:
-            raise Unanswered(f"LabletDefinition {name!r} does not exist; kubectl get ldef lists them") from None
-        if not timeout_s:
-            return None
-        try:
-            async with asyncio.timeout(timeout_s):
-                while (answer := answer_of(found, raw)) is None:
-                    await asyncio.sleep(_LOOK_EVERY_S)
-                    if (known := await definitions.get(name)) is None:
-                        raise Unanswered(f"LabletDefinition {name!r} was deleted in the meantime")
-                    found = known
-        except TimeoutError:
-            said = _condition(found)
-            why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
-            raise Unanswered(f"no answer within {timeout_s} s, the request stands: {why}") from None
-        return answer
-    finally:
-        await kube.close()
+        found = await api.definitions.patch(name, {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}})
+    except NotFound:
+        raise Unanswered(f"LabletDefinition {name!r} does not exist; see: kubectl get labletdefinitions") from None
+    if not timeout_s:
+        return None
+    try:
+        async with asyncio.timeout(timeout_s):
+            while (answer := answer_of(found, raw)) is None:
+                progress.stage(f"labletdefinition/{name}", "is being refreshed")
+                await asyncio.sleep(_LOOK_EVERY_S)
+                if (known := await api.definitions.get(name)) is None:
+                    raise Unanswered(f"LabletDefinition {name!r} was deleted in the meantime; apply it again")
+                found = known
+    except TimeoutError:
+        said = _condition(found)
+        why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
+        raise Unanswered(
+            f"no answer within {timeout_s} s, the request stands: {why} To see what is wrong: vkprovider doctor"
+        ) from None
+    return answer
 
 
 def answer_of(resource: CustomResource, raw: str) -> Refreshed | None:
@@ -139,11 +121,16 @@ def answer_of(resource: CustomResource, raw: str) -> Refreshed | None:
         Unanswered: Another request replaced it, or the definition is gone.
     """
     if resource.metadata.deletion_timestamp is not None:
-        raise Unanswered(f"LabletDefinition {resource.metadata.name!r} is being deleted")
+        raise Unanswered(
+            f"LabletDefinition {resource.metadata.name!r} is being deleted; wait until it is gone, and apply it again"
+        )
     last = resource.status.get("lastRefresh", {})
     if last.get("request") != raw:
         if refresh.asked(resource).raw != raw:
-            raise Unanswered("another refresh was requested in the meantime and replaces this one")
+            raise Unanswered(
+                "another refresh was requested in the meantime and replaces this one; for its outcome: "
+                "kubectl describe labletdefinition"
+            )
         return None
     said = _condition(resource)
     return Refreshed(

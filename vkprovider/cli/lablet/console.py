@@ -12,16 +12,18 @@ from typing import Final, NoReturn
 import click
 
 from vkprovider.api import names
-from vkprovider.cli.lablet_pods import LabletPod, Place, place_options, pod_name, read
-from vkprovider.cli.lablet_ports import Port, ports_of
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.devices import Port, ports_of
+from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.pods import LabletPod, pod_name, read
 from vkprovider.kube.client import KubeClient
 
 _PORT_MAX: Final = 65535
 
 
 @click.command(epilog="Example: kubectl lablet console mylab-0 r1")
-@click.argument("pod")
-@click.argument("device")
+@click.argument("pod", shell_complete=candidates.lablets)
+@click.argument("device", shell_complete=candidates.devices)
 @click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
 @place_options
 def console(pod: str, device: str, *, take_over: bool, place: Place) -> None:
@@ -51,8 +53,8 @@ def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) 
 
 
 @click.command(epilog="Example: kubectl lablet forward mylab-0 r1_serial 5000")
-@click.argument("pod")
-@click.argument("name")
+@click.argument("pod", shell_complete=candidates.lablets)
+@click.argument("name", shell_complete=candidates.ports)
 @click.argument("local", type=click.IntRange(0, _PORT_MAX), required=False)
 @click.option("--address", help="Addresses to listen on, as of `kubectl port-forward` (default: localhost).")
 @place_options
@@ -80,11 +82,14 @@ def forward_command(
         ClickException: The lablet has no such port, or none that can be forwarded.
     """
     meta = pod.metadata
-    usable = [port for port in ports if port.opened and port.transport != "udp"]
+    usable = [port for port in ports if port.can_be_forwarded]
     port = next((port for port in usable if port.name == name), None)
     if port is None:
         known = ", ".join(port.name for port in usable) or "none"
-        raise click.ClickException(f"pod/{meta.name} has no port {name!r} that can be forwarded; it has: {known}")
+        raise click.ClickException(
+            f"pod/{meta.name} has no port {name!r} that can be forwarded; it has: {known}. For all of them: "
+            f"kubectl lablet ports {meta.name} -o wide"
+        )
     pair = f"{port.port if local is None else local or ''}:{port.port}"
     where = ["--address", address] if address else []
     return ["port-forward", "-n", meta.namespace, *where, f"pod/{meta.name}", pair]
@@ -98,7 +103,7 @@ def _become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:
     """
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        raise click.ClickException("kubectl is not on PATH")
+        raise click.ClickException("kubectl is not on PATH; install it: https://kubernetes.io/docs/tasks/tools")
     cluster = [f"--kubeconfig={place.kubeconfig}"] if place.kubeconfig else []
     cluster += [f"--context={place.context}"] if place.context else []
     sys.stdout.flush()

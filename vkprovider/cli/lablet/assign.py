@@ -11,8 +11,10 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.lablet_pods import LabletPod, NoPod, Place, change, place_options, pod_name, pods_in, read
-from vkprovider.cli.lablet_times import moment, rfc3339
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
+from vkprovider.cli.shared.times import moment, rfc3339
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
@@ -69,7 +71,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 90m")
-@click.argument("what", metavar="POD|deployment/NAME")
+@click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
 @click.argument("user")
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
@@ -161,7 +163,8 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
             raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
         if why := hindrance(pod):
             lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
-            advice = f"; end that session first: kubectl lablet release {name}" if lives and not pod.ended else ""
+            way = f"end that session first: kubectl lablet release {name}"
+            advice = f"; {way if lives and not pod.ended else 'choose another one: kubectl lablet list'}"
             raise click.ClickException(f"pod/{name} {why}{advice}")
         try:
             given = await _give(kube, pod, wish)
@@ -181,7 +184,9 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
     deployment = await _deployment(kube, namespace, name)
     if deployment is None:
-        raise click.ClickException(f"deployment/{name} is not there in namespace {namespace}")
+        raise click.ClickException(
+            f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
+        )
     selector = deployment.spec.selector
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector_text(selector)) if _is_replica(pod)]
@@ -216,9 +221,9 @@ def in_order(pods: Sequence[LabletPod], dice: random.Random) -> list[LabletPod]:
 def _none_free(name: str, pods: Iterable[LabletPod]) -> str:
     found = sorted(f"{pod.metadata.name} {hindrance(pod)}" for pod in pods)
     if not found:
-        return f"deployment/{name} has no lablets"
+        return f"deployment/{name} has no lablets; its template needs the runtimeClassName of a LabletDefinition"
     few = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")  # noqa: PLR2004 (a line's worth)
-    return f"deployment/{name} has no free lablet: {few}"
+    return f"deployment/{name} has no free lablet: {few}. Scale it up, or release one: kubectl lablet release POD"
 
 
 def _warn_of_owner(what: str) -> None:

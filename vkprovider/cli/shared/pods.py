@@ -1,27 +1,19 @@
-"""A lablet's Pod, for the commands of `kubectl lablet`: parse its name, read, change and await it."""
+"""A lablet's Pod, for the commands of `kubectl lablet`: parse its name, read and change it."""
 
-import asyncio
 import re
-import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 import click
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
-from vkprovider.cli.cluster import cluster_options
+from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
-from vkprovider.settings.cluster import KubeSettings
 
-NONE: Final = "<none>"
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_LOOK_EVERY_S: Final = 0.5
-
-T = TypeVar("T")
 
 
 class _Spec(PodSpec, frozen=True, rename="camel"):
@@ -64,51 +56,7 @@ class LabletPod(msgspec.Struct, frozen=True):
         return next(lab, max((status.restart_count for status in self.status.container_statuses), default=0))
 
 
-_PODS: Final = kind("/api/v1", "pods", LabletPod)
-
-
-class Place(msgspec.Struct, frozen=True):
-    """The cluster and namespace of the options.
-
-    Attributes:
-        namespace: None for the context's own.
-    """
-
-    kubeconfig: str | None
-    context: str | None
-    namespace: str | None
-
-    def run(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
-        """Call a function with a client and a namespace.
-
-        Raises:
-            ClickException: It failed.
-        """
-        try:
-            return asyncio.run(self._connected(work))
-        except (InputError, OutsideError) as error:
-            raise click.ClickException(str(error)) from None
-
-    async def _connected(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
-        kube = await KubeClient.connect(KubeSettings(kubeconfig=self.kubeconfig), context=self.context)
-        try:
-            return await work(kube, self.namespace or kube.namespace)
-        finally:
-            await kube.close()
-
-
-def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--namespace`, `--kubeconfig` and `--context`, and pass them as `place`."""
-
-    def with_place(
-        *args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **options: Any
-    ) -> Any:
-        return command(*args, place=Place(kubeconfig, context, namespace), **options)
-
-    with_place.__name__, with_place.__doc__ = command.__name__, command.__doc__
-    with_place.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    namespace = click.option("-n", "--namespace", help="Namespace (default: the context's).")
-    return namespace(cluster_options(with_place))
+PODS: Final = kind("/api/v1", "pods", LabletPod)
 
 
 def pod_name(text: str) -> str:
@@ -127,7 +75,7 @@ def pod_name(text: str) -> str:
 
 def pods_in(kube: KubeClient, namespace: str) -> Resource[LabletPod]:
     """Return the Pods of a namespace; of all namespaces if it is empty."""
-    return Resource(kube, _PODS, namespace)
+    return Resource(kube, PODS, namespace)
 
 
 class NoPod(click.ClickException):
@@ -144,7 +92,7 @@ async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
     """
     pod = await pods_in(kube, namespace).get(name)
     if pod is None:
-        raise NoPod(f'pods "{name}" not found in namespace {namespace}')
+        raise NoPod(f'pods "{name}" not found in namespace {namespace}; see: kubectl lablet list')
     if not pod.is_lablet:
         raise click.ClickException(f"pod/{name} in namespace {namespace} is not a lablet; see: kubectl lablet list")
     return pod
@@ -179,35 +127,6 @@ async def change(
     return await pods_in(kube, meta.namespace).patch(meta.name, body, **held)
 
 
-async def wait_for(
-    kube: KubeClient, pod: LabletPod, done: Callable[[LabletPod | None], bool], *, timeout_s: float, what: str
-) -> LabletPod | None:
-    """Poll a Pod until a condition holds; None if the Pod is gone.
-
-    Raises:
-        ClickException: It took too long.
-        OutsideError: The Pod cannot be read.
-    """
-    pods = pods_in(kube, pod.metadata.namespace)
-    deadline = time.monotonic() + timeout_s
-    while True:
-        now = await pods.get(pod.metadata.name)
-        if now is not None and now.metadata.uid != pod.metadata.uid:
-            now = None
-        if done(now):
-            return now
-        if now is None:
-            raise click.ClickException(f"pod/{pod.metadata.name} was deleted while waiting for it to be {what}")
-        if time.monotonic() > deadline:
-            reason, message = why(now)
-            said = f": {reason}: {message}" if reason else ""
-            raise click.ClickException(
-                f"pod/{pod.metadata.name} is not {what} after {timeout_s:.0f} s{said}. The request stands; if nothing "
-                "happens, see whether the provider runs: vkprovider doctor"
-            )
-        await asyncio.sleep(_LOOK_EVERY_S)
-
-
 def why(pod: LabletPod) -> tuple[str, str]:
     """Return reason and message of why a lablet is not Ready."""
     for container in pod.status.container_statuses:
@@ -220,9 +139,36 @@ def why(pod: LabletPod) -> tuple[str, str]:
     return "", ""
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Format lines of cells as a table."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+def state_of(pod: LabletPod) -> str:
+    """Return the state that a lablet reports; PENDING before the first report."""
+    return pod.metadata.annotations.get(names.ANNOTATION_STATE, "") or "PENDING"
+
+
+def check_alive(pod: LabletPod) -> None:
+    """Check that a lablet has not ended.
+
+    Raises:
+        ClickException: It has, or is being deleted.
+    """
+    name = pod.metadata.name
+    if pod.metadata.deletion_timestamp is not None:
+        raise click.ClickException(
+            f"pod/{name} is being deleted; for its configurations: kubectl lablet configs {name}"
+        )
+    if pod.ended:
+        raise click.ClickException(
+            f"pod/{name} has ended ({pod.status.phase}); for its configurations: kubectl lablet configs {name}"
+        )
+
+
+def check_not_collecting(pod: LabletPod) -> None:
+    """Check that the learner's time is not over.
+
+    Raises:
+        ClickException: It is.
+    """
+    if state_of(pod) in {State.COLLECTING, State.GRADING, State.STOPPING}:
+        name = pod.metadata.name
+        raise click.ClickException(
+            f"pod/{name} is at its end: its state is {state_of(pod)}; to follow it: kubectl lablet list --watch"
+        )

@@ -1,6 +1,6 @@
-"""`kubectl lablet ports`: the addresses and ports of a lablet's devices."""
+"""The devices of a lablet: their containers in the Pod, and the ports that the Pod reports for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -8,17 +8,13 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
-from vkprovider.cli.lablet_pods import NONE, LabletPod, Place, aligned, place_options, pod_name, read
+from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
 
-_HEADINGS: Final = ("DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "CONTAINER")
-_WIDE: Final = (*_HEADINGS, "NAME", "IN TOPOLOGY", "INSIDE")
-_CLOSED: Final = "not opened by CML"
 
-
-class Port(msgspec.Struct, frozen=True):
+class Port(msgspec.Struct, frozen=True, rename="camel"):
     """One port, as `-o json` shows it.
 
     Attributes:
@@ -41,6 +37,11 @@ class Port(msgspec.Struct, frozen=True):
     transport: str
     opened: bool
 
+    @property
+    def can_be_forwarded(self) -> bool:
+        """Whether `kubectl port-forward` leads there: it has no UDP."""
+        return self.opened and self.transport != "udp"
+
 
 class _Device(msgspec.Struct, frozen=True):
     label: str
@@ -59,28 +60,7 @@ _infos: Final = msgspec.json.Decoder(dict[str, PortInfo])
 _DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", _Definition)
 
 
-@click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
-@click.argument("pod")
-@click.option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format (default: table).")
-@place_options
-def ports(pod: str, *, output: str | None, place: Place) -> None:
-    """Show where the devices of POD are reached: address and port for each way in."""
-    name = pod_name(pod)
-
-    async def work(kube: KubeClient, namespace: str) -> list[Port]:
-        found = await read(kube, namespace, name)
-        return ports_of(found, await _containers(kube, found))
-
-    rows = place.run(work)
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2))
-    elif rows:
-        click.echo(table(rows, wide=output == "wide"))
-    else:
-        click.echo(f"pod/{name} has no ports: its topology tags none, or none are allocated yet.", err=True)
-
-
-async def _containers(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
+async def containers_of(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
     """Read from the definition which container stands for which device; empty without the right to read it."""
     try:
         definition = await Resource(kube, _DEFINITIONS).get(pod.spec.runtime_class_name)
@@ -129,14 +109,3 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
         for key, info in infos.items()
     ]
     return sorted(found, key=lambda row: (row.device, row.port))
-
-
-def table(rows: Sequence[Port], *, wide: bool) -> str:
-    """Format ports as a table."""
-    lines: list[tuple[str, ...]] = [_WIDE if wide else _HEADINGS]
-    for row in rows:
-        where = (row.address or NONE) if row.opened else _CLOSED
-        cells = (row.device, row.access, row.transport.upper() or NONE, where, str(row.port), row.container or NONE)
-        more = (row.name, str(row.original_port), str(row.internal_port or NONE))
-        lines.append((*cells, *more) if wide else cells)
-    return aligned(lines)

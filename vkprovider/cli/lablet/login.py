@@ -11,7 +11,9 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
-from vkprovider.cli.lablet_pods import UID, Place, place_options, pod_name, read
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.pods import UID, pod_name, read
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
@@ -39,7 +41,7 @@ class _Made(msgspec.Struct, frozen=True):
 
 
 @click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
-@click.argument("what", metavar="POD|UID")
+@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
 @click.option(
     "--url",
     required=True,

@@ -1,0 +1,33 @@
+"""`kubectl lablet` through the real kubectl, on a real API server with a replica in the test's own loop."""
+
+import gc
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.component.cli.desk import Desk
+from tests.component.controllers.harness import World, open_world
+from tests.support.apiserver import ApiServer
+
+
+@pytest.fixture
+async def world(apiserver: ApiServer, tmp_path: Path) -> AsyncIterator[World]:
+    async with open_world(apiserver, tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+async def desk(world: World, apiserver: ApiServer, tmp_path: Path) -> AsyncIterator[Desk]:
+    """Where a user sits, with the administrator's kubeconfig and the test's namespace."""
+    async with Desk(apiserver, world, tmp_path) as desk:
+        yield desk
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Undo what a replica does to the garbage collector of its process."""
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)

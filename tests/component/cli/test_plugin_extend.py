@@ -1,0 +1,116 @@
+"""`kubectl lablet extend`, and `stop` and `start` of several lablets: what changes, and what is refused."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.component.cli.desk import Desk
+from tests.component.controllers.harness import World
+from tests.component.controllers.podhandle import Lablet
+
+END = "2999-01-31T12:00:00Z"
+USER, UNTIL = "vkprovider.io/username", "vkprovider.io/timeslot-end"
+
+
+@pytest.fixture
+async def site(world: World) -> tuple[str, str]:
+    """A definition and a worker."""
+    await world.replica()
+    worker = await world.worker()
+    return await world.define(), worker
+
+
+def end_of(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["annotations"].get(UNTIL, ""))
+
+
+async def learner(world: World, site: tuple[str, str], user: str, end: str = END, **labels: str) -> Lablet:
+    notes = {USER: user, **({UNTIL: end} if end else {})}
+    made = await world.pod(*site, annotations=notes, labels=labels)
+    await made.ready()
+    return made
+
+
+async def test_a_class_gets_a_quarter_of_an_hour_more(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    alice = await learner(world, site, "alice", group="monday")
+    bob = await learner(world, site, "bob", "2999-01-31T13:30:00Z", group="monday")
+    other = await learner(world, site, "carol", group="friday")
+    said = await desk.succeeds("extend", "-l", "group=monday", "--by", "15m")
+    assert sorted(said.splitlines()) == sorted(
+        [
+            f"pod/{alice.name}: the time of alice ends at 2999-01-31T12:15:00Z",
+            f"pod/{bob.name}: the time of bob ends at 2999-01-31T13:45:00Z",
+        ]
+    )
+    assert end_of(await alice.ready()) == "2999-01-31T12:15:00Z"
+    assert end_of(await other.ready()) == END
+    said = await desk.succeeds("extend", alice.name, other.name, "--until", "2999-02-01T00:00:00Z")
+    assert len(said.splitlines()) == 2
+    until = await desk.succeeds("list", "-o", "json", f"--field-selector=metadata.name={other.name}")
+    assert "2999-02-01T00:00:00Z" in until
+
+
+async def test_two_who_extend_at_once_add_up(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    """The patch holds the version that was read, and is repeated."""
+    alice = await learner(world, site, "alice")
+    results = await asyncio.gather(*(desk.lablet("extend", alice.name, "--by", "10m") for _ in range(3)))
+    assert [result.code for result in results] == [0, 0, 0], results
+    assert end_of(await alice.ready()) == "2999-01-31T12:30:00Z"
+
+
+async def test_what_cannot_be_extended_is_told_what_to_do(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    warm = await world.pod(*site)
+    await warm.ready()
+    openly = await learner(world, site, "alice", "")
+    mine = await learner(world, site, "alice")
+
+    async def refused(*words: str) -> str:
+        result = await desk.lablet("extend", *words)
+        assert result.code != 0
+        assert result.out == ""
+        return result.err
+
+    assert f"to assign it: kubectl lablet assign {warm.name} USER" in await refused(warm.name, "--by", "5m")
+    assert "the time of alice is open" in await refused(openly.name, "--by", "5m")
+    assert f"ends later already, at {END}" in await refused(mine.name, "--until", "90m")
+    assert "say how long: --by 30m, or --until" in await refused(mine.name)
+    assert "say how long" in await refused(mine.name, "--by", "5m", "--until", "5m")
+    assert "invalid duration 'soon' of --by" in await refused(mine.name, "--by", "soon")
+    assert "is over already; name a later time" in await refused(mine.name, "--until", "2020-01-01T00:00:00Z")
+    assert '"nowhere" not found' in await refused("nowhere", mine.name, "--by", "5m")
+    assert end_of(await mine.ready()) == END, "nothing is done while a name is wrong"
+
+
+async def test_the_deadline_of_the_pod_is_the_limit(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=10)
+    alice = await learner(world, site, "alice", soon.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    await world.admin.patch(alice.path, {"spec": {"activeDeadlineSeconds": 3600}})
+    started = datetime.fromisoformat((await alice.ready())["status"]["startTime"])
+    limit = (started + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    result = await desk.lablet("extend", alice.name, "--by", "2h")
+    assert result.code == 1
+    assert f"ends at {limit} by its activeDeadlineSeconds, which cannot be raised" in result.err
+    await desk.succeeds("extend", alice.name, "--until", limit)
+    assert end_of(await alice.ready()) == limit
+
+
+async def test_one_that_fails_does_not_keep_the_others_from_it(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    one, two = [await learner(world, site, user, group="a") for user in ("alice", "bob")]
+    ended = await world.pod(*site, labels={"group": "a"})
+    await ended.ready()
+    await ended.annotate(desired_state="TERMINATED")
+    await ended.until(lambda pod: pod["status"]["phase"] == "Succeeded")
+    result = await desk.lablet("stop", "-l", "group=a", "--wait", "--timeout", "80s")
+    assert result.code == 1
+    assert {line.split(";")[0] for line in result.out.splitlines()} == {
+        f"pod/{one.name} stopped",
+        f"pod/{two.name} stopped",
+    }
+    assert f"Error: pod/{ended.name} has ended (Succeeded)" in result.err
+    said = await desk.succeeds("start", one.name, two.name, one.name, "--wait", "--timeout", "80s")
+    assert len(said.splitlines()) == 2
+    nothing = await desk.lablet("stop", "-l", "group=nobody")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert nothing.err.startswith("No lablets found in")

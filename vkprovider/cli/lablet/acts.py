@@ -1,0 +1,175 @@
+"""`kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from vkprovider.api import names
+from vkprovider.api.wording import count
+from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
+from vkprovider.cli.shared.progress import Progress
+from vkprovider.cli.shared.waiting import timeout_option, wait_for
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.kube.client import KubeClient
+
+
+def _wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout_option("5m")(command))
+
+
+@click.command(epilog="Example: kubectl lablet stop mylab-0 --wait")
+@_wait_options
+@chosen_options
+def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """Stop the lab of each POD and keep its disks, for 24 hours at most.
+
+    What runs in the devices is lost, as when a machine is switched off; their configurations are saved first. A lab
+    that is not Ready yet is stopped once it is.
+    """
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+        check_alive(pod)
+        check_not_collecting(pod)
+        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.STOPPED)})
+        if wait:
+            await wait_for(
+                kube,
+                pod,
+                lambda now: _is_in(now, State.STOPPED),
+                timeout_s=timeout_s,
+                what="stopped",
+                progress=progress,
+            )
+        name = pod.metadata.name
+        return f"pod/{name} {'stopped' if wait else 'is being stopped'}; go on with: kubectl lablet start {name}"
+
+    chosen.each(work)
+
+
+@click.command(epilog="Example: kubectl lablet start mylab-0 --wait")
+@_wait_options
+@chosen_options
+def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """Start the lab of each POD again after `stop`; its disks are as they were."""
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+        check_alive(pod)
+        check_not_collecting(pod)
+        name = pod.metadata.name
+        if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() != State.STOPPED:
+            return f"pod/{name} was not stopped on request"
+        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: None})
+        if wait:
+            await wait_for(
+                kube,
+                pod,
+                lambda now: now is not None and now.ready and not _is_in(now, State.STOPPED),
+                timeout_s=timeout_s,
+                what="ready",
+                progress=progress,
+            )
+        return f"pod/{name} {'started' if wait else 'is being started'}"
+
+    chosen.each(work)
+
+
+@click.command(epilog="Example: kubectl lablet collect mylab-0 --wait")
+@_wait_options
+@chosen_options
+def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """End the learner's time with each POD now: collect the work, have it graded, end the lablet.
+
+    The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
+    wiped and returns to the pool instead. `kubectl lablet configs POD` shows what was collected. With --wait
+    the command fails if a lablet does.
+    """
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+        check_alive(pod)
+        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)})
+        if not wait:
+            return f"pod/{pod.metadata.name} is being collected"
+        over = await wait_for(kube, pod, _is_over, timeout_s=timeout_s, what="at its end", progress=progress)
+        return _end_of(pod, over)
+
+    chosen.each(work)
+
+
+def _end_of(pod: LabletPod, over: LabletPod | None) -> str:
+    """Return how a lablet that was collected ended.
+
+    Raises:
+        ClickException: It failed.
+    """
+    name = pod.metadata.name
+    if over is None:
+        return f"pod/{name} is gone; see: kubectl lablet configs {pod.metadata.uid}"
+    if not over.ended:
+        return f"pod/{name} was collected and goes back to its pool"
+    said = next((s.state["terminated"] for s in over.status.container_statuses if "terminated" in s.state), {})
+    message = f"pod/{name} {over.status.phase}: {said.get('message', '')}"
+    if over.status.phase == "Failed":
+        raise click.ClickException(f"{message}; for what was collected: kubectl lablet configs {name}")
+    return message
+
+
+def _is_over(pod: LabletPod | None) -> bool:
+    """Return whether the learner's time is over: at the end, or without a learner on the way back to the pool."""
+    return pod is None or pod.ended or names.ANNOTATION_DESIRED_STATE not in pod.metadata.annotations
+
+
+@click.command(epilog="Example: kubectl lablet reset mylab-0")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@_wait_options
+@chosen_options
+def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """Wipe the lab of each POD and start it again: all work in it is lost.
+
+    The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
+    stay. This is also the way out of NeedsAttention.
+    """
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+        check_alive(pod)
+        check_not_collecting(pod)
+        asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: datetime.now(UTC).isoformat()}
+        if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
+            asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
+        await change(kube, pod, annotations=asked)
+        if wait:
+            await wait_for(
+                kube,
+                pod,
+                lambda now: now is not None and now.ready and now.restarts > pod.restarts,
+                timeout_s=timeout_s,
+                what="reset",
+                progress=progress,
+            )
+        return f"pod/{pod.metadata.name} {'was' if wait else 'is being'} wiped and started again"
+
+    chosen.each(work, check=lambda pods: _confirm(pods, yes=yes))
+
+
+def _confirm(pods: Sequence[LabletPod], *, yes: bool) -> None:
+    if yes:
+        return
+    if len(pods) == 1:
+        check_alive(pods[0])
+        check_not_collecting(pods[0])
+    if not sys.stdin.isatty():
+        raise click.UsageError("reset wipes a lab, and there is no terminal to confirm that: add --yes")
+    if len(pods) == 1:
+        whose = f", where {pods[0].user} may have worked" if pods[0].user else ""
+        question = f"Wipe the lab of pod/{pods[0].metadata.name}{whose}, and start it again?"
+    else:
+        learners = sum(bool(pod.user) for pod in pods)
+        question = f"Wipe {count(len(pods), 'lab')}, {learners} of them with a learner, and start them again?"
+    click.confirm(question, abort=True)
+
+
+def _is_in(pod: LabletPod | None, state: State) -> bool:
+    return pod is not None and state_of(pod) == state

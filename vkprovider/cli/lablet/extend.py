@@ -1,0 +1,134 @@
+"""`kubectl lablet extend`: a later end of learners' timeslots."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict
+from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, read
+from vkprovider.cli.shared.progress import Progress
+from vkprovider.cli.shared.times import moment, rfc3339, seconds_of
+from vkprovider.kube.client import KubeClient
+
+_ATTEMPTS: Final = 20
+"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
+
+
+@click.command(epilog="Example: kubectl lablet extend -l class=monday --by 15m")
+@click.option("--by", metavar="DURATION", help="Add that much to the end that each timeslot has.")
+@click.option("--until", metavar="TIME|DURATION", help="The new end; a duration counts from now.")
+@chosen_options
+def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
+    """Give the learner of each POD more time: move the end of the timeslot.
+
+    It counts at once. Where a Lab Delivery System has a session for the learner, it gets the new end, too; an Event of
+    the Pod says so (TimeslotChanged), or why it keeps the end that it has (TimeslotNotChanged). Times are
+    2026-01-31T12:00:00Z, 90m or +2h.
+    """
+    now = datetime.now(UTC)
+    added, end = _wish(by, until, now)
+
+    async def work(kube: KubeClient, pod: LabletPod, _: Progress) -> str:
+        name, namespace = pod.metadata.name, pod.metadata.namespace
+        for _attempt in range(_ATTEMPTS):
+            later = new_end(pod, added, end, now)
+            try:
+                note = {names.ANNOTATION_TIMESLOT_END: rfc3339(later)}
+                await change(kube, pod, annotations=note, unchanged=True)
+            except Conflict:
+                uid = pod.metadata.uid
+                pod = await read(kube, namespace, name)
+                if pod.metadata.uid != uid:
+                    raise click.ClickException(f"pod/{name} is another one now; see: kubectl lablet list") from None
+                continue
+            return f"pod/{name}: the time of {pod.user} ends at {rfc3339(later)}"
+        raise click.ClickException(f"pod/{name} is written to all the time; try again")
+
+    chosen.each(work)
+
+
+def _wish(by: str | None, until: str | None, now: datetime) -> tuple[timedelta | None, datetime | None]:
+    """Parse the options; one of the two results is None.
+
+    Raises:
+        UsageError: Both or none are given, or one is invalid.
+    """
+    if (by is None) == (until is None):
+        raise click.UsageError("say how long: --by 30m, or --until 2026-01-31T12:00:00Z")
+    if by is not None:
+        if not (seconds := seconds_of(by)):
+            raise click.UsageError(f"invalid duration {by!r} of --by (try 30m or 1h30m)")
+        return timedelta(seconds=seconds), None
+    end = moment(until or "", now)
+    if end <= now:
+        raise click.UsageError(f"--until {rfc3339(end)} is over already; name a later time")
+    return None, end
+
+
+def new_end(pod: LabletPod, added: timedelta | None, end: datetime | None, now: datetime) -> datetime:
+    """Return the new end of a lablet's timeslot.
+
+    Args:
+        pod: The lablet's.
+        added: What is added to the present end; None if `end` counts.
+        end: The new end; None if `added` counts.
+        now: The time.
+
+    Raises:
+        ClickException: There is nothing to extend, or it cannot be extended so far.
+    """
+    name, notes = pod.metadata.name, pod.metadata.annotations
+    check_alive(pod)
+    check_not_collecting(pod)
+    if not pod.user:
+        raise click.ClickException(
+            f"pod/{name} has no learner, and so no end; to assign it: kubectl lablet assign {name} USER --until 90m"
+        )
+    present = _time(notes.get(names.ANNOTATION_TIMESLOT_END, ""))
+    if present is None and not notes.get(names.ANNOTATION_SESSION_ID):
+        raise click.ClickException(
+            f"pod/{name} has no end to extend: the time of {pod.user} is open. To end it: kubectl lablet collect {name}"
+        )
+    if present is None and added is not None:
+        raise click.ClickException(
+            f"pod/{name} does not say when the time of {pod.user} ends; name the new end: --until 90m"
+        )
+    later = end if end is not None else (present or now) + (added or timedelta())
+    if present is not None and later <= present:
+        raise click.ClickException(
+            f"the time of {pod.user} with pod/{name} ends later already, at {rfc3339(present)}; name a later time, or "
+            f"end it now: kubectl lablet collect {name}"
+        )
+    if later <= now:
+        raise click.ClickException(f"{rfc3339(later)} is over already; name the new end of pod/{name}: --until 30m")
+    _check_deadline(pod, later)
+    return later
+
+
+def _check_deadline(pod: LabletPod, later: datetime) -> None:
+    """Refuse an end that the Pod does not live to see.
+
+    Raises:
+        ClickException: Its activeDeadlineSeconds, which Kubernetes allows to lower only, are over before.
+    """
+    seconds, began = pod.spec.active_deadline_seconds, _time(pod.status.start_time or "")
+    if seconds is None or began is None:
+        return
+    deadline = began + timedelta(seconds=seconds)
+    if later > deadline:
+        raise click.ClickException(
+            f"pod/{pod.metadata.name} ends at {rfc3339(deadline)} by its activeDeadlineSeconds, which cannot be "
+            f"raised; extend it until then at most: --until {rfc3339(deadline)}"
+        )
+
+
+def _time(text: str) -> datetime | None:
+    """Parse a time with a zone; None if it is not one."""
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return when.astimezone(UTC) if when.tzinfo is not None else None

@@ -1,0 +1,55 @@
+"""The command `kubectl lablet`, and the table of its subcommands."""
+
+from typing import Any, Final
+
+import click
+
+from vkprovider import __version__
+from vkprovider.cli.shared.lazy import LazyGroup
+
+_HERE: Final = "vkprovider.cli.lablet"
+COMMANDS: Final = {
+    "list": (f"{_HERE}.listing:list_lablets", "List lablets; --watch follows them."),
+    "ports": (f"{_HERE}.ports:ports", "Show where the devices of a lablet are reached."),
+    "configs": (f"{_HERE}.configs:configs", "Show the configurations that a lablet has left."),
+    "console": (f"{_HERE}.console:console", "Connect this terminal with the console of a device."),
+    "forward": (f"{_HERE}.console:forward", "Forward a port of this machine to one of a lablet."),
+    "login": (f"{_HERE}.login:login", "Print the URL where the learner of a lablet logs in."),
+    "assign": (f"{_HERE}.assign:assign", "Assign a warm lablet to a learner."),
+    "extend": (f"{_HERE}.extend:extend", "Give learners more time."),
+    "release": (f"{_HERE}.release:release", "End learners' sessions, so that their lablets are free."),
+    "collect": (f"{_HERE}.acts:collect", "End the learners' time: collect and grade the work."),
+    "stop": (f"{_HERE}.acts:stop", "Stop labs and keep their disks."),
+    "start": (f"{_HERE}.acts:start", "Start labs again after `stop`."),
+    "reset": (f"{_HERE}.acts:reset", "Wipe labs and start them again."),
+    "refresh": (f"{_HERE}.refresh:refresh_definition", "Read the content of a LabletDefinition again."),
+    "approve": (f"{_HERE}.approve:approve", "Let lablets begin on a worker that an agent has brought."),
+    "__complete": (f"{_HERE}.completion:answer", ""),
+    "completion": (f"{_HERE}.completion:completion", "Print what makes a shell complete `kubectl lablet`."),
+}
+"""Subcommand: (module:attribute of the click command, one line of help); without help it is not shown."""
+
+PROGRAM: Final = "kubectl-lablet"
+"""By this name kubectl finds the plugin on PATH."""
+COMPLETE_VARIABLE: Final = "_KUBECTL_LABLET_COMPLETE"
+"""By this environment variable click's scripts ask for candidates."""
+
+
+class Plugin(LazyGroup):
+    """The command, under the name that users type."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run it; see `click.Command.main`."""
+        options = {"prog_name": "kubectl lablet", "complete_var": COMPLETE_VARIABLE, **options}
+        return super().main(*args, **options)
+
+
+@click.group(
+    name="kubectl lablet",
+    cls=Plugin,
+    table=lambda: COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, prog_name="kubectl lablet")
+def main() -> None:
+    """Show and operate lablets: labs of Cisco Modeling Labs that run as pods."""

@@ -1,0 +1,47 @@
+"""`kubectl lablet ports`: the addresses and ports of a lablet's devices."""
+
+from typing import Final
+
+import click
+
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.devices import Port, containers_of, ports_of
+from vkprovider.cli.shared.output import Column, Listing, Output, output_option
+from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.pods import pod_name, read
+from vkprovider.kube.client import KubeClient
+
+_CLOSED: Final = "not opened by CML"
+LISTING: Final[Listing[Port]] = Listing(
+    kind="LabletPort",
+    columns=(
+        Column("DEVICE", lambda port: port.device),
+        Column("ACCESS", lambda port: port.access),
+        Column("PROTOCOL", lambda port: port.transport.upper()),
+        Column("ADDRESS", lambda port: port.address if port.opened else _CLOSED),
+        Column("PORT", lambda port: str(port.port)),
+        Column("CONTAINER", lambda port: port.container),
+        Column("NAME", lambda port: port.name, wide=True),
+        Column("IN TOPOLOGY", lambda port: str(port.original_port), wide=True),
+        Column("INSIDE", lambda port: str(port.internal_port or ""), wide=True),
+    ),
+    name=lambda port: port.name,
+)
+
+
+@click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
+@click.argument("pod", shell_complete=candidates.lablets)
+@output_option
+@place_options
+def ports(pod: str, *, output: Output, place: Place) -> None:
+    """Show where the devices of POD are reached: address and port for each way in."""
+    name = pod_name(pod)
+
+    async def work(kube: KubeClient, namespace: str) -> list[Port]:
+        found = await read(kube, namespace, name)
+        return ports_of(found, await containers_of(kube, found))
+
+    nothing = (
+        f"pod/{name} has no ports: its topology tags none, or none are allocated yet; see: kubectl describe pod {name}"
+    )
+    LISTING.show(place.run(work), output, nothing=nothing)

@@ -1,0 +1,78 @@
+"""`kubectl lablet release`: end learners' sessions, so that their lablets are free for the next learners."""
+
+import click
+
+from vkprovider.api import names
+from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.pods import LabletPod, change, pods_in
+from vkprovider.cli.shared.progress import Progress
+from vkprovider.cli.shared.waiting import timeout_option, wait_for
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.kube.client import KubeClient
+
+
+@click.command(epilog="Example: kubectl lablet release mylab-0")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
+@timeout_option("10m")
+@chosen_options
+def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab.
+
+    A pool's lablet goes back to its pool, warm. Any other lablet ends, and its Pod is deleted, so that its controller
+    makes a new one; the Pod of a Job stays, because the Job counts it. With --no-wait an ended Pod stays, too.
+    `kubectl lablet configs` shows what was collected.
+    """
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+        name = pod.metadata.name
+        if hindrance := no_release(pod):
+            raise click.ClickException(f"pod/{name} {hindrance}")
+        found = pod if pod.ended else await change(kube, pod, annotations=_request(pod))
+        if not wait:
+            return f"pod/{name}: the session of {pod.user} is being ended"
+        over = await wait_for(kube, found, is_released, timeout_s=timeout_s, what="released", progress=progress)
+        return await _clear_away(kube, found, over, timeout_s, progress)
+
+    chosen.each(work)
+
+
+def no_release(pod: LabletPod) -> str:
+    """Return why there is no session to end; "" if there is one."""
+    if pod.metadata.deletion_timestamp is not None:
+        return "is being deleted"
+    if names.ANNOTATION_LENT_BY in pod.metadata.annotations and not pod.user:
+        return f"is on its way back to its pool {pod.metadata.annotations[names.ANNOTATION_LENT_BY]}"
+    if not pod.user:
+        return "has no learner"
+    return ""
+
+
+def _request(pod: LabletPod) -> dict[str, str | None]:
+    """Return the annotations that end the learner's time; a lablet that still has its pool's label goes back there."""
+    pool = pod.metadata.labels.get(names.LABEL_POOL, "")
+    lent = {names.ANNOTATION_LENT_BY: pool} if pool else {}
+    return {names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING), **lent}
+
+
+def is_released(pod: LabletPod | None) -> bool:
+    """Return whether a lablet is free: gone, ended, or back in its pool."""
+    if pod is None or pod.ended:
+        return True
+    return not pod.user and names.ANNOTATION_LENT_BY not in pod.metadata.annotations
+
+
+async def _clear_away(
+    kube: KubeClient, pod: LabletPod, over: LabletPod | None, timeout_s: int, progress: Progress
+) -> str:
+    """Delete a Pod that has ended, unless it is a Job's; return what became of the lablet."""
+    name, user = pod.metadata.name, pod.user
+    if over is None:
+        return f"pod/{name} is gone; the session of {user} has ended"
+    if not over.ended:
+        return f"pod/{name} is warm again in pool {over.metadata.labels.get(names.LABEL_POOL, '')}"
+    ended = f"pod/{name} has ended ({over.status.phase})"
+    if any(owner.controller and owner.kind == "Job" for owner in over.metadata.owner_references):
+        return ended
+    await pods_in(kube, over.metadata.namespace).delete(name, uid=over.metadata.uid)
+    await wait_for(kube, over, lambda now: now is None, timeout_s=timeout_s, what="deleted", progress=progress)
+    return f"{ended} and was deleted"

@@ -1,0 +1,11 @@
+"""What several commands share.
+
+* `lazy`: groups whose subcommands are imported only when they run.
+* `cluster`: the options that choose a cluster; `place`: those that choose a namespace and its Pods, and the client that
+  follows from them; `candidates`: what the shell offers for them.
+* `pods`: a lablet's Pod: parse its name, read and change it; `devices`: its devices and ports; `batch`: do something
+  with several Pods.
+* `output`: `-o` of every command that lists; `tables`: its tables; `terminal`: width and colours of a terminal.
+* `waiting`: wait for a Pod; `progress`: what is shown meanwhile.
+* `times`: times and durations on the command line.
+"""

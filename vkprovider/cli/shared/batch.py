@@ -1,0 +1,97 @@
+"""Do something with one lablet, with several, or with all that a label selects."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from vkprovider.api.errors import OutsideError
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.place import Place, advised, place_options, selector_option
+from vkprovider.cli.shared.pods import LabletPod, pod_name, pods_in, read
+from vkprovider.cli.shared.progress import Progress
+from vkprovider.kube.client import KubeClient
+
+Work = Callable[[KubeClient, LabletPod, Progress], Awaitable[str]]
+"""Does it with one lablet, and returns the line to print. Raises ClickException or OutsideError if it fails."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The lablets that a command line names, or selects.
+
+    Attributes:
+        names: Of Pods.
+        labels: A selector; empty if Pods are named.
+    """
+
+    place: Place
+    names: tuple[str, ...]
+    labels: str = ""
+
+    def each(self, work: Work, *, check: Callable[[Sequence[LabletPod]], None] = lambda _: None) -> None:
+        """Do something with each lablet at once; one that fails does not keep the others from it.
+
+        Args:
+            work: What to do.
+            check: Called with all of them before; raises to prevent it.
+
+        Raises:
+            ClickException: A named lablet does not exist, or the only one failed.
+        """
+
+        async def all_of_them(kube: KubeClient, namespace: str) -> int:
+            found = await self._find(kube, namespace)
+            if not found:
+                click.echo(f"No lablets found in {namespace} namespace.", err=True)
+                return 0
+            check(found)
+            with Progress() as progress:
+                if len(found) == 1:
+                    progress.done(_name(found[0]), await work(kube, found[0], progress))
+                    return 0
+                return sum(await asyncio.gather(*(self._one(kube, pod, progress, work) for pod in found)))
+
+        if self.place.run(all_of_them):
+            sys.exit(1)
+
+    async def _find(self, kube: KubeClient, namespace: str) -> list[LabletPod]:
+        if self.labels:
+            return [pod for pod in await pods_in(kube, namespace).list(labels=self.labels) if pod.is_lablet]
+        return [await read(kube, namespace, name) for name in self.names]
+
+    async def _one(self, kube: KubeClient, pod: LabletPod, progress: Progress, work: Work) -> bool:
+        """Return whether it failed."""
+        try:
+            line = await work(kube, pod, progress)
+        except click.ClickException as error:
+            progress.failed(_name(pod), error.message)
+        except OutsideError as error:
+            progress.failed(_name(pod), f"{_name(pod)}: {advised(error)}")
+        else:
+            progress.done(_name(pod), line)
+            return False
+        return True
+
+
+def chosen_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument POD…, `-l` and the options of a place, and pass them as `chosen`."""
+
+    def with_chosen(*args: Any, pods: tuple[str, ...], selector: str, place: Place, **options: Any) -> Any:
+        if pods and selector:
+            raise click.UsageError("name pods, or select them with -l, not both")
+        if not pods and not selector:
+            raise click.UsageError("name a POD, or select several with -l, such as -l class=monday")
+        names = tuple(dict.fromkeys(map(pod_name, pods)))
+        return command(*args, chosen=Chosen(place, names, selector), **options)
+
+    with_chosen.__name__, with_chosen.__doc__ = command.__name__, command.__doc__
+    with_chosen.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    argument = click.argument("pods", metavar="POD…", nargs=-1, shell_complete=candidates.lablets)
+    return argument(selector_option("All lablets that this label selector selects.")(place_options(with_chosen)))
+
+
+def _name(pod: LabletPod) -> str:
+    return f"pod/{pod.metadata.name}"
