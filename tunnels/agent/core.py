@@ -6,26 +6,21 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from tunnels.agent.epochs import EpochFile
+from tunnels.agent.server import Server
 from tunnels.allowlist import AllowList
-from tunnels.base import Response, StreamOpener, Transport
-from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused, TransportError
+from tunnels.base import StreamOpener, Transport
+from tunnels.errors import ConnectionLost
 from tunnels.link.carrier import ALL, WORD, Carrier
-from tunnels.link.stream import StreamPort, join
 from tunnels.protocol import refusals
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.wire import codec, limits, messages
 
 CALLERS_MAX: Final = 1000
-STREAMS_MAX: Final = 512
-"""Streams at once: far more than people look at consoles, and few enough for a small process."""
-
-_HEADERS: Final = frozenset({"accept", "authorization", "content-type", "user-agent"})
-"""The headers that are passed on; anything else is between caller and agent."""
 _NOT_ENTITLED: Final = frozenset({refusals.STALE, refusals.NOT_ALLOWED})
 _TICK_S: Final = 0.25
 _LOG: Final = logging.getLogger("tunnels")
@@ -88,20 +83,17 @@ class Agent:
         self.counts: Final[Counter[str]] = Counter()
         self.name: Final = name
         self._carrier: Final = carrier
-        self._transport: Final = transport
-        self._opener: Final = streams
         self._facts: Final = facts
         self._epochs: Final = epochs
         self._version: Final = version
         self._habits: Final = habits or Habits()
         self._answering = Answering(allow, epoch=epochs.read() if epochs is not None else 0)
-        self._stored_epoch = self._answering.epoch
         self._running: dict[str, asyncio.Task[None]] = {}
         self._commands: set[asyncio.Task[None]] = set()
         self._events = 0
         self._hello_s = float("inf")
         self._complained: set[str] = set()
-        self._streams = StreamPort(self._say)
+        self._server = Server(name, transport, streams, self._say, self.counts)
 
     @property
     def refused(self) -> Counter[str]:
@@ -168,12 +160,12 @@ class Agent:
             case messages.StreamOpen():
                 self._open_stream(peer, message)
             case messages.StreamData() | messages.StreamAck():
-                self._streams.received(peer, message)
+                self._server.streams.received(peer, message)
 
     def connected(self, peer: str) -> None:
         """Introduce itself; see `Inbox`."""
         self._say(peer, self._hello())
-        self._streams.connected(peer)
+        self._server.streams.connected(peer)
 
     def disconnected(self, peer: str) -> None:
         """Go on: what callers miss, they ask for again. See `Inbox`."""
@@ -195,7 +187,7 @@ class Agent:
                 self._hello_s = float("inf")
                 self._say(ALL, self._hello())
             self._handle(self._answering.tick(self._now_ms()))
-            self._streams.tick()
+            self._server.streams.tick()
 
     def _handle(self, outputs: Iterable[AgentOutput]) -> None:
         for output in outputs:
@@ -221,13 +213,12 @@ class Agent:
 
     def _store_epoch(self) -> ConnectionLost | None:
         """Put a raised epoch on disk, before anything is done under it."""
-        if self._epochs is not None and self._answering.epoch != self._stored_epoch:
-            try:
-                self._epochs.write(self._answering.epoch)
-            except OSError as error:
-                _LOG.error("agent %s: the epoch cannot be stored: %s", self.name, error)
-                return ConnectionLost(f"the agent cannot store the epoch: {error}")
-            self._stored_epoch = self._answering.epoch
+        try:
+            if self._epochs is not None:
+                self._epochs.keep(self._answering.epoch)
+        except OSError as error:
+            _LOG.error("agent %s: the epoch cannot be stored: %s", self.name, error)
+            return ConnectionLost(f"the agent cannot store the epoch: {error}")
         return None
 
     def _spawn(self, key: str, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -237,59 +228,21 @@ class Agent:
         return task
 
     async def _relay(self, run: Run) -> None:
-        request = run.request
-        outcome: Response | TransportError
-        try:
-            outcome = await self._transport.request(
-                request.method,
-                request.path,
-                params=request.params or None,
-                body=run.body or None,
-                headers=_passed_on(request.headers),
-                deadline_s=run.left_s,
-            )
-        except TransportError as error:
-            outcome = error
-        except Exception:  # noqa: BLE001 (a header that HTTP does not know, or a fault of the embedder's transport)
-            _LOG.exception("agent %s: %s %s failed", self.name, request.method, request.path)
-            outcome = ConnectionLost(f"the agent failed at {request.method} {request.path}: see its log")
+        outcome = await self._server.answer(run)
         self.counts["relayed"] += 1
         self._handle(self._answering.answered(run.op, outcome))
 
     def _open_stream(self, peer: str, opening: messages.StreamOpen) -> None:
         verdict = self._answering.admit(peer, opening, self._now_ms())
         if verdict is False:
-            self._streams.again(opening.stream)
+            self._server.streams.again(opening.stream)
         elif verdict is not True:
             self._say(peer, verdict)
         elif (lost := self._store_epoch()) is not None:
             self._say(peer, refusals.of_error(opening.stream, lost))
-        elif len(self._streams) >= STREAMS_MAX:
-            many = ConnectFailed(f"the agent of {self.name} carries {STREAMS_MAX} streams already")
-            self._say(peer, refusals.of_error(opening.stream, many))
         else:
-            self._spawn(opening.stream, self._stream(peer, opening))
-
-    async def _stream(self, peer: str, opening: messages.StreamOpen) -> None:
-        """Connect, accept the stream, and copy bytes until either side ends."""
-        try:
-            if self._opener is None:
-                raise RequestRefused(f"the agent of {self.name} opens no streams")  # noqa: TRY301 (as the opener's)
             left_s = (opening.expires_ms - self._now_ms()) / 1000
-            async with asyncio.timeout(left_s):
-                channel = await self._opener.open_stream(opening.path, params=opening.params, deadline_s=left_s)
-        except TransportError as error:
-            self._say(peer, refusals.of_error(opening.stream, error))
-        except TimeoutError:
-            late = DeadlineExceeded(f"{opening.path} was not opened in time")
-            self._say(peer, refusals.of_error(opening.stream, late))
-        except Exception:  # noqa: BLE001 (a fault of the embedder's opener)
-            _LOG.exception("agent %s: no stream to %s", self.name, opening.path)
-            failed = ConnectionLost(f"the agent failed to open {opening.path}: see its log")
-            self._say(peer, refusals.of_error(opening.stream, failed))
-        else:
-            self.counts["streams"] += 1
-            await join(self._streams.accept(peer, opening), channel)
+            self._spawn(opening.stream, self._server.carry(peer, opening, left_s))
 
     def _say(self, peer: str, message: messages.Message) -> None:
         if not self._carrier.send(peer, codec.encode(message)):
@@ -321,24 +274,24 @@ class Agent:
 
     def _note_refusal(self, peer: str, said: messages.Refusal) -> None:
         """Log the first request of each caller that is refused by what it asks for, or by whom."""
-        key = f"{said.code} {peer}"
-        if said.code in _NOT_ENTITLED and key not in self._complained and len(self._complained) < CALLERS_MAX:
-            self._complained.add(key)
+        if said.code in _NOT_ENTITLED and self._is_first(f"{said.code} {peer}"):
             _LOG.warning("agent %s: a request of %.100r is refused (%s): %s", self.name, peer, said.code, said.text)
 
     def _complain(self, peer: str, why: str) -> None:
         """Count a frame that cannot be used, and log the first one of each peer."""
         self.counts["malformed"] += 1
-        if peer not in self._complained and len(self._complained) < CALLERS_MAX:
-            self._complained.add(peer)
+        if self._is_first(peer):
             _LOG.warning("agent %s: a frame of %.100r is refused: %s", self.name, peer, why)
+
+    def _is_first(self, complaint: str) -> bool:
+        """Return whether a complaint is a new one; of very many, none is."""
+        if complaint in self._complained or len(self._complained) >= CALLERS_MAX:
+            return False
+        self._complained.add(complaint)
+        return True
 
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
-
-
-def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() in _HEADERS}

@@ -17,6 +17,7 @@ class EpochFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._stored = 0
 
     def read(self) -> int:
         """Return the epoch; 0 if there is no file yet.
@@ -33,14 +34,17 @@ class EpochFile:
             text = ""
         if not text.isdecimal() or len(text) > _DIGITS_MAX:
             raise ValueError(f"{self._path} does not hold an epoch")
-        return int(text)
+        self._stored = int(text)
+        return self._stored
 
-    def write(self, epoch: int) -> None:
-        """Replace the number, so that a crash leaves the old or the new one.
+    def keep(self, epoch: int) -> None:
+        """Replace the number if it is another one, so that a crash leaves the old or the new one.
 
         Raises:
             OSError: It cannot be written.
         """
+        if epoch == self._stored:
+            return
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -48,6 +52,7 @@ class EpochFile:
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self._path)
+            self._stored = epoch
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise

@@ -50,15 +50,6 @@ class _Operation:
     sent: bool = False
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What was repeated or dropped, for metrics."""
-
-    resent: int = 0
-    strays: int = 0
-    moved: int = 0
-
-
 class Calling:
     """Requests to the agent of one name.
 
@@ -68,7 +59,6 @@ class Calling:
 
     def __init__(self, name: str) -> None:
         self.presence: Final = Presence()
-        self.counts: Final = _Counts()
         self._name = name
         self._operations: dict[str, _Operation] = {}
         self._events: Final = EventCount()
@@ -154,7 +144,7 @@ class Calling:
                 if boot == self.presence.view.boot:
                     yield from self._events.counted(boot, message)
             case _:
-                self.counts.strays += 1  # of a stream: the link hands those on
+                pass  # of a stream: the link hands those on
 
     def connected(self, now_s: float) -> Iterator[CallerOutput]:
         """Repeat everything that is unanswered: the carrier came back, and nobody knows what it lost."""
@@ -177,7 +167,6 @@ class Calling:
                 if now_s >= operation.assembly.due_s():
                     yield from self._ask(operation, now_s)
             elif operation.boot and now_s >= operation.resend_s:
-                self.counts.resent += 1
                 yield from self._send(operation, now_s)
 
     def due_s(self) -> float:
@@ -216,7 +205,6 @@ class Calling:
                     yield Failed(operation.head.op, ConnectionLost(lost))
                     continue
                 operation.moved = True
-                self.counts.moved += 1
             if operation.assembly is not None and operation.boot == view.boot:
                 operation.assembly.forget_asked()
                 yield from self._ask(operation, now_s)
@@ -297,7 +285,4 @@ class Calling:
 
     def _of(self, boot: str, op: str) -> _Operation | None:
         operation = self._operations.get(op)
-        if operation is None or operation.boot != boot:
-            self.counts.strays += 1
-            return None
-        return operation
+        return operation if operation is not None and operation.boot == boot else None

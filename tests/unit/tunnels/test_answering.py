@@ -154,7 +154,7 @@ def test_a_code_of_a_later_release_counts_as_lost() -> None:
 def test_the_epoch_is_kept_in_a_file(tmp_path: Path) -> None:
     file = EpochFile(tmp_path / "epoch")
     assert file.read() == 0
-    file.write(7)
+    file.keep(7)
     assert EpochFile(tmp_path / "epoch").read() == 7
     assert [path.name for path in tmp_path.iterdir()] == ["epoch"]
     for spoiled in ("", "x", "7x", "-1", "\xff", "9" * 30):
@@ -162,4 +162,4 @@ def test_the_epoch_is_kept_in_a_file(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="does not hold an epoch"):
             file.read()
     with pytest.raises(OSError, match="No such file"):
-        EpochFile(tmp_path / "missing" / "epoch").write(1)
+        EpochFile(tmp_path / "missing" / "epoch").keep(1)
