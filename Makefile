@@ -19,7 +19,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate site figures faults tunnelled rights bench contract wheel helm chart lock sbom image base clean
+.PHONY: help install demo test coverage check fix generate recording site figures faults tunnelled rights bench contract wheel helm chart lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,11 @@ fix: $(STAMP) ## Repair what ruff can, and format
 generate: $(STAMP) ## Write CRDs, reference pages, install.yaml and the Helm chart anew from the code
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
+
+recording: $(STAMP) ## Record a run of the demo anew, and draw it: docs/pictures/demo.cast and .svg
+	@sh .ci/setup go
+	@$(BIN)/python -m tools.recording
+	@$(BIN)/python -m tools.generate
 
 site: $(STAMP) ## Build the site of the documentation in build/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -23,7 +23,7 @@ RESTRICTED = {
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     with installed("install", tmp_path_factory.mktemp("installation")) as made:
-        for name, definition in (("netlab", "netlab"), ("parameters", "seat")):
+        for name, definition in (("netlab", "netlab"), ("parameters", "seat"), ("consoles", "routers")):
             documents = yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text())
             made.apply(*(each for each in documents if each["kind"] == "LabletDefinition"))
             until(lambda definition=definition: made.get("runtimeclass", definition), 30, definition)  # type: ignore[misc]

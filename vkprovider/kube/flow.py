@@ -60,6 +60,19 @@ class Flow:
         """Whether requests wait here; what can be left out should be."""
         return any(self._waiting.values())
 
+    @property
+    def waiting(self) -> dict[str, int]:
+        """The number of requests that wait here, by the name of their lane."""
+        return {
+            lane.name.lower(): sum(not admitted.done() for _, admitted in requests)
+            for lane, requests in self._waiting.items()
+        }
+
+    @property
+    def limit(self) -> int:
+        """How many requests may await an answer now."""
+        return int(self._window.size)
+
     def turn(self, lane: Lane) -> "Turn":
         """Return a context in which a request is sent; entering it may wait."""
         return Turn(self, lane)

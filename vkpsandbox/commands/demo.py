@@ -27,11 +27,11 @@ INTERRUPTED: Final = 130
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox running.")
 def demo(workers: int, name: str, tunnel: Tunnel, keep: bool) -> None:  # noqa: FBT001 (click passes flags so)
-    """Show a Deployment of lablets on a sandbox, from start to finish.
+    """Show labs as pods on a sandbox, from start to finish.
 
     Starts a real Kubernetes control plane with simulated CML workers, places lablets by affinity, compares the pods
-    with the labs that Cisco's own client reads, deletes the Deployment, and looks again. Exits with 0 only if all of
-    it held.
+    with the labs that Cisco's own client reads, types on a device with kubectl, deletes everything, and looks again.
+    Exits with 0 only if all of it held.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -20,7 +20,7 @@ from vkpsandbox.processes.record import Lds, Worker
 
 CONTROL_PLANE_S: Final = 90.0
 WORKERS_S: Final = 30.0
-NODES_S: Final = 60.0
+NODES_S: Final = 120.0
 CRASHES: Final = 3
 """A process that ends this often during a wait will not come up."""
 
@@ -104,7 +104,9 @@ def await_processes(
                 )
         if late:
             logs = "\n".join(log_tail(layout.log(name)) for name in names)
-            raise SandboxError(f"{what}: not ready after {timeout_s:.0f} s, though {', '.join(names)} run\n{logs}")
+            running = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} running"
+            hint = "on a busy machine, try again later; else read the log"
+            raise SandboxError(f"{what}: not ready after {timeout_s:.0f} s, although {running}: {hint}\n{logs}")
         time.sleep(poll_s)
 
 

@@ -1,4 +1,5 @@
-"""The demo: a Deployment of lablets on a sandbox, each step checked as it is shown.
+"""The demo: a Deployment of lablets and a learner's lab on a sandbox, each step checked as it is shown.
 
-* `story`: the steps in order; `labs`: labs as Cisco's client reads them; `reach`: a console through its port.
+* `story`: the steps in order; `pods`: whether Pods are Ready and have their labs; `labs`: labs as Cisco's client reads
+  them; `reach`: a console through its port.
 """

@@ -6,8 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +16,16 @@ from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo import reach
-from vkpsandbox.demo.labs import Lab, Labs, require
+from vkpsandbox.demo.labs import Labs, require
+from vkpsandbox.demo.pods import differences, is_ready, names, uid_of, why_not_ready
 from vkpsandbox.errors import log_tail
 
 DEFINITION: Final = "netlab.yaml"
 DEPLOYMENT: Final = "affinity.yaml"
+LEARNER: Final = "consoles.yaml"
+"""A StatefulSet `ann`, with a container for each of its routers."""
+CML_VERSION: Final = "vkprovider.io/cml-version"
+"""The label of a Node that the Deployment's affinity asks for."""
 OLDER: Final = "2.8.1+build.14"
 """The CML release of the last of three or more workers; the Deployment excludes it."""
 
@@ -49,9 +53,10 @@ def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say:
     require()
     refuse_a_second(name)
     started = time.monotonic()
-    say(f"A Deployment of lablets on a real Kubernetes control plane with {workers} simulated CML workers.\n")
+    say(f"Labs as Pods, on a real Kubernetes control plane with {workers} simulated CML workers.\n")
     say("1. Start the control plane, the workers and the provider")
-    newest = ["--boot-seconds=1-3"]
+    say("   The programs of Kubernetes are stock; only CML is simulated. Nothing needs root, a container or a licence.")
+    newest = ["--boot-seconds=1-2"]
     arguments = [newest] * (workers - 1) + [[*newest, f"--version={OLDER}"] if workers > 2 else newest]  # noqa: PLR2004 (two are needed for the Deployment)
     sandbox = Sandbox.up(
         name,
@@ -69,6 +74,7 @@ def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say:
         story.deploy()
         story.compare_labs()
         story.reach()
+        story.learn()
         story.delete()
         say(f"\nAll of it held, in {time.monotonic() - started:.0f} s.")
         hint = "; KEEP=1 (or --keep) leaves it running"
@@ -92,22 +98,27 @@ class Story:
         self._sandbox = sandbox
         self._examples = examples
         self._say = say
+        self._deployment = ""
         self._selector = ""
         self._pods: list[dict[str, Any]] = []
         self._labs = Labs(sandbox.workers)
 
     def show_nodes(self) -> None:
         """Show the workers as nodes."""
-        self._say("\n2. Each worker is a node")
-        self._run("get", "nodes", "-o", "wide")
-        self._run("get", "cmlw")
+        self._head("2. Each worker is a node", "To kubectl, the scheduler and monitoring it is one more machine.")
+        self._run("get", "nodes", "-L", CML_VERSION)
 
     def deploy(self) -> None:
         """Apply the definition and the Deployment; wait until every lablet is Ready, where it should be."""
-        self._say("\n3. Deploy lablets: only on CML 2.9, and apart from each other (affinity.yaml)")
+        self._head(
+            "3. Deploy lablets: only on CML 2.9, and apart from each other (affinity.yaml)",
+            "A lablet is a lab for one learner: a Pod. The stock scheduler finds a worker with room for each.",
+        )
         files = [f"--filename={display(self._examples / file)}" for file in (DEFINITION, DEPLOYMENT)]
         self._run("apply", *files)
-        spec = json.loads(self._sandbox.kubectl("get", files[-1], "-o", "json").stdout)["spec"]
+        deployment = json.loads(self._sandbox.kubectl("get", files[-1], "-o", "json").stdout)
+        self._deployment = deployment["metadata"]["name"]
+        spec = deployment["spec"]
         self._selector = ",".join(f"{key}={value}" for key, value in spec["selector"]["matchLabels"].items())
         wanted = int(spec["replicas"])
         took = self._wait(lambda: self._not_ready(wanted), READY_S, f"{wanted} Ready lablets")
@@ -115,8 +126,7 @@ class Story:
         self._run("get", "pods", "-o", "wide")
         self._pods = self._listed_pods()
         versions = {
-            node["metadata"]["name"]: node["metadata"]["labels"].get("vkprovider.io/cml-version", "")
-            for node in self._get("nodes")
+            node["metadata"]["name"]: node["metadata"]["labels"].get(CML_VERSION, "") for node in self._get("nodes")
         }
         used = {pod["spec"]["nodeName"] for pod in self._pods}
         for node in used:
@@ -130,7 +140,10 @@ class Story:
 
     def compare_labs(self) -> None:
         """Compare the pods' UIDs with the titles that Cisco's client reads."""
-        self._say("\n4. The labs, as Cisco's own client (virl2-client) lists them")
+        self._head(
+            "4. The labs, as Cisco's own client (virl2-client) lists them",
+            "The workers are asked, not the provider: there is one started lab for each Pod, where its Pod is.",
+        )
         labs = self._labs.read()
         pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self._pods}
         rows = [(pods.get(uid_of(lab.title), "?"), *lab) for lab in labs]
@@ -144,7 +157,10 @@ class Story:
 
     def reach(self) -> None:
         """Type at a device's console through its lablet's port."""
-        self._say("\n5. Every lablet has ports of its own; this is a device's console")
+        self._head(
+            "5. Every lablet has ports of its own; this is a device's console",
+            "Many labs of one topology share a worker, because each gets other numbers for the ports in its tags.",
+        )
         pod = self._pods[0]
         worker = next(w for w in self._sandbox.workers if w.node == pod["spec"]["nodeName"])
         host = reach.host_of(worker)
@@ -166,20 +182,41 @@ class Story:
                 raise DemoError(f"port {port} of {worker.name} does not open; its log is {log}")
             self._say(textwrap.indent(said, "   "))
 
+    def learn(self) -> None:
+        """Work on a device of a learner's lab with kubectl alone."""
+        self._head(
+            "6. A learner works on a device through kubectl",
+            "That needs a right in the cluster, but no route to the worker and no CML account (docs/consoles.md).",
+        )
+        self._run("apply", f"--filename={display(self._examples / LEARNER)}")
+        self._run("rollout", "status", "statefulset/ann", f"--timeout={READY_S:.0f}s")
+        said = self._run("exec", "ann-0", "-c", "r1", "--", "show version")
+        if "Cisco IOS" not in said:
+            raise DemoError(f"the router r1 of ann-0 does not answer as one: {said!r}")
+        self._run("logs", "ann-0", "-c", "r1", "--tail=3")
+
     def delete(self) -> None:
-        """Delete the Deployment; wait until no pod and no lab is left."""
-        self._say("\n6. Delete the Deployment")
-        self._run("delete", f"--filename={display(self._examples / DEPLOYMENT)}")
-        took = self._wait(lambda: names(self._listed_pods()), GONE_S, "no pods")
+        """Delete the Deployment and the learner's lab; wait until no pod and no lab is left."""
+        self._head(
+            "7. Delete the Deployment and the learner's lab", "A lab is stopped, wiped and deleted with its Pod."
+        )
+        self._run("delete", f"deployment/{self._deployment}", "statefulset/ann")
+        took = self._wait(lambda: names(self._get("pods")), GONE_S, "no pods")
         self._say(f"   all pods gone after {took:.1f} s")
         self._wait(self._labs.left, GONE_S, "no labs in CML")
         self._say(f"   no lab on {', '.join(self._labs.workers)}: every CML is empty")
 
-    def _run(self, *arguments: str) -> None:
-        """Show a kubectl command and what it prints."""
+    def _head(self, heading: str, why: str) -> None:
+        """Begin a step; one sentence says what it shows and why that matters."""
+        self._say(f"\n{heading}\n   {why}")
+
+    def _run(self, *arguments: str) -> str:
+        """Show a kubectl command and what it prints; return the latter."""
         shown = [argument.replace("--filename=", "-f ") for argument in arguments]
         self._say(f"   $ kubectl {' '.join(shown)}")
-        self._say(textwrap.indent(self._sandbox.kubectl(*arguments).stdout.rstrip(), "   "))
+        said = self._sandbox.kubectl(*arguments).stdout.rstrip()
+        self._say(textwrap.indent(said, "   "))
+        return said
 
     def _get(self, *what: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = json.loads(self._sandbox.kubectl("get", *what, "-o", "json").stdout)["items"]
@@ -227,8 +264,8 @@ def find_examples() -> Path:
         DemoError: If they are missing.
     """
     examples = find_manifests() / "examples"
-    if missing := [name for name in (DEFINITION, DEPLOYMENT) if not (examples / name).is_file()]:
-        raise DemoError(f"{examples} lacks {' and '.join(missing)}: reinstall vkprovider, or run it from a checkout")
+    if missing := [name for name in (DEFINITION, DEPLOYMENT, LEARNER) if not (examples / name).is_file()]:
+        raise DemoError(f"{examples} lacks {', '.join(missing)}: reinstall vkprovider, or run it from a checkout")
     return examples
 
 
@@ -266,51 +303,3 @@ def display(path: Path) -> Path:
     """Shorten a path below the current directory."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
-    """Compare pods and labs: each Pod has one started lab on the worker of its Node, and there is no other lab.
-
-    Args:
-        pods: As the API server has them.
-        labs: As the workers list them.
-    """
-    expected = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods}
-    counts = Counter(uid_of(lab.title) for lab in labs)
-    wrong = [
-        f"pod {uid} on {node} has {count(counts[uid], 'lab')}" for uid, node in expected.items() if counts[uid] != 1
-    ]
-    for lab in labs:
-        node = expected.get(uid_of(lab.title))
-        if node is None:
-            wrong.append(f"lab {lab.title} on {lab.worker} belongs to no pod")
-        elif node != f"vnode.{lab.worker}":
-            wrong.append(f"lab {lab.title} is on {lab.worker}, its pod on {node}")
-        elif lab.state != "STARTED":
-            wrong.append(f"lab {lab.title} on {lab.worker} is {lab.state}")
-    return wrong
-
-
-def uid_of(title: str) -> str:
-    """Return the Pod's UID: the last 36 characters of a lab's title."""
-    return title[-36:]
-
-
-def is_ready(pod: dict[str, Any]) -> bool:
-    """Return whether a Pod is Ready."""
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-
-
-def why_not_ready(pod: dict[str, Any]) -> str:
-    """Return why a Pod waits, in the words of its status."""
-    status = pod.get("status", {})
-    waits = [entry.get("state", {}).get("waiting", {}) for entry in status.get("containerStatuses", [])]
-    said = [f"{wait.get('reason', '')}: {wait.get('message', '')}" for wait in waits if wait]
-    unscheduled = [entry.get("message", "") for entry in status.get("conditions", []) if entry["status"] == "False"]
-    return f"({'; '.join(filter(None, said or unscheduled[:1])) or status.get('phase', 'unknown')})"
-
-
-def names(items: Iterable[dict[str, Any]]) -> list[str]:
-    """Join the names of objects."""
-    return [item["metadata"]["name"] for item in items]

@@ -21,6 +21,15 @@ MONITORING = HOME / "manifests" / "monitoring"
 CASES = Path(__file__).with_name("alerts_test.yaml")
 PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=Path(sys.executable).parent)
 
+NOT_ON_THE_BOARD = {
+    "instance_reconciliation_duration_seconds": "a series for each lablet: too many lines for a panel",
+    "lab_nodes_booted": "the same",
+    "process_virtual_memory_bytes": "says less than the resident memory",
+    "process_start_time_seconds": "a time, not a curve; for rules about restarts",
+    "process_max_fds": "a constant; for rules about open files",
+}
+"""Metrics without a panel, and why."""
+
 NAME = re.compile(r"\b(?:vkprovider|process|instance|lab)_[a-z_]+")
 SELECTED = re.compile(r"\b([a-z_]+)\{([^}]*)\}")
 GROUPED = re.compile(r"\b(?:by|on) \(([^)]*)\)")
@@ -100,6 +109,15 @@ def test_promtool_agrees(arguments: tuple[str, str]) -> None:
         [str(PROMTOOL), verb, "rules", path], capture_output=True, text=True, check=False, timeout=60
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_metric_is_on_the_board_or_says_why_not() -> None:
+    shown = {name for panel in panels() for target in panel["targets"] for name in NAME.findall(target["expr"])}
+    series = {
+        measure.name: {f"{measure.name}_{part}" for part in ("bucket", "count", "sum")} | {measure.name}
+        for measure in MEASURES
+    }
+    assert {name for name, names in series.items() if not names & shown} == set(NOT_ON_THE_BOARD)
 
 
 def test_panels_of_the_dashboard_do_not_overlap() -> None:

@@ -34,6 +34,7 @@ async def test_what_finishes_a_lablet_goes_before_work_and_news_go_last() -> Non
     flow = Flow(1)
     sent, free, tasks = await queue(flow, Lane.NEWS, Lane.WORK, Lane.RESULT, Lane.WORK, Lane.RESULT)
     assert (flow.busy, sent) == (True, [])
+    assert (flow.waiting, flow.limit) == ({"result": 2, "work": 2, "news": 1}, 1)
     free.set()
     await asyncio.gather(*tasks)
     assert sent == [Lane.RESULT, Lane.RESULT, Lane.WORK, Lane.WORK, Lane.NEWS]

@@ -226,6 +226,23 @@ MEASURES: Final = (
         "resource",
         "verb",
     ),
+    gauge(
+        "vkprovider_api_in_flight",
+        "Requests that await an answer of the API server, without Leases, claims and watches.",
+        lambda r: value(r.ctx.kube.flow.in_flight),
+    ),
+    gauge(
+        "vkprovider_api_in_flight_limit",
+        "How many of them there may be now; fewer after the API server refused one or did not answer.",
+        lambda r: value(r.ctx.kube.flow.limit),
+    ),
+    gauge(
+        "vkprovider_api_waiting",
+        "Requests that wait to be sent, by lane: first `result`, which a user or controller acts on, then `work`, then "
+        "`news`.",
+        lambda r: by_name(r.ctx.kube.flow.waiting),
+        "lane",
+    ),
     counter(
         "vkprovider_watch_restarts_total",
         "Watches begun after the first; a few per hour are normal.",

@@ -1,0 +1,128 @@
+"""The demo as a moving picture: `python -m tools.recording` records a run, and `picture` draws what was recorded.
+
+The recording is a file of asciinema's format, version 2 (https://docs.asciinema.org/manual/asciicast/v2/): a line with
+the terminal's size, then `[seconds, "o", text]` for each line that the demo printed.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tools.svg import MONO, document, dot, rect, text
+
+CAST: Final = Path("docs/pictures/demo.cast")
+PATH: Final = Path("docs/pictures/demo.svg")
+"""Below the checkout, as is `CAST`."""
+
+_ROOT: Final = Path(__file__).parents[1]
+_COLUMNS, _ROWS = 134, 34
+_CHARACTER, _LINE, _MARGIN, _BAR = 7.2, 17, 16, 34
+"""Pixels: of a character of 12 px, between base lines, around the text, of the window's title."""
+_WAIT_MAX_S: Final = 1.0
+"""A longer wait for the next line is shown as so long."""
+_READ_S: Final = 0.3
+"""For each line of a step, before the next step begins."""
+_END_S: Final = 8.0
+_HEADING: Final = re.compile(r"\d\. ")
+_CSS: Final = f"""\
+text {{ font: 12px {MONO}; fill: #c9d1d9; white-space: pre }}
+.window {{ fill: #0d1117; stroke: #30363d }}
+.title {{ fill: #8b949e; text-anchor: middle }}
+.heading {{ fill: #79c0ff; font-weight: 700 }}
+.why {{ fill: #a5b0bd; font-style: italic }}
+.command {{ fill: #7ee787; font-weight: 700 }}
+.red {{ fill: #ff5f57 }}
+.amber {{ fill: #febc2e }}
+.green {{ fill: #28c840 }}
+"""
+_MOTION: Final = """\
+.story {{ transform: translateY({end:g}px); animation: story {length:g}s step-end infinite }}
+@keyframes story {{
+{frames}}}
+@media (prefers-reduced-motion: reduce) {{ .story {{ animation: none }} }}
+"""
+
+
+class _Row(NamedTuple):
+    """A line of the terminal: when it appears in the picture, in seconds, and its class."""
+
+    at: float
+    text: str
+    style: str
+
+
+def record() -> None:
+    """Run the demo and write what it prints, and when.
+
+    Raises:
+        subprocess.CalledProcessError: If the demo fails; the recording is then left as it was.
+    """
+    lines = [json.dumps({"version": 2, "width": _COLUMNS, "height": _ROWS, "title": "make demo"})]
+    lines.append(json.dumps([0.0, "o", "$ make demo\r\n"]))
+    command = [sys.executable, "-u", "-m", "vkprovider", "demo"]
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:  # noqa: S603 (ourselves)
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            shown = line.rstrip("\n") + "\r\n"
+            lines.append(json.dumps([round(time.monotonic() - started, 2), "o", shown], ensure_ascii=False))
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    (_ROOT / CAST).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def picture() -> str:
+    """Draw the recording: the newest line is at the bottom, and what was above it moves up."""
+    rows = _rows((_ROOT / CAST).read_text(encoding="utf-8"))
+    width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + _ROWS * _LINE + _MARGIN
+    moves = {row.at: (_ROWS - number) * _LINE for number, row in enumerate(rows, 1)}
+    length = rows[-1].at + _END_S
+    frames = "".join(f"{100 * at / length:.3f}% {{ transform: translateY({y}px) }}\n" for at, y in moves.items())
+    lines = [_drawn(number, row) for number, row in enumerate(rows, 1) if row.text]
+    window = f'<clipPath id="screen"><path d="M0 {_BAR}H{width:g}V{height - 4:g}H0Z"/></clipPath>'
+    parts = [window, rect(0.5, 0.5, width - 1, height - 1, "window", 10)]
+    parts += [dot(22 + 20 * at, 18, style, 6) for at, style in enumerate(("red", "amber", "green"))]
+    parts += [text(width / 2, 22, "make demo", "title"), '<g clip-path="url(#screen)"><g class="story">']
+    css = _CSS + _MOTION.format(end=(_ROWS - len(rows)) * _LINE, length=length, frames=frames)
+    return document(width, height, "A recording of make demo", css, [*parts, *lines, "</g></g>"])
+
+
+def _rows(cast: str) -> list[_Row]:
+    """Return the lines of a recording, with time to read each step."""
+    rows: list[_Row] = []
+    before = at = 0.0
+    step = 0
+    for when, _, said in map(json.loads, cast.splitlines()[1:]):
+        at += min(when - before, _WAIT_MAX_S)
+        before = when
+        for line in str(said).rstrip("\r\n").splitlines() or [""]:
+            if _HEADING.match(line):
+                at += _READ_S * (len(rows) - step)
+                step = len(rows)
+            style = _style(line, rows[-1].style if rows else "")
+            rows += [_Row(round(at, 2), line[i : i + _COLUMNS], style) for i in range(0, len(line) or 1, _COLUMNS)]
+    return rows
+
+
+def _style(line: str, before: str) -> str:
+    """Return the class of a line: a heading, the sentence below it, a command, or what a command printed."""
+    if _HEADING.match(line):
+        return "heading"
+    if line.lstrip().startswith("$ "):
+        return "command"
+    return "why" if before == "heading" else "output"
+
+
+def _drawn(number: int, row: _Row) -> str:
+    """Draw a line, as wide as it is on a terminal whatever the reader's font."""
+    indent = len(row.text) - len(row.text.lstrip())
+    words = text(_MARGIN + indent * _CHARACTER, _BAR + number * _LINE - 4, row.text[indent:], row.style)
+    return words.replace("<text ", f'<text textLength="{(len(row.text) - indent) * _CHARACTER:g}" ', 1)
+
+
+if __name__ == "__main__":
+    record()
