@@ -106,6 +106,11 @@ def test_commands_run_from_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert "demo" in run(installed / "vkprovider", "--help", cwd=tmp_path)
 
 
+def test_plugin_and_its_completion_are_programs(product: Path, tmp_path: Path) -> None:
+    assert run(product / "kubectl-lablet", "--version", cwd=tmp_path) == f"kubectl lablet, version {__version__}\n"
+    assert run(product / "kubectl_complete-lablet", "rel", cwd=tmp_path).splitlines()[1:] == [":4"]
+
+
 def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
 import json, vkprovider

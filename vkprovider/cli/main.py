@@ -31,7 +31,8 @@ def commands() -> dict[str, tuple[str, str]]:
 
 @click.group(
     cls=LazyGroup,
-    table=commands,
+    table=COMMANDS,
+    whole=commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="vkprovider")

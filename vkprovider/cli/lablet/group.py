@@ -47,7 +47,7 @@ class Plugin(LazyGroup):
 @click.group(
     name="kubectl lablet",
     cls=Plugin,
-    table=lambda: COMMANDS,
+    table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="kubectl lablet")

@@ -14,10 +14,19 @@ Table = Mapping[str, tuple[str, str]]
 class LazyGroup(click.Group):
     """A group whose subcommands are imported on use."""
 
-    def __init__(self, *args: Any, table: Callable[[], Table], **options: Any) -> None:
-        """Make a group; `table` returns its subcommands, in the order in which help lists them."""
+    def __init__(self, *args: Any, table: Table, whole: Callable[[], Table] | None = None, **options: Any) -> None:
+        """Make a group.
+
+        Args:
+            *args: For click.
+            table: Its own subcommands.
+            whole: Returns these and those of others, in the order in which help lists them; it is called only for a
+                name that is not an own one, and for lists.
+            **options: For click.
+        """
         super().__init__(*args, **options)
-        self._table = table
+        self._own = table
+        self._table = whole or (lambda: table)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """Return the names of the subcommands."""
@@ -25,7 +34,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         """Import one subcommand, or None if there is no such name."""
-        entry = self._table().get(cmd_name)
+        entry = self._own.get(cmd_name) or self._table().get(cmd_name)
         if entry is None:
             return None
         module, _, attribute = entry[0].partition(":")
