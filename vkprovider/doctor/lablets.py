@@ -10,7 +10,16 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import Condition, Container, CustomResource, Node, Pod, PodSpec, RuntimeClass
-from vkprovider.api.reasons import DEFINITIONS, DOCTOR, PROGRESS, TROUBLE, WORKERS, DefinitionReason, Happened
+from vkprovider.api.reasons import (
+    DEFINITIONS,
+    DOCTOR,
+    PROGRESS,
+    TROUBLE,
+    WORKERS,
+    DefinitionReason,
+    DoctorReason,
+    Happened,
+)
 from vkprovider.doctor.conditions import check_observed, ready_of
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
 from vkprovider.domain.definition import status as definitionstatus
@@ -20,6 +29,8 @@ from vkprovider.domain.topology.resources import Resources
 
 STUCK_S: Final = 900.0
 """A Pod that is on its way for longer is a fault."""
+UNREPORTED_S: Final = 60.0
+"""A Pod with a Node of which nothing is reported for longer is a fault: the first report comes within a second."""
 
 _SMALLER: Final = (
     "Lower the requests of its containers or spec.resources of its definition, or raise spec.capacity of a CMLWorker."
@@ -225,10 +236,21 @@ def _check_progress(pod: Pod, reason: str, message: str, now: datetime) -> Findi
     running = ready is not None and pod.status.phase == "Running"
     since = ready.last_transition_time if ready is not None and running else pod.status.start_time
     age_s = _age_s(pod.metadata.deletion_timestamp or since or pod.metadata.creation_timestamp, now)
+    if (silent_s := _unreported_s(pod, now)) >= UNREPORTED_S:
+        text = f"the provider has reported nothing on it for {silent_s:.0f} seconds"
+        return fault("", DoctorReason.NOT_REPORTED, text, DoctorReason.NOT_REPORTED.remedy)
     if age_s < STUCK_S:
         return None
     text = f"{reason or 'no container status'} for {age_s / 60:.0f} min: {message or 'nothing is reported'}"
     return fault("", "Stuck", text, remedy_of(TROUBLE, "Stuck", "Look at the CMLWorker and the provider's log."))
+
+
+def _unreported_s(pod: Pod, now: datetime) -> float:
+    """Return for how long a Pod has had a Node and no reported status; 0 if it has one, or is being deleted."""
+    scheduled = _condition(pod, "PodScheduled")
+    if scheduled is None or pod.status.container_statuses or pod.metadata.deletion_timestamp:
+        return 0.0
+    return _age_s(scheduled.last_transition_time, now)
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:

@@ -1,6 +1,7 @@
 """`vkprovider sandbox`: a real control plane on this machine."""
 
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -113,6 +114,9 @@ def up(
         on_progress=lambda line: click.echo(line, err=True),
     )
     click.echo(f"sandbox {name} is up; its kubeconfig is {made.kubeconfig}")
+    if no_provider:
+        own = shlex.quote(str(made.provider_kubeconfig))
+        click.echo(f"run the provider, as its ServiceAccount, with: KUBECONFIG={own} vkprovider run")
     plugins = Path(sys.executable).parent  # of kubectl: kubectl-lablet
     click.echo(f"export KUBECONFIG={made.kubeconfig}; export PATH={made.programs}:{plugins}:$PATH")
 

@@ -50,6 +50,15 @@ def test_pod_that_may_fit_later(nodes: list[Node]) -> None:
     assert finding.reason == "Unschedulable"
 
 
+@pytest.mark.parametrize(("at", "said"), [("2026-01-31T11:58:30Z", ["NotReported"]), ("2026-01-31T11:59:30Z", [])])
+def test_pod_of_which_nothing_is_reported(at: str, said: list[str]) -> None:
+    """As when the provider runs as an administrator, whose reports the policies refuse."""
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+    findings = checked(pod(nodeName="vnode.w", status={"conditions": [scheduled]}), node("64"))
+    assert [finding.reason for finding in findings] == said
+    assert {finding.message for finding in findings} <= {"the provider has reported nothing on it for 90 seconds"}
+
+
 def test_pod_whose_image_is_a_definition_but_that_is_not_a_lablet() -> None:
     [finding] = checked(pod(definition=""))
     assert (finding.level, finding.reason) == (Level.FAULT, "NotALablet")

@@ -114,6 +114,11 @@ class DoctorReason(Reason):
         "The provider has not observed the object (or its last change).",
         "See that it runs.",
     )
+    NOT_REPORTED = (
+        "NotReported",
+        "A Pod has a Node, and the provider reports nothing on it.",
+        "Look at the provider's log. If it runs by hand: it must do so as its own ServiceAccount (docs/install.md).",
+    )
     NOT_READY = ("NotReady", "The object is not Ready and does not say why.", "Look at the provider's log.")
     NODE_MISSING = ("NodeMissing", "A CMLWorker is Ready but has no Node.", "Look at the provider's log.")
     RUNTIME_CLASS_MISSING = (
