@@ -1,8 +1,8 @@
 """`vkprovider doctor`: what is wrong with a cluster and its workers, one finding per fault.
 
 * `gather`: decides what is read and who is asked, and passes it to the checks.
-* `reading`: reads the cluster; `asking`: probes a worker; `agents`: probes workers through their agents. With
-  `gather`, all I/O.
+* `reading`: reads the cluster; `asking`: reads a worker's Secret and probes it; `agents`: probes workers through their
+  agents. With `gather`, all I/O.
 * `findings`: what a check reports, and the report made of it.
 * `conditions`: what the provider reports on a custom resource.
 * `rights`: what the provider's ServiceAccount needs, read from the shipped manifest.

@@ -1,4 +1,4 @@
-"""Probes one worker from this machine: version, login, rights, licence, clock. Read only."""
+"""Asks one worker from this machine: its Secret, then version, login, rights, licence, clock. Read only."""
 
 import time
 from collections.abc import Awaitable
@@ -11,11 +11,14 @@ import msgspec
 from tunnels.base import Response
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.objects import Secret
 from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG_IN
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.wire import CmlSystemInformation
-from vkprovider.doctor.workers import Licence, Probe
+from vkprovider.doctor.workers import KEYS, Licence, Probe, SecretState
+from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.kube.resources import Resource
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.operations import Operation, allow_list
 
@@ -82,6 +85,32 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
         return Probe(version, error)
     finally:
         await session.close()
+
+
+async def read_secret(
+    secrets: Resource[Secret], name: str, namespace: str, destination: str
+) -> tuple[SecretState, Credentials | None]:
+    """Read a worker's Secret; return its state, and the credentials if they may be used.
+
+    Args:
+        secrets: The Secrets of the provider's namespace.
+        name: The Secret's.
+        namespace: The provider's.
+        destination: Of the worker; a Secret may be for another one.
+    """
+    try:
+        secret = await secrets.get(name)
+    except OutsideError as error:
+        return SecretState(forbidden=error.message), None
+    if secret is None:
+        return SecretState(), None
+    refused = worker_secret_refusal(secret.metadata, namespace, destination)
+    state = SecretState(frozenset(key for key, value in secret.data.items() if value), refused=refused)
+    try:
+        username, password = (secret.data[key].decode() for key in KEYS)
+    except (KeyError, UnicodeDecodeError):
+        return state, None
+    return state, Credentials(username, password) if username and password and not refused else None
 
 
 async def _is_admin(session: ServiceClient, username: str) -> bool | None:

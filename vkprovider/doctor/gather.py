@@ -13,24 +13,15 @@ from vkprovider.api import names
 from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import (
-    ConfigMap,
-    CustomResource,
-    Lease,
-    Metadata,
-    Node,
-    RuntimeClass,
-    SelfSubjectReview,
-)
+from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
 from vkprovider.cml.spi import Credentials
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
-from vkprovider.doctor.asking import ask
+from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
 from vkprovider.doctor.reading import Reading, renewed_unix_s, unix_s
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
-from vkprovider.domain.worker.secrets import worker_secret_refusal
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
@@ -268,19 +259,9 @@ class Doctor:
             return workers.SecretState(), workers.Probe(error=error)
         state, credentials = workers.SecretState(), None
         if spec.credentials_secret_name:
-            try:
-                secret = await Api(self._kube, self._namespace).secrets.get(spec.credentials_secret_name)
-            except OutsideError as error:
-                return workers.SecretState(forbidden=error.message), await self._probe(
-                    resource.metadata.name, spec, None
-                )
-            if secret is not None:
-                refused = worker_secret_refusal(
-                    secret.metadata, self._namespace, destination_of(resource.metadata.name, spec)
-                )
-                keys = frozenset(key for key, value in secret.data.items() if value)
-                state = workers.SecretState(keys, refused=refused)
-                credentials = None if refused else _credentials(secret.data)
+            destination = destination_of(resource.metadata.name, spec)
+            secrets = Api(self._kube, self._namespace).secrets
+            state, credentials = await read_secret(secrets, spec.credentials_secret_name, self._namespace, destination)
         return state, await self._probe(resource.metadata.name, spec, credentials)
 
     async def _probe(self, name: str, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
@@ -312,11 +293,3 @@ class Doctor:
         refused = {"fieldSelector": f"reason={workloads.FAILED_CREATE}"}
         refusals = await self._reading.list("/api/v1/events", workloads.Refusal, "Event", refused)
         self._found += workloads.check_workloads(found, refusals, definitions)
-
-
-def _credentials(data: dict[str, bytes]) -> Credentials | None:
-    try:
-        username, password = (data[key].decode() for key in workers.KEYS)
-    except (KeyError, UnicodeDecodeError):
-        return None
-    return Credentials(username, password) if username and password else None
