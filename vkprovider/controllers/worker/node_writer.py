@@ -2,13 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Container, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
-from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource, Metadata, Node
-from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
 from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
@@ -18,15 +16,11 @@ from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
 from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
 from vkprovider.domain.worker.node import View, unhealthy
-from vkprovider.domain.worker.registration import Bearer, turned_away
-from vkprovider.domain.worker.transport import insecure
+from vkprovider.domain.worker.registration import Bearer
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 from vkprovider.settings.cluster import WorkerSettings
-
-_NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
-"""Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""
 
 
 class Endpoints(Protocol):
@@ -70,7 +64,6 @@ class NodeWriter:
         self._ctx = ctx
         self._settings = settings
         self._owned = owned
-        self._bearers = bearers
         self._endpoints = endpoints
         self.objects: Informer[Node] = Informer(
             ctx.kube,
@@ -81,7 +74,7 @@ class NodeWriter:
             slim=lambda node: node if names.worker_of(node.metadata.name) in owned else slim(node),
         )
         self._read_nodes: dict[str, Node] = {}
-        self._status = WorkerStatusWriter(ctx)
+        self._status = WorkerStatusWriter(ctx, bearers)
 
     # --------------------------------------------------------------------------------------------- writing
 
@@ -96,33 +89,7 @@ class NodeWriter:
         view = self._view(resource, worker, await self._endpoints.open(worker.name))
         await self._write_node(view, worker.guard)
         await worker.finalizer.follow(resource, needed=lambda: _is_needed(resource, worker))
-        if view.health.ready:
-            self._status.recovered(resource.metadata.uid)
-        elif view.health.reason not in _NO_FAULT:
-            self._status.warn(resource, view.health.reason, view.health.message)
-        if not view.ip:
-            note = f"address {nodes.address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
-            self._status.warn(resource, "AddressUnresolved", note)
-        agents = self._turned_away(resource)
-        await self._status.write(
-            resource,
-            view.health if resource.metadata.deletion_timestamp is None else worker.in_use,
-            {
-                "node": names.node_name(worker.name),
-                "cmlVersion": worker.seen.version,
-                "identity": worker.identity,
-                "owner": self._ctx.replica,
-                "epoch": epoch,
-                "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},
-            },
-            worker.guard,
-            further=filter(None, (worker.ports_open, insecure(worker.spec), agents)),
-        )
-        if worker.ports_open is not None and worker.ports_open.status == "False":
-            self._status.warn(resource, worker.ports_open.reason, worker.ports_open.message)
-        for lab_id, title in worker.lab_index.unclaimed.items():
-            note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
-            self._status.warn(resource, "UnclaimedLab", note)
+        await self._status.report(resource, worker, epoch)
         return False
 
     async def abandon(self, resource: CustomResource) -> bool:
@@ -154,8 +121,7 @@ class NodeWriter:
         """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
         health = unhealthy(fault.reason, fault.message)
         known = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
-        agents = self._turned_away(resource)
-        await self._status.write(resource, health, known, further=filter(None, (agents,)))
+        await self._status.write(resource, health, known)
         self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))
         if node is None or not nodes.ours(node, self._ctx.installation) or isinstance(fault, NodeConflict):
@@ -174,13 +140,6 @@ class NodeWriter:
         }
         status = {"status": {"conditions": [condition]}}
         await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, status, strategic=True)
-
-    def _turned_away(self, resource: CustomResource) -> Condition | None:
-        """Return the condition AgentTurnedAway of a CMLWorker, and warn of what it says if nobody has yet."""
-        found = turned_away(resource, self._bearers(resource.metadata.name))
-        if found is not None:
-            self._status.warn(resource, found.reason, found.message)
-        return found
 
     async def find(self, worker: str) -> Node | None:
         """Find a worker's Node, if there is one.
@@ -268,9 +227,8 @@ class NodeWriter:
         """Retire a deleted CMLWorker: cordon, wait for its lablets, then remove its Node."""
         if resource.metadata.deletion_timestamp is None:
             return False
-        claims = worker.claims.claims
-        lost = names.FINALIZER in resource.metadata.finalizers and not worker.claims.complete
-        if (claims or worker.running or lost) and resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+        claims, abandoned = worker.claims.claims, resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
+        if (worker.running or _is_needed(resource, worker)) and not abandoned:
             node = self._node(names.node_name(worker.name))
             if node is not None and not node.spec.unschedulable:
                 body = {"spec": {"unschedulable": True}}

@@ -1,30 +1,74 @@
 """The status of a CMLWorker, and the Warnings about it: each is written when it changes, and only then."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.reasons import known as reason_of
 from vkprovider.controllers.context import Context, ref_of
+from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition, conditions_of
-from vkprovider.domain.worker.node import Health
+from vkprovider.domain.worker.node import Health, address_of
+from vkprovider.domain.worker.registration import Bearer, turned_away
+from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
 
+_NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
+"""Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""
 _COUNTS_EVERY_S: Final = 10.0
 """How often a status is written of which only counts have changed; not at all while other requests wait."""
 
 
 class WorkerStatusWriter:
-    """Writes the statuses of CMLWorkers."""
+    """Writes the statuses of CMLWorkers.
 
-    def __init__(self, ctx: Context) -> None:
+    Args:
+        ctx: The replica.
+        bearers: Returns the agents that bear a worker's name.
+    """
+
+    def __init__(self, ctx: Context, bearers: Callable[[str], Sequence[Bearer]]) -> None:
         self._ctx = ctx
+        self._bearers = bearers
         self._written_at: dict[str, float] = {}
         self._warned: set[tuple[str, str, str]] = set()
+
+    async def report(self, resource: CustomResource, worker: Worker, epoch: int) -> None:
+        """Write the status of a worker that this replica owns, and warn of what is wrong with it.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+            Fenced: This replica does not own the Node any more.
+        """
+        health, seen = worker.health, worker.seen
+        if health.ready:
+            self.recovered(resource.metadata.uid)
+        elif health.reason not in _NO_FAULT:
+            self.warn(resource, health.reason, health.message)
+        if not seen.ip:
+            note = f"address {address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
+            self.warn(resource, "AddressUnresolved", note)
+        known = {
+            "node": names.node_name(worker.name),
+            "cmlVersion": seen.version,
+            "identity": worker.identity,
+            "owner": self._ctx.replica,
+            "epoch": epoch,
+            "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},
+        }
+        shown = health if resource.metadata.deletion_timestamp is None else worker.in_use
+        await self.write(resource, shown, known, worker.guard, further=(worker.ports_open, insecure(worker.spec)))
+        if worker.ports_open is not None and worker.ports_open.status == "False":
+            self.warn(resource, worker.ports_open.reason, worker.ports_open.message)
+        for lab_id, title in worker.lab_index.unclaimed.items():
+            note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
+            self.warn(resource, "UnclaimedLab", note)
 
     async def write(
         self,
@@ -33,7 +77,7 @@ class WorkerStatusWriter:
         known: dict[str, Any],
         guard: Guard | None = None,
         *,
-        further: Iterable[Condition] = (),
+        further: Iterable[Condition | None] = (),
     ) -> None:
         """Write the fields that have changed.
 
@@ -42,7 +86,8 @@ class WorkerStatusWriter:
             health: Becomes its condition Ready.
             known: Further fields of its status.
             guard: Called right before the write.
-            further: Its other conditions. PortsOpen remains as it is if it is not among them; any other one is removed.
+            further: Its other conditions, but for AgentTurnedAway. PortsOpen remains as it is if it is not among them;
+                any other one is removed.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -54,7 +99,9 @@ class WorkerStatusWriter:
         now = self._ctx.now_unix
         ready = condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
         others = {"PortsOpen": said} if (said := before.get("PortsOpen")) else {}
-        others |= {each.type: condition(before, each, now_unix=now) for each in further}
+        if (away := turned_away(resource, self._bearers(resource.metadata.name))) is not None:
+            self.warn(resource, away.reason, away.message)
+        others |= {each.type: condition(before, each, now_unix=now) for each in (*further, away) if each is not None}
         wanted = {
             "conditions": [ready, *(others[type_] for type_ in sorted(others))],
             "observedGeneration": resource.metadata.generation,

@@ -199,11 +199,8 @@ def metadata_patch(node: Node, view: View) -> dict[str, Any] | None:
     An annotation lists the labels that came from `spec.nodeLabels`, so that the next owner of the Node removes those
     that are no longer wanted.
     """
-    labels, annotations, taints = (
-        _label_changes(node, view),
-        _annotation_changes(node, view),
-        _taint_changes(node, view),
-    )
+    labels, annotations = _label_changes(node, view), _annotation_changes(node, view)
+    taints = _taint_changes(node, view)
     if not labels and not annotations and taints is None:
         return None
     patch: dict[str, Any] = {
