@@ -102,6 +102,7 @@ class Page:
             found = await replica.ctx.api.namespaces.get(namespace)
             return found.metadata.creation_timestamp if found is not None else ""
 
+        login_url = replica.sessions.login_url if replica.deployments is not None else None
         receiver = Receiver(replica.inbox.accept, self._settings.http.events_secrets, counts=replica.session_events)
         self._handlers = {
             "/metrics": metrics,
@@ -109,7 +110,7 @@ class Page:
             "/admin/stats": admin.stats,
             "/admin/trigger-reconcile": admin.trigger,
             "/labs/{id}/download": Downloads(access, replica.exports, replica.archive, created).handle,
-            "/labs/{id}/login": Logins(access, replica.exports, replica.login_url).handle,
+            "/labs/{id}/login": Logins(access, replica.exports, login_url).handle,
             "/events": receiver.handle,
             "/tunnel": Agents(self._agent_tokens, replica.listening).handle,
         }

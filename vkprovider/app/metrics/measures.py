@@ -1,7 +1,6 @@
 """Every metric: its name, type, labels and meaning, and the reader of its samples.
 
-The names without `vkprovider_` are those of the lablet controller and stay as they are; `process_*` are those of every
-Prometheus client.
+Names without `vkprovider_` are those of the lablet controller, and stay; `process_*` are those of Prometheus' clients.
 """
 
 from typing import Final

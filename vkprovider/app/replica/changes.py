@@ -1,5 +1,6 @@
 """Which key a change of an object adds to which queue; Pods are passed to those that index them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from vkprovider.api import names
@@ -53,6 +54,24 @@ def queue_changes(
     objects.definitions.add_handler(definition_changed)
     objects.runtime_classes.add_handler(definition_changed)
     objects.content.add_handler(content_changed)
+
+
+def queue_all(objects: Informers, nodes: Informer[Node], queues: Queues, *, agents: Iterable[str]) -> None:
+    """Add the keys of all that only the leading replica does.
+
+    Args:
+        objects: What is followed.
+        nodes: The Nodes of all workers.
+        queues: The queues.
+        agents: The names of all agents.
+    """
+    for name in agents:
+        queues.agents.add(name)
+    for name in objects.definitions.items:
+        queues.definitions.add(name)
+    for node in nodes.items:
+        if (worker := names.worker_of(node)) is not None:
+            queues.workers.add(worker)
 
 
 def _asked(resource: CustomResource) -> tuple[Any, ...]:

@@ -1,11 +1,5 @@
 """One replica: how its controllers are wired, and every loop that it runs, by name.
 
-CMLWorker ─informer→ workers ─probe, observe→ CML          workers ─domain.worker→ Node, CMLWorker status
-LabletDefinition ─informer→ definitions → content ConfigMap, RuntimeClass        definitions → packages → object store
-Pod ─informer→ lablets ─domain.lablet→ claims → CML        lablets ─domain.lablet.status→ Pod status
-session event → any replica's inbox ─informer→ the replica with the session's lablet
-Lease ↔ ownership → which workers this replica may act for
-
 What wakes a controller adds a key to its queue; the queues and what is known of workers and lablets are built first.
 """
 
@@ -17,9 +11,8 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.app.kubelet import Kubelet, devices_of
-from vkprovider.app.replica.changes import queue_changes
+from vkprovider.app.replica.changes import queue_all, queue_changes
 from vkprovider.app.replica.ending import hand_over
 from vkprovider.app.replica.informers import informers
 from vkprovider.app.replica.loops import running, work
@@ -63,7 +56,6 @@ from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
-from vkprovider.web.logins import LoginUrl
 
 _log: Final = structlog.get_logger(__name__)
 _DEFINITIONS_S: Final = 10.0
@@ -110,11 +102,9 @@ class Replica:
             changed=index.definition_changed,
         )
         items, contents = self.definitions.items, self.definitions.contents
-        self.opened, workers = Opened(), self.fleet.items
+        self.opened, workers, pods = Opened(), self.fleet.items, objects.pods.items
         self.devices = devices_of(ctx, settings, index.items, workers, contents, self.opened, given)
-        self.kubelet = Kubelet(
-            ctx, settings.kubelet, objects.pods.items, index.pods_on, workers, contents, self.devices
-        )
+        self.kubelet = Kubelet(ctx, settings.kubelet, pods, index.pods_on, workers, contents, self.devices)
         self.ownership = Ownership(
             ctx,
             settings.replica,
@@ -153,14 +143,7 @@ class Replica:
             retry_s=settings.http.events_retry_s,
         )
         self.strays = (
-            StraySessions(
-                ctx,
-                deployments,
-                self.inbox,
-                items,
-                live=partial(live_sessions, self.fleet.items),
-                leads=self._leads,
-            )
+            StraySessions(ctx, deployments, self.inbox, items, live=partial(live_sessions, workers), leads=self._leads)
             if deployments is not None
             else None
         )
@@ -171,15 +154,15 @@ class Replica:
             grader,
             definitions=items,
             contents=contents,
-            workers=self.fleet.items,
+            workers=workers,
             worker_secrets=lambda: secrets_of(objects.workers.items.values()),
             inbox=self.inbox,
             settings=settings.lds,
         )
         self.ports = PortCheck(
-            ctx, settings.ports, index.items, self.fleet.items, contents, queues.lablets.add, queues.portcheck
+            ctx, settings.ports, index.items, workers, contents, queues.lablets.add, queues.portcheck
         )
-        renewals = Renewals(index, self.fleet.items, items)
+        renewals = Renewals(index, workers, items)
         turns = Turns(
             ctx,
             settings.lablets,
@@ -203,12 +186,11 @@ class Replica:
             capacity_freed=index.capacity_freed,
         )
         self.passes = Passes(
-            settings.workers.reconcile_s, index, self.fleet.items, objects.workers.items.get, objects.claims, renewals
+            settings.workers.reconcile_s, index, workers, objects.workers.items.get, objects.claims, renewals
         )
-        self.lablets = Lablets(index, self.fleet.items, turns)
+        self.lablets = Lablets(index, workers, turns)
         self.readers = Readers(connector.open_reader)
-        self.exports = Exports(ctx, self.fleet.items, objects.workers.items.get, objects.pods.items, self.readers)
-        self.login_url: LoginUrl | None = self.sessions.login_url if deployments is not None else None
+        self.exports = Exports(ctx, workers, objects.workers.items.get, pods, self.readers)
         self.session_events: Tally[str] = Tally()
         self.http_refusals: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
@@ -230,13 +212,7 @@ class Replica:
 
     def _led(self) -> None:
         """Queue all that only the leading replica does."""
-        for name in self.tunnels.names:
-            self.queues.agents.add(name)
-        for name in self.objects.definitions.items:
-            self.queues.definitions.add(name)
-        for node in self.nodes.objects.items:
-            if (worker := names.worker_of(node)) is not None:
-                self.queues.workers.add(worker)
+        queue_all(self.objects, self.nodes.objects, self.queues, agents=self.tunnels.names)
 
     def _resumed(self) -> None:
         self.workers.resume()
