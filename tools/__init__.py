@@ -1,10 +1,11 @@
 """Programs for people who work on the project, run from a checkout as `python -m tools.NAME`.
 
-* `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `overview`
-  and `svg` draw; `recording` records the demo and draws that.
+* `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `commands`
+  describes `kubectl lablet`; `overview` and `svg` draw; `recording` records the demo and draws that.
 * `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
+* `krew`: the krew manifest of a release.
 * `figures`: figures of the code's structure, of the checkout or of any revision; `walk`: the files that a Pod's import
   passes through, by a run under a profiler.
 """

@@ -14,9 +14,15 @@ USER, LEARNER, LENT_BY = "vkprovider.io/username", "vkprovider.io/learner", "vkp
     [
         (lablet_pod(notes={LEARNER: "alice"}), ""),
         (lablet_pod(notes={USER: "alice"}, status={"phase": "Succeeded"}), ""),
-        (lablet_pod(), "has no learner"),
-        (lablet_pod(notes={LENT_BY: "evening"}), "is on its way back to its pool evening"),
-        (lablet_pod(notes={LEARNER: "alice"}, deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
+        (lablet_pod(), "has no learner; to delete it: kubectl delete pod a"),
+        (
+            lablet_pod(notes={LENT_BY: "evening"}),
+            "is on its way back to its pool evening; to follow it: kubectl lablet list --watch",
+        ),
+        (
+            lablet_pod(notes={LEARNER: "alice"}, deletionTimestamp="2026-01-01T00:00:00Z"),
+            "is being deleted; to follow it: kubectl lablet list --watch",
+        ),
     ],
 )
 def test_only_a_learners_lablet_is_released(pod: LabletPod, says: str) -> None:

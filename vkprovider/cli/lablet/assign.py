@@ -105,7 +105,7 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> W
     start = moment(since, now) if since else None
     end = moment(until, start or now) if until else None
     if end is not None and end <= now:
-        raise click.UsageError(f"--until {rfc3339(end)} is over already")
+        raise click.UsageError(f"--until {rfc3339(end)} is over already; name a later time")
     wish = Wish(user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "")
     faults = inputs_of(Metadata("", annotations=wish.annotations())).faults
     if not wish.user:

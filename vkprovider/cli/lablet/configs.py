@@ -60,7 +60,7 @@ def configs(
     """
     name = what if _KEPT.fullmatch(what) else pod_name(what)
     if directory and output != "text":
-        raise click.UsageError("--dir and --output exclude each other")
+        raise click.UsageError("--dir and --output exclude each other; use one of them")
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
         return await _find(kube, namespace, name, Api(kube, provider_namespace).config_maps)
@@ -122,7 +122,9 @@ def _write(directory: Path, name: str, text: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+        raise click.ClickException(
+            f"{path} cannot be written: {error.strerror or error}; choose another folder"
+        ) from None
     click.echo(str(path))
 
 
@@ -139,7 +141,8 @@ async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[C
         return left
     if uid == name:
         raise click.ClickException(
-            f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept"
+            f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept. "
+            "UIDs of lablets: kubectl lablet list -o json"
         )
     found = await _predecessors(archive, f"{namespace}/{name}")
     if not found:
@@ -148,7 +151,7 @@ async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[C
             raise click.ClickException(f"nothing is kept of pod {namespace}/{name} yet; {hint}")
         raise click.ClickException(
             f"there is no pod {namespace}/{name}, and nothing is kept of one of that name: it never was, it was never "
-            "Ready, or it ended more than a week ago"
+            "Ready, or it ended more than a week ago. What is there: kubectl lablet list"
         )
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
@@ -160,7 +163,7 @@ async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[C
     for other in found:
         if (left := await _kept(archive, other.removeprefix(leftovers.name_of("")))) is not None:
             return left
-    raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped")
+    raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped: it is kept for a week")
 
 
 async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:

@@ -21,12 +21,23 @@ class Row(msgspec.Struct, frozen=True):
     """One lablet, as `-o json` shows it; what is unknown is empty.
 
     Attributes:
+        namespace: Of its Pod.
+        name: Of its Pod.
+        uid: Of its Pod; the name of what the lablet leaves.
+        definition: The LabletDefinition.
+        version: The version of its content; before the lab is imported, the tag of the image.
+        state: As reported; PENDING before the first report.
+        ready: Whether the Pod is Ready.
+        worker: The CMLWorker.
+        lab: The id of the lab in CML.
         created: When its Pod was created.
-        user: The learner; the one who is to have it before the lab is imported.
+        user: The learner; before the lab is imported, the one who is to have it.
         until: The end of the timeslot that the Pod names.
+        address: What learners reach, the worker's.
         digest: Of its content, in hexadecimal digits.
-        reason, message: Why it is not Ready.
         link: The lab in CML's own pages.
+        reason: Why it is not Ready, as one word.
+        message: The same as a sentence.
     """
 
     namespace: str

@@ -170,7 +170,10 @@ async def _ask(url: str, authorization: str, cacert: str | None) -> str:
         ):
             status, body = response.status, await response.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise click.ClickException(f"{url} cannot be asked: {str(error) or type(error).__name__}") from None
+        raise click.ClickException(
+            f"{url} cannot be asked: {str(error) or type(error).__name__}; check --url, or make a way "
+            "there: kubectl -n vkprovider-system port-forward svc/vkprovider 8082"
+        ) from None
     try:
         answer = msgspec.json.decode(body, type=_Answer)
     except msgspec.MsgspecError:

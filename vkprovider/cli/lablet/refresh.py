@@ -24,7 +24,17 @@ _KINDS: Final = frozenset({"ldef", "labletdefinition", "labletdefinitions"})
 
 
 class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
-    """The outcome of a refresh, as `-o json` shows it."""
+    """The outcome of a refresh, as `-o json` shows it.
+
+    Attributes:
+        definition: The LabletDefinition.
+        result: `Stored`, `Unchanged`, or `Refused` if the definition keeps what it has.
+        version: Of the content that was read.
+        devices: How many it has.
+        refreshed_by: Who requested it.
+        reason: Of the condition `Refreshed`.
+        message: Of the same.
+    """
 
     definition: str
     result: str
@@ -65,7 +75,10 @@ def refresh_definition(name: str, *, timeout_s: int, output: str, force: bool, w
     elif answer.result != "Refused":
         click.echo(f"labletdefinition/{name}: {answer.message}")
     if answer is not None and answer.result == "Refused":
-        raise click.ClickException(f"labletdefinition/{name} keeps what it has: {answer.reason}: {answer.message}")
+        raise click.ClickException(
+            f"labletdefinition/{name} keeps what it has: {answer.reason}: {answer.message.rstrip('.')}. "
+            "Correct the content, and refresh it again"
+        )
 
 
 def definition_name(text: str) -> str:

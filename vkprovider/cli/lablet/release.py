@@ -37,13 +37,14 @@ def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 
 
 def no_release(pod: LabletPod) -> str:
-    """Return why there is no session to end; "" if there is one."""
+    """Return why there is no session to end, and what to do; "" if there is one."""
     if pod.metadata.deletion_timestamp is not None:
-        return "is being deleted"
+        return "is being deleted; to follow it: kubectl lablet list --watch"
     if names.ANNOTATION_LENT_BY in pod.metadata.annotations and not pod.user:
-        return f"is on its way back to its pool {pod.metadata.annotations[names.ANNOTATION_LENT_BY]}"
+        pool = pod.metadata.annotations[names.ANNOTATION_LENT_BY]
+        return f"is on its way back to its pool {pool}; to follow it: kubectl lablet list --watch"
     if not pod.user:
-        return "has no learner"
+        return f"has no learner; to delete it: kubectl delete pod {pod.metadata.name}"
     return ""
 
 

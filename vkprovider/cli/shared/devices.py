@@ -18,11 +18,15 @@ class Port(msgspec.Struct, frozen=True, rename="camel"):
     """One port, as `-o json` shows it.
 
     Attributes:
-        name: In the annotation.
+        name: By which `kubectl lablet forward` knows it.
+        device: The device's label.
+        access: The way in: `serial`, `vnc`, `pat` …
+        address: Of the worker.
+        port: On the worker.
         container: The Pod's container that stands for the device; "" if there is none.
         original_port: The placeholder in the topology.
-        internal_port: The device's own port behind it; None for its consoles.
-        transport: tcp or udp; empty if an older version wrote the annotation.
+        internal_port: The device's own port behind it; null for its consoles.
+        transport: `tcp` or `udp`; empty if an older version reported it.
         opened: Whether CML listens there.
     """
 

@@ -69,7 +69,7 @@ def pod_name(text: str) -> str:
     if slash and kind not in {"pod", "pods", "po"}:
         raise click.UsageError(f"{text!r} does not name a pod; write pod/{name or 'NAME'} or the name alone")
     if not name:
-        raise click.UsageError(f"{text!r} does not name a pod")
+        raise click.UsageError(f"{text!r} does not name a pod; write pod/NAME or the name alone")
     return name
 
 

@@ -28,6 +28,14 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     """The configurations and answers collected from one lablet.
 
     Attributes:
+        namespace: Of the lablet's Pod.
+        pod: Its name.
+        pod_uid: Its UID.
+        definition: The LabletDefinition.
+        version: Of the content that it ran.
+        lab_id: The id of the lab in CML.
+        username: The learner.
+        session_id: Of the session in the Lab Delivery System.
         configs: Device label → configuration.
         faults: Device label → why there is no configuration of it.
         responses: The learner's answers, as the LDS returns them.
