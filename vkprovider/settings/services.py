@@ -217,8 +217,8 @@ class HttpSettings(Group):
         default=False,
         validation_alias="VKPROVIDER_HTTP_TLS_SELF_SIGNED",
         description="Whether the page serves TLS with a certificate that the replica makes itself while the files do "
-        "not exist: nobody can read along, and nobody can tell who answers. Without it and without files the page is "
-        "plain HTTP.",
+        "not exist: traffic is encrypted, but clients cannot verify who answers. Without it and without files the page "
+        "is plain HTTP.",
     )
     audiences: str = Field(
         "vkprovider.io",
