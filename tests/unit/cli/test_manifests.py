@@ -13,6 +13,8 @@ from pydantic import AliasChoices
 from tools.generate import groups, variables
 from vkprovider import __version__
 from vkprovider.api import names
+from vkprovider.api.models.definition import parse_definition_spec
+from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.app.settings import Settings
 
 OLDEST = "1.30"
@@ -153,3 +155,11 @@ def test_oldest_supported_release_knows_every_field(path: Path) -> None:
     for item in yaml.safe_load_all(path.read_text()):
         if not item["apiVersion"].startswith(("kustomize.config.k8s.io/", f"{names.GROUP}/")):
             kubernetes_validate.validate(item, OLDEST, strict=True)
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.glob("examples/*")), ids=lambda path: path.stem)
+def test_example_is_a_spec_that_the_provider_accepts(path: Path) -> None:
+    readers = {"CMLWorker": parse_worker_spec, "LabletDefinition": parse_definition_spec}
+    for item in yaml.safe_load_all(path.read_text()):
+        if reader := readers.get(item["kind"]):
+            reader(item["spec"])
