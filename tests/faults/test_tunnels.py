@@ -151,13 +151,12 @@ def test_agent_that_is_killed_between_cmls_answer_and_its_own(
 ) -> None:
     """It is paused first, so that it cannot read what CML answers; no command is given twice."""
     worker, slow = cluster.workers[0], begun
-    if step != "import":
-        worker.clear_faults()
     if ending := step in {"stop", "wipe"}:
+        worker.clear_faults()
         cluster.wait_ready(PODS, LABLETS)
-    uids = [pod["metadata"]["uid"] for pod in until(lambda: all_pods(cluster), 30)]
-    if step != "import":
+    if step != "import":  # nothing of it has come yet: no import has ended, no Pod was deleted
         slow = Slow(worker, step, SLOW_S)
+    uids = [pod["metadata"]["uid"] for pod in until(lambda: all_pods(cluster), 30)]
     if ending:
         cluster.kubectl("delete", "deployment", NAME, "--wait=false")
     caught(slow)
