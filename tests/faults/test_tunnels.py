@@ -49,6 +49,7 @@ def sandbox(site: Site) -> Sandbox:
 def begun(cluster: Cluster, replicas: Replicas) -> Iterator[Slow]:
     """Lablets whose imports begin, slowly on the first worker; at the end CML has seen one import of each."""
     until(replicas.all_nodes_ready, 90)
+    until(lambda: not any(map(kept_away, cluster.items("/api/v1/nodes"))), 30, "a Node is Ready and keeps its taint")
     cluster.define(definition(NAME))
     slow = Slow(cluster.workers[0], "import", SLOW_S)
     cluster.apply(deployment(NAME, NAME, LABLETS))
@@ -57,6 +58,11 @@ def begun(cluster: Cluster, replicas: Replicas) -> Iterator[Slow]:
     cluster.kubectl("delete", "deployment", NAME, "--ignore-not-found")
     cluster.wait_gone(PODS, within_s=180)
     assert [worker.labs() for worker in cluster.workers] == [[]] * WORKERS
+
+
+def kept_away(node: dict[str, Any]) -> bool:
+    """Tell whether Kubernetes keeps Pods away from a Node: it removes its taint a moment after the Node is Ready."""
+    return any(taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints", ()))
 
 
 def all_correct(cluster: Cluster, replicas: Replicas, what: str, *, lablets: int = LABLETS) -> None:
