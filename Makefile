@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 CONTAINER = $(if $(shell command -v podman),podman,docker)
-IMAGE = vkprovider:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+IMAGE = vkprovider:$(VERSION)
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
 MIRROR =
@@ -19,7 +20,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate recording site figures faults tunnelled rights bench contract wheel helm chart lock sbom image base clean
+.PHONY: help install demo test coverage check fix generate recording site figures faults tunnelled rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -98,12 +99,33 @@ wheel: $(STAMP) ## Build the wheel into dist/
 	@rm -rf build/lib build/bdist*
 	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
+plugin: wheel ## Build dist/kubectl-lablet-VERSION.tar.gz, which installs itself at its first call
+	@rm -rf build/plugin; mkdir -p build/plugin
+	@cp dist/vkprovider-$(VERSION)-*.whl requirements.lock LICENSE tools/plugin/kubectl-lablet build/plugin/
+	@ln -s kubectl-lablet build/plugin/kubectl_complete-lablet
+	@tar -C build/plugin -cf - . | gzip -n > dist/kubectl-lablet-$(VERSION).tar.gz
+	@ls -l dist/kubectl-lablet-$(VERSION).tar.gz
+
 helm: $(STAMP) ## Build Helm once, 3 minutes on 2 cores; VKPROVIDER_HELM names another one. Tests of the chart need it
 	@sh .ci/setup helm
 	@$(BIN)/python -m tools.helm.program
 
 chart: helm ## Package the Helm chart into dist/
 	@"$$($(BIN)/python -m tools.helm.program)" package manifests/helm/vkprovider --destination dist
+
+# The files of a release, in dist/.
+RELEASED = $(addprefix vkprovider-$(VERSION),-py3-none-any.whl .tgz .cdx.json) kubectl-lablet-$(VERSION).tar.gz \
+  install-$(VERSION).yaml $(if $(URL),lablet.yaml)
+
+release: wheel plugin chart sbom ## All files of a release but the image in dist/, with SHA256SUMS; URL=folder adds krew's manifest
+	@cp build/image/sbom.cdx.json dist/vkprovider-$(VERSION).cdx.json
+	@cp manifests/install.yaml dist/install-$(VERSION).yaml
+	@$(if $(URL),$(BIN)/python -m tools.krew dist/kubectl-lablet-$(VERSION).tar.gz $(URL) > dist/lablet.yaml)
+	@cd dist && sha256sum $(RELEASED) > SHA256SUMS && cat SHA256SUMS
+	@echo $(addprefix dist/,$(RELEASED)) > dist/FILES
+
+version:
+	@echo $(VERSION)
 
 lock: $(STAMP) ## Pin what the image is made of, by hash, in the versions of constraints.txt
 	@$(BIN)/python -m venv build/lock && build/lock/bin/pip --quiet install uv

@@ -17,7 +17,8 @@ import yaml
 
 from tests.support.cluster import Cluster, condition
 from tests.support.docs import ROOT
-from tests.support.replicas import Replicas, restarts, since_ready
+from tests.support.doctor import examine
+from tests.support.replicas import MEMBERS, Replicas, restarts, since_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -80,6 +81,10 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not packed.is_file():
         pytest.skip(f"this checkout has no older revision ({revision or 'none found'}): fetch its whole history")
     subprocess.run(["tar", "-xf", packed, "-C", folder], check=True)  # noqa: S603, S607 (tar)
+    command = [sys.executable, "-P", "-c", "import vkprovider; print(vkprovider.__file__)"]
+    environ = {**os.environ, "PYTHONPATH": str(folder)}
+    imported = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)  # noqa: S603 (Python)
+    assert imported.stdout.startswith(f"{folder}/"), "the sandbox would run the present version"
     sys.stdout.write(f"older version: {git('log', '-1', '--format=%h of %ci, %s', revision)}")
     return folder
 
@@ -134,6 +139,9 @@ def test_upgrade_and_rollback_disturb_no_lablet(cluster: Cluster, replicas: Repl
     replicas.add(3)
     until(replicas.is_balanced, 120, "two versions share the Nodes")
     assert len(set(replicas.owners().values())) == 3
+    said = {lease["metadata"]["annotations"].get("vkprovider.io/version", "") for lease in cluster.items(MEMBERS)}
+    noted = {finding.reason for finding in examine(cluster).findings}
+    assert ("VersionsDiffer" in noted) is (len(said) > 1), said
     cluster.kubectl("scale", "deployment/upgrade", f"--replicas={2 * LABLETS}")
     both = {pod["metadata"]["uid"] for pod in cluster.wait_ready("default", 2 * LABLETS)}
     until(lambda: replicas.all_ready_in_claims(both), 60)
