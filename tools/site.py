@@ -27,9 +27,8 @@ _LOADED: Final = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*(?:src|href)=[
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Name the files of docs/ from the root of the checkout; add the other pages, and files that a page links to."""
     pages = [*PAGES, *(f"docs/{file.src_uri}" for file in files.documentation_pages())]
-    linked = {
-        target for page in pages for target in _linked(page) if (_ROOT / target).is_file() and target not in pages
-    }
+    targets = {*config.extra_css, *(target for page in pages for target in _linked(page))} - {*pages}
+    linked = {target for target in targets if (_ROOT / target).is_file()}
     made = [File.generated(config, path, abs_src_path=str(_ROOT / path)) for path in (*pages, *sorted(linked))]
     theme = [file for file in files if not file.abs_src_path or not Path(file.abs_src_path).is_relative_to(_DOCS)]
     return Files([*theme, *made])
