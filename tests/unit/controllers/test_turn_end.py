@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vkprovider.api.errors import Fenced
-from vkprovider.controllers.lablet import turn
+from vkprovider.controllers.lablet import reconciler
 
 
 async def refused_at_once() -> None:
@@ -33,7 +33,7 @@ async def test_no_refusal_of_a_step_stays_unread(step: Callable[[], Awaitable[No
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unread.append(context))
     task = asyncio.ensure_future(step())
     await asyncio.sleep(0)
-    await turn._cancel(task)
+    await reconciler._cancel(task)
     assert task.done()
     del task
     gc.collect()

@@ -38,7 +38,6 @@ from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.recovery import Recovery
 from vkprovider.controllers.lablet.renewals import Renewals
-from vkprovider.controllers.lablet.turn import Turns
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
@@ -163,9 +162,11 @@ class Replica:
             ctx, settings.ports, index.items, workers, contents, queues.lablets.add, queues.portcheck
         )
         renewals = Renewals(index, workers, items)
-        turns = Turns(
+        self.lablets = Lablets(
             ctx,
             settings.lablets,
+            index,
+            workers,
             Gatherer(ctx, index.items, items, contents, self.sessions, renewals.due),
             Effects(
                 ctx,
@@ -183,12 +184,10 @@ class Replica:
             self.ports,
             observe_soon=self.workers.observe_soon,
             wake=queues.lablets.add,
-            capacity_freed=index.capacity_freed,
         )
         self.passes = Passes(
             settings.workers.reconcile_s, index, workers, objects.workers.items.get, objects.claims, renewals
         )
-        self.lablets = Lablets(index, workers, turns)
         self.readers = Readers(connector.open_reader)
         self.exports = Exports(ctx, workers, objects.workers.items.get, pods, self.readers)
         self.session_events: Tally[str] = Tally()

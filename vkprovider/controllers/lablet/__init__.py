@@ -1,7 +1,7 @@
 """Pod → lab: one key per Pod UID, one step after another.
 
 * `index`: all lablets, and which one a change concerns; `state`: the record of one, with one writer for each field.
-* `reconciler`: one key of the queue; `turn`: gather, decide, execute, record, publish; the only writer of memory.
+* `reconciler`: one turn: gather, decide, execute, record, publish; the only writer of memory.
 * `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome.
 * `environment`: the variables of the Pod, read and resolved for the import.
 * `publish`: the Pod's status, and Events.

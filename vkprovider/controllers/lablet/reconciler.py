@@ -1,12 +1,63 @@
-"""Pod → lab: one key per Pod UID, one step after another, each decided by `domain.lablet`."""
+"""Pod → lab, by Pod UID. A turn: gather facts, decide, execute the step, record its outcome, publish; and again.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A step that fails is reported on the Pod and tried again later, after a growing pause. The turn is the only writer of a
+lablet's memory, and but for `Sessions` of its claim: it applies what `domain.lablet.after` returns.
+"""
 
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import structlog
+
+from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
+from vkprovider.api.messages import Fault
+from vkprovider.controllers import timeline
+from vkprovider.controllers.context import Context
+from vkprovider.controllers.lablet.effects import Effects
+from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
-from vkprovider.controllers.lablet.turn import Turns
+from vkprovider.controllers.lablet.portcheck import PortCheck
+from vkprovider.controllers.lablet.publish import Publisher
+from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.session.sessions import Sessions
+from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.backoff import delay_s
+from vkprovider.domain.lablet.after import After, after, begun, chosen_session, decided, failed
+from vkprovider.domain.lablet.decisions.decide import decide
+from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.memory import held_s, refreshed
+from vkprovider.domain.lablet.outcomes import Abandoned, Failure, Place
+from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
+from vkprovider.rest.errors import may_have_happened
+from vkprovider.settings.cluster import LabletSettings
+
+_log: Final = structlog.get_logger(__name__)
+_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.RESCHEDULE, Kind.ARCHIVE, Kind.GRADE})
+"""Kinds of steps that call the LDS or the grader."""
+_WORKER_CALLS_MAX: Final = 80
+_DELIVERIES_MAX: Final = 24
+"""Turns at once that call workers, and that call the LDS or the grader. Together they leave some of the queue's workers
+to turns that only publish."""
+_NO_SLOT_S: Final = 5.0
+"""How soon a lablet without a slot tries again, if no released slot wakes it."""
+_STEPS_MAX: Final = 16
+"""Steps in one turn; a decision that goes round in circles must not hold a queue worker for ever."""
+_BREATH_S: Final = 0.5
+"""The pause after so many."""
+
+
+class ObserveSoon(Protocol):
+    """The method of `Workers`."""
+
+    def __call__(self, name: str, uid: str, *, newer_than: float) -> None:
+        """Observe a worker soon."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,26 +66,219 @@ class Lablets:
 
     Attributes:
         workers: Those that this replica acts for, by name.
+        observe_soon: Request an observation of a worker, by name, and a turn of the Pod after it, see `Workers`.
+        wake: Queue a lablet, by Pod UID.
     """
 
+    ctx: Context
+    settings: LabletSettings
     index: LabletIndex
     workers: Mapping[str, Worker]
-    turns: Turns
+    gatherer: Gatherer
+    effects: Effects
+    publisher: Publisher
+    sessions: Sessions
+    ports: PortCheck
+    observe_soon: ObserveSoon
+    wake: Callable[[str], None]
+    _closing: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _worker_calls: Slots = field(default_factory=lambda: Slots(_WORKER_CALLS_MAX), init=False)
+    _deliveries: Slots = field(default_factory=lambda: Slots(_DELIVERIES_MAX), init=False)
 
     def close(self) -> None:
         """Begin no further step; those in hand are finished."""
-        self.turns.closing.set()
+        self._closing.set()
 
     async def reconcile(self, uid: str) -> Result:
         """Run the next steps of one lablet."""
         lablet = self.index.items.get(uid)
-        if lablet is None or self.turns.closing.is_set():
+        if lablet is None or self._closing.is_set():
             return Result()
         worker = self.workers.get(lablet.worker)
         if worker is None or worker.parked:
             return Result()  # not this replica's; the next owner wakes its lablets
         with self.index.turn(worker.name):
-            result = await self.turns.run(lablet, worker)
+            result = await self._turn(lablet, worker)
         if result is None:
             self.index.forget(lablet)
         return result or Result()
+
+    async def _turn(self, lablet: Lablet, worker: Worker) -> Result | None:
+        """Run the next steps of a lablet; return None if it has come to its end."""
+        self.ctx.timeline.note(lablet.uid, timeline.TURN_BEGUN)
+        self._refresh(lablet, worker)
+        if left := held_s(lablet.memory, lablet.pod, self.ctx.now()):
+            return await self._publish_fault(lablet, worker, left)
+        try:
+            return await self._run(lablet, worker)
+        finally:
+            for slots in (worker.slots, self._worker_calls, self._deliveries):
+                if (waiting := slots.release(lablet.uid)) is not None:
+                    self.wake(waiting)
+
+    async def _run(self, lablet: Lablet, worker: Worker) -> Result | None:
+        decision, later_s = Decision(WAIT), None
+        for _ in range(_STEPS_MAX):
+            facts = self._gather(lablet, worker)
+            decision = decide(facts, self.ctx.now(), self.settings)
+            step = decision.step
+            if not self._has_slot(step, lablet, worker):
+                later_s = _NO_SLOT_S
+                break
+            self._record_decision(lablet, worker, facts, decision)
+            if step.kind in {Kind.NONE, Kind.FORGET}:
+                break
+            try:
+                ended = await self._carry_out(decision, lablet, worker)
+            except Fenced:
+                return Result()
+            except InputError as error:
+                return await self._fail(step, lablet, worker, error.fault, None, event=error.event)
+            except StepFailed as error:
+                return await self._fail(step, lablet, worker, Fault(error.reason, error.message), None)
+            except OutsideError as error:
+                if error.status == HTTPStatus.ACCEPTED:  # the grader is still at work
+                    later_s = error.after_s if isinstance(error, Throttled) else 0.0
+                    break
+                return await self._fail(step, lablet, worker, fault_of(step.kind, error), error)
+            if not ended or not step.continues or self._closing.is_set() or worker.parked:
+                break
+        else:
+            return Result(_BREATH_S)
+        if decision.step.kind is Kind.FORGET:
+            return None
+        if decision.observe:
+            self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
+        wait_s = await self.publisher.publish(lablet, worker, decision.report)
+        waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
+        return Result(min(waits) if waits else None)
+
+    def _has_slot(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
+        """Return whether a step may be executed now; if not, a released slot wakes the lablet."""
+        if step.kind in _DELIVERY:
+            return self._deliveries.acquire(lablet.uid)
+        if step.kind not in WORKER_KINDS or worker.labs.immediate:
+            return True
+        return worker.slots.acquire(lablet.uid) and self._worker_calls.acquire(lablet.uid)
+
+    # --------------------------------------------------------------------------------------------- records
+
+    def _refresh(self, lablet: Lablet, worker: Worker) -> None:
+        claim, ctx = worker.claims.claims.get(lablet.uid), self.ctx
+        lablet.memory = refreshed(
+            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), silent=bool(worker.seen.silent_because)
+        )
+
+    def _gather(self, lablet: Lablet, worker: Worker) -> Facts:
+        self._refresh(lablet, worker)
+        return self.gatherer.gather(lablet, worker)
+
+    def _record_decision(self, lablet: Lablet, worker: Worker, facts: Facts, decision: Decision) -> None:
+        before = lablet.memory
+        self._apply(lablet, worker, decided(before, facts, decision, worker=worker.name, now=self.ctx.now()))
+        if decision.claim is not None and (session := chosen_session(facts, decision)) is not None:
+            self.sessions.took(decision.claim, session, facts.delivery)
+        if lablet.memory.ready_since and not before.ready_since:
+            self.ctx.timeline.note(lablet.uid, timeline.READY_DECIDED)
+            if before.starting_since:
+                self.ctx.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
+            self.ports.begin(lablet, worker)
+
+    def _apply(self, lablet: Lablet, worker: Worker, result: After) -> None:
+        self.publisher.count_transition(lablet.uid, lablet.memory.state, result.memory.state)
+        lablet.memory = result.memory
+        if result.claim is not None:
+            worker.claims.put(result.claim, lazy=result.lazy)
+        self.publisher.emit(lablet, worker, result.notices)
+
+    def _place(self, lablet: Lablet, worker: Worker) -> Place:
+        return Place(worker.name, lablet.pod, self.ctx.now(), self.ctx.now_unix)
+
+    # --------------------------------------------------------------------------------------------- one step
+
+    async def _execute(self, step: Step, lablet: Lablet, worker: Worker) -> None:
+        """Execute a step and record its outcome; raises as `Effects.execute` does."""
+        counters, claims = self.ctx.counters, worker.claims
+        counters.steps[step.kind.name] = counters.steps.get(step.kind.name, 0) + 1
+        lablet.memory = begun(lablet.memory, step)
+        outcome = await self.effects.execute(step, worker)
+        self.ctx.timeline.note(lablet.uid, step.kind.name)
+        claim = claims.claims.get(lablet.uid)
+        self._apply(lablet, worker, after(lablet.memory, claim, step, outcome, self._place(lablet, worker)))
+        if isinstance(step, Release):
+            claims.drop(lablet.uid)
+            self.index.capacity_freed(worker.name)
+
+    async def _carry_out(self, decision: Decision, lablet: Lablet, worker: Worker) -> bool:
+        """Execute a decision's step, publishing progress while a worker takes its time; False if it was abandoned."""
+        step, report = decision.step, decision.report
+        if worker.labs.immediate or step.kind not in WORKER_KINDS:
+            await self._execute(step, lablet, worker)
+            return True
+        task = asyncio.ensure_future(self._execute(step, lablet, worker))
+        try:
+            await asyncio.wait((task,), timeout=0.0)
+            while not task.done():
+                if worker.seen.silent_because:
+                    if isinstance(step, Extract):  # each device would be waited for in turn
+                        await _cancel(task)
+                        claim, place = worker.claims.claims.get(lablet.uid), self._place(lablet, worker)
+                        self._apply(lablet, worker, after(lablet.memory, claim, step, Abandoned(), place))
+                        return False
+                    facts = self._gather(lablet, worker)
+                    meanwhile = decide(facts, self.ctx.now(), self.settings)
+                    self._record_decision(lablet, worker, facts, meanwhile)
+                    report = meanwhile.report
+                wait_s = await self._publish_meanwhile(lablet, worker, report)
+                pause_s = self.settings.transition_s
+                await asyncio.wait((task,), timeout=pause_s if wait_s is None else min(wait_s, pause_s))
+            task.result()
+        finally:
+            await _cancel(task)
+        return True
+
+    async def _publish_meanwhile(self, lablet: Lablet, worker: Worker, report: Report | None) -> float | None:
+        try:
+            return await self.publisher.publish(lablet, worker, report)
+        except OutsideError as error:
+            _log.warning("the progress of a slow step cannot be written", pod=lablet.uid, error=str(error))
+            return None
+
+    # --------------------------------------------------------------------------------------------- failures
+
+    async def _fail(
+        self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None, *, event: str = ""
+    ) -> Result:
+        """Record and publish that a step failed; it is tried again after a pause."""
+        failures = self.ctx.counters.step_failures
+        failures[step.kind.name] = failures.get(step.kind.name, 0) + 1
+        tries = lablet.memory.failures + 1
+        first_s, cap_s = self.settings.step_retry_first_s, self.settings.step_retry_cap_s
+        pause_s = delay_s(tries, first_s=first_s, cap_s=cap_s, dice=self.ctx.dice())
+        if isinstance(error, Throttled):
+            pause_s = max(pause_s, error.after_s)
+        not_done = error is not None and not may_have_happened(error)
+        failure, claim = Failure(fault, pause_s, error, not_done, event), worker.claims.claims.get(lablet.uid)
+        acted_at = lablet.memory.acted_at
+        self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
+        if lablet.memory.acted_at != acted_at:  # nobody knows what the lab is like now
+            self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
+        return await self._publish_fault(lablet, worker, pause_s)
+
+    async def _publish_fault(self, lablet: Lablet, worker: Worker, pause_s: float) -> Result:
+        """Publish the last failure; its step is tried again after `pause_s`."""
+        fault = lablet.memory.fault
+        if fault is None:
+            return Result(pause_s)
+        report = fault_report(self._gather(lablet, worker), fault)
+        wait_s = await self.publisher.publish(lablet, worker, report, urgent=lablet.memory.failures > 1)
+        return Result(pause_s if wait_s is None else min(pause_s, wait_s))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; nothing of it may run after the turn has released its slot."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()  # retrieved: the turn has ended for another reason
