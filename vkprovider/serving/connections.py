@@ -114,7 +114,15 @@ class Connections:
         handshake_s = HANDSHAKE_S if tls is not None else None
         factory: Callable[[], asyncio.Protocol] = partial(self._protocol, listener)
         loop = asyncio.get_running_loop()
-        return await loop.create_server(factory, host, port, ssl=tls, ssl_handshake_timeout=handshake_s)
+        server = await loop.create_server(
+            factory, host, port, ssl=tls, ssl_handshake_timeout=handshake_s, start_serving=False
+        )
+        try:
+            await server.start_serving()
+        except asyncio.CancelledError:
+            server.close()  # nobody else can
+            raise
+        return server
 
     def _protocol(self, listener: object) -> asyncio.Protocol:
         return _Connection(self, self._server(), listener)

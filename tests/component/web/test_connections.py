@@ -8,6 +8,7 @@ import pytest
 import uvloop
 from aiohttp import web
 
+from tests.support.mosquitto import free_port
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
 from vkprovider.settings.services import HttpSettings
@@ -118,3 +119,20 @@ def test_replica_on_uvloop_answers() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(ask()).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_listening_that_is_cancelled_leaves_no_socket_behind(steps: int) -> None:
+    runner = runner_of(web.Application())
+    await runner.setup()
+    port = free_port()
+    beginning = asyncio.create_task(listen(runner, HttpSettings(host="127.0.0.1", port=port), None))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    beginning.cancel()
+    await asyncio.wait([beginning])
+    if not beginning.cancelled():
+        beginning.result().close()
+    again = await listen(runner, HttpSettings(host="127.0.0.1", port=port), None)
+    again.close()
+    await runner.cleanup()
