@@ -224,14 +224,14 @@ async def _send(request: web.Request, outbox: _Outbox, limit: int | None) -> web
         data = await asyncio.wait_for(outbox.get(), _FIRST_S)
     if not data and outbox.fault is not None:
         raise outbox.fault
-    await response.prepare(request)
     with suppress(ConnectionError):  # the client left
-        while data or not outbox.ended:
+        await response.prepare(request)
+        while data := data or await outbox.get():  # what came and ended meanwhile is still to be sent
             data = data if limit is None else data[:limit]
             await response.write(data)
             if limit is not None and (limit := limit - len(data)) <= 0:
                 break
-            data = await outbox.get()
+            data = b""
         if outbox.fault is not None:
             await response.write(f"the log ends here: {outbox.fault}\n".encode())
         await response.write_eof()

@@ -9,6 +9,12 @@ from typing import Self
 from vkpsandbox.controlplane.build import find_kubectl
 
 PATIENCE_S = 90.0
+_TASKS = "kubelet-session", "log of ", "story of ", "followed log", "console", "exec: "
+
+
+def left_over() -> list[str]:
+    """Name the tasks of sessions that there still are in this process."""
+    return [name for task in asyncio.all_tasks() if (name := task.get_name()).startswith(_TASKS)]
 
 
 class Kubectl:

@@ -16,6 +16,7 @@ from tests.component.controllers.consolesite import Site, open_site
 from tests.component.controllers.harness import World, open_world
 from tests.component.controllers.looking import eventually, is_ready, when
 from tests.component.kubelet.credentials import Credentials, client
+from tests.component.kubelet.kubectl import left_over
 from tests.support.apiserver import ApiServer
 from vkpsandbox.controlplane.build import find_kubectl
 
@@ -53,6 +54,7 @@ class Place:
         """Wait until nothing is open."""
         sessions = self.site.running.replica.kubelet.sessions
         await when(lambda: sessions.open.total() == 0, "sessions end")
+        await when(lambda: not left_over(), "their tasks end")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

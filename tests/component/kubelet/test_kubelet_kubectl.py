@@ -13,7 +13,7 @@ from tests.component.controllers.looking import eventually, is_ready, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.component.kubelet.credentials import Credentials, base_of, client
-from tests.component.kubelet.kubectl import Kubectl
+from tests.component.kubelet.kubectl import Kubectl, left_over
 from tests.support.apiserver import ApiServer
 from vkprovider.kubelet.listeners import MOVED
 
@@ -141,3 +141,4 @@ async def test_a_crowd_holds_up_nobody(world: World, owner: Running, lablet: Lab
             for writer in writers:
                 writer.close()
     await when(lambda: owner.replica.kubelet.sessions.open.total() == 0, "whoever leaves is forgotten")
+    await when(lambda: not left_over(), "their tasks end")
