@@ -6,6 +6,7 @@ import statistics
 from typing import Final
 
 from bench.figures import Figures
+from bench.kubelet.following import followers
 from bench.kubelet.forwarding import program, time_forward, time_plain
 from bench.kubelet.listening import nodes
 
@@ -15,7 +16,7 @@ BYTES: Final = 256 * 1024 * 1024
 
 async def run() -> Figures:
     """Measure."""
-    return {**await nodes(), **await port_forward()}
+    return {**await nodes(), **await followers(), **await port_forward()}
 
 
 async def port_forward() -> Figures:
