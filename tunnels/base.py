@@ -71,11 +71,9 @@ class Transport(Protocol):
         Raises:
             TransportError: The response did not arrive.
         """
-        ...
 
     async def close(self) -> None:
         """Close all connections; later requests raise `ConnectFailed`."""
-        ...
 
 
 class Channel(Protocol):
@@ -87,7 +85,6 @@ class Channel(Protocol):
         Raises:
             ConnectionLost: It broke, or the other side has left.
         """
-        ...
 
     async def write(self, data: bytes) -> None:
         """Send bytes, and wait while too many are on their way.
@@ -95,15 +92,12 @@ class Channel(Protocol):
         Raises:
             ConnectionLost: It broke or was closed.
         """
-        ...
 
     async def end(self) -> None:
         """Say that nothing more is written; reading goes on. Where that cannot be said, do nothing."""
-        ...
 
     async def close(self) -> None:
         """Close it in both directions."""
-        ...
 
 
 class StreamOpener(Protocol):
@@ -120,8 +114,6 @@ class StreamOpener(Protocol):
         Raises:
             TransportError: It was not opened.
         """
-        ...
 
     async def close(self) -> None:
         """Close all connections; later streams raise `ConnectFailed`."""
-        ...

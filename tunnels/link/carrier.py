@@ -45,15 +45,12 @@ class Inbox(Protocol):
 
     def received(self, peer: str, frame: bytes) -> None:
         """Handle a frame of a peer."""
-        ...
 
     def connected(self, peer: str) -> None:
         """Note that frames reach a peer, or all of them, from now on; what was sent before may be lost."""
-        ...
 
     def disconnected(self, peer: str) -> None:
         """Note that frames do not reach a peer, or none at all, until further notice."""
-        ...
 
 
 class Carrier(Protocol):
@@ -61,7 +58,6 @@ class Carrier(Protocol):
 
     async def run(self, inbox: Inbox) -> None:
         """Connect, and connect again after every loss, until cancelled."""
-        ...
 
     def send(self, peer: str, frame: bytes) -> bool:
         """Send a frame, without waiting.
@@ -74,4 +70,3 @@ class Carrier(Protocol):
             Whether it left or waits in a bounded queue; False if it was dropped, because there is no connection or the
             queue is full.
         """
-        ...

@@ -36,11 +36,9 @@ class Listener(Protocol):
 
     def presence(self, name: str, view: View) -> None:
         """Note that something about an agent changed."""
-        ...
 
     def event(self, name: str, kind: str, data: bytes, *, lost: bool) -> None:
         """Note an event; after a lost one only a look at the server helps."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

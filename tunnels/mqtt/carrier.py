@@ -27,19 +27,15 @@ class Side(Protocol):
 
     def client(self) -> Client:
         """Return who connects."""
-        ...
 
     def topic(self, peer: str) -> str | None:
         """Return the topic of a peer; None if the address is not one."""
-        ...
 
     def sender(self, topic: str) -> str | None:
         """Return who sent what arrived on a topic; None if nobody may."""
-        ...
 
     def farewell(self) -> list[tuple[str, bytes]]:
         """Return what is published before the connection is closed."""
-        ...
 
 
 class CallerSide:

@@ -27,7 +27,6 @@ _LIMIT: Final = Decimal(2**63)
 _QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?$")
 
 MIB: Final = 2**20
-GIB: Final = 2**30
 
 
 def parse(text: str | float) -> Decimal:

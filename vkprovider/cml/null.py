@@ -47,11 +47,7 @@ class NullWorker:
         }
 
     def lab(self, lab_id: str) -> _NullLab:
-        """Get a lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Get a lab."""
         try:
             return self.labs[lab_id]
         except KeyError:
@@ -65,7 +61,7 @@ class NullWorker:
 
 
 class NullLabs:
-    """`Labs` of a null worker.
+    """`Labs` of a null worker; `NotFound` is raised for a lab that it does not have.
 
     Args:
         worker: Holds the labs.
@@ -103,11 +99,7 @@ class NullLabs:
         return {lab_id: devices[lab.state] for lab_id, lab in self._worker.labs.items()}
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:
-        """Get one lab; its notes are read from the topology here, so that an import costs nothing.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Get one lab; its notes are read from the topology here, so that an import costs nothing."""
         self._check()
         lab = self._worker.lab(lab_id)
         return CmlLabDetail(
@@ -119,29 +111,17 @@ class NullLabs:
         )
 
     async def download_lab(self, lab_id: str) -> bytes:
-        """Return the topology that was imported.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Return the topology that was imported."""
         self._check()
         return self._worker.lab(lab_id).topology_yaml.encode()
 
     async def list_devices(self, lab_id: str) -> tuple[DeviceFact, ...]:
-        """List the devices of one lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """List the devices of one lab."""
         self._check()
         return self._worker.devices[self._worker.lab(lab_id).state]
 
     async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
-        """List the tags in the topology that was imported, by label.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """List the tags in the topology that was imported, by label."""
         self._check()
         topology = _loaded(self._worker.lab(lab_id).topology_yaml)
         return {node["label"]: tuple(node.get("tags") or ()) for node in topology.get("nodes") or ()}
@@ -152,45 +132,25 @@ class NullLabs:
         return self._worker.add(title, topology_yaml)
 
     async def note_lab(self, lab_id: str, notes: str) -> None:
-        """Replace the notes of a lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Replace the notes of a lab."""
         self._check()
         self._worker.lab(lab_id).notes = notes
 
     async def start_lab(self, lab_id: str) -> None:
-        """Boot all devices.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Boot all devices."""
         self._move(lab_id, "STARTED")
 
     async def stop_lab(self, lab_id: str) -> None:
-        """Stop all devices.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Stop all devices."""
         if self._worker.lab(lab_id).state == "STARTED":
             self._move(lab_id, "STOPPED")
 
     async def wipe_lab(self, lab_id: str) -> None:
-        """Reset the lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Reset the lab."""
         self._move(lab_id, "DEFINED_ON_CORE")
 
     async def delete_lab(self, lab_id: str) -> None:
-        """Delete the lab.
-
-        Raises:
-            NotFound: There is no such lab.
-        """
+        """Delete the lab."""
         self._check()
         self._worker.lab(lab_id)
         del self._worker.labs[lab_id]

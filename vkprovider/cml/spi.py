@@ -35,23 +35,18 @@ class Consoles(Protocol):
 
     async def read_log(self, lab_id: str, node_id: str, line: int = 0, *, lines: int | None = None) -> str:
         """Get the history of a console, each line as `|<milliseconds>|text`; the last `lines` only, if given."""
-        ...
 
     async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> Channel:
         """Connect to a serial console, which all who are connected share."""
-        ...
 
     async def open_screen(self, lab_id: str, node_id: str) -> Channel:
         """Connect to the VNC server of a device."""
-        ...
 
     async def open_port(self, port: int) -> Channel:
         """Connect to a TCP port of CML's host."""
-        ...
 
     async def cpu_percent(self, lab_id: str) -> dict[str, float]:
         """Get how much CPU each running node of a lab uses, in percent of a core, by node id."""
-        ...
 
 
 class Labs(Protocol):
@@ -66,64 +61,49 @@ class Labs(Protocol):
     @property
     def immediate(self) -> bool:
         """Whether what a call asked for has happened when it returns."""
-        ...
 
     @property
     def consoles(self) -> Consoles:
         """The consoles of the devices."""
-        ...
 
     async def version(self) -> str:
         """Get CML's version, `2.9.1+build.7`; needs no login."""
-        ...
 
     async def list_lab_ids(self) -> list[str]:
         """List the ids of all labs, also other users'; short deadline, fit for a probe."""
-        ...
 
     async def list_all_devices(self) -> dict[str, tuple[DeviceFact, ...]]:
         """Observe all devices of the worker in one request, by lab id; a lab without devices is not in it."""
-        ...
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:
         """Get one lab."""
-        ...
 
     async def download_lab(self, lab_id: str) -> bytes:
         """Get a lab as a topology file, with the configurations that CML has."""
-        ...
 
     async def list_devices(self, lab_id: str) -> tuple[DeviceFact, ...]:
         """List the devices of one lab."""
-        ...
 
     async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
         """List the tags of a lab's devices, by label."""
-        ...
 
     async def import_lab(self, topology_yaml: str, title: str) -> str:
         """Import a topology under a title and return the lab id; without an answer the lab may exist."""
-        ...
 
     async def note_lab(self, lab_id: str, notes: str) -> None:
         """Replace the notes of a lab."""
-        ...
 
     async def start_lab(self, lab_id: str) -> None:
         """Ask for all devices to be started; those that run stay as they are."""
-        ...
 
     async def stop_lab(self, lab_id: str) -> None:
         """Ask for all devices to be stopped."""
-        ...
 
     async def wipe_lab(self, lab_id: str) -> None:
         """Ask for the disks of a stopped lab to be wiped."""
-        ...
 
     async def delete_lab(self, lab_id: str) -> None:
         """Delete a wiped lab."""
-        ...
 
     async def extract_configs(
         self, lab_id: str, devices: tuple[DeviceFact, ...]
@@ -133,12 +113,9 @@ class Labs(Protocol):
         A device that cannot be extracted stops no other; only what the guard raises is raised. `Invalid`: devices of
         its kind have no configuration.
         """
-        ...
 
     def recall(self, labs: Mapping[str, bool]) -> None:
         """Restore the labs that the claims name, started or not, in a backend that keeps them in this process only."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...

@@ -21,11 +21,9 @@ class WorkerStats(Protocol):
         Raises:
             OutsideError: CML refused, failed or did not answer.
         """
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 class _Cpu(msgspec.Struct, frozen=True, gc=False):

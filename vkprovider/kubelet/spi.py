@@ -64,33 +64,27 @@ class RemoteCommand(Protocol):
     @property
     def tty(self) -> bool:
         """Whether the client wants a terminal; output goes to stdout alone then."""
-        ...
 
     @property
     def stdin(self) -> bool:
         """Whether the client sends input."""
-        ...
 
     @property
     def stdout(self) -> bool:
         """Whether the client wants output."""
-        ...
 
     @property
     def stderr(self) -> bool:
         """Whether the client wants error output; never with `tty`."""
-        ...
 
     async def read(self) -> bytes:
         """Return the next bytes typed; none after the client's half-close, or when it has left.
 
         While nobody reads, little is buffered and the client waits; pings are answered all the same.
         """
-        ...
 
     async def size(self) -> Size:
         """Return the next size of the terminal, the latest if several came; waits for ever without `tty`."""
-        ...
 
     async def write(self, data: bytes) -> None:
         """Send to stdout, and wait while the client is slow; without `stdout` the bytes are dropped.
@@ -98,19 +92,15 @@ class RemoteCommand(Protocol):
         Raises:
             ConnectionLost: The client left, or `exit` was called.
         """
-        ...
 
     async def write_error(self, data: bytes) -> None:
         """Send to stderr as `write` does; without `stderr` the bytes are dropped."""
-        ...
 
     async def exit(self, status: Exit) -> None:
         """Send how the command ended, and end the session; nothing happens if it has ended."""
-        ...
 
     async def gone(self) -> None:
         """Return when the client has left, or the session has ended."""
-        ...
 
 
 class ForwardedConnection(Protocol):
@@ -119,7 +109,6 @@ class ForwardedConnection(Protocol):
     @property
     def port(self) -> int:
         """The port of the Pod that the client wants, 1 … 65535."""
-        ...
 
     async def read(self) -> bytes:
         """Return the next bytes; none after the client's half-close.
@@ -127,7 +116,6 @@ class ForwardedConnection(Protocol):
         Raises:
             ConnectionLost: The client reset the connection or left.
         """
-        ...
 
     async def write(self, data: bytes) -> None:
         """Send bytes, and wait while the client is slow.
@@ -135,22 +123,18 @@ class ForwardedConnection(Protocol):
         Raises:
             ConnectionLost: The client reset the connection or left, or it was closed here.
         """
-        ...
 
     async def half_close(self) -> None:
         """Say that no bytes follow; the client may send on."""
-        ...
 
     async def fail(self, message: str) -> None:
         """Say why the port cannot be reached, and close; kubectl shows it and ends the whole session.
 
         For what may change, such as a refused connection, `close` leaves the session alone.
         """
-        ...
 
     async def close(self) -> None:
         """End both directions."""
-        ...
 
 
 class Forward(Protocol):
@@ -158,7 +142,6 @@ class Forward(Protocol):
 
     async def accept(self) -> ForwardedConnection | None:
         """Return the next connection of the client; None: the session has ended."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,20 +208,15 @@ class Devices(Protocol):
             command: The session; the caller ends it with the result.
             take_over: Become the writer although somebody else is.
         """
-        ...
 
     async def execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
         """Type a command at a device's prompt and send what it prints; `["console"]` is `attach`."""
-        ...
 
     async def dial(self, namespace: str, pod: str, port: int) -> Channel:
         """Connect to an allocated port of a lablet, or to a port inside a device."""
-        ...
 
     def log(self, target: Target, options: LogOptions) -> AsyncIterator[LogLine]:
         """Read the log of a device or of the lablet; with `follow` it goes on until it is closed."""
-        ...
 
     def usage(self, node: str) -> Iterable[DeviceUsage]:
         """List what the devices on a Node use, as far as CML reports it."""
-        ...

@@ -53,7 +53,6 @@ class Grader(Protocol):
             Throttled: It takes longer; ask again.
             OutsideError: The grader refuses, fails or does not answer.
         """
-        ...
 
 
 class _Answer(msgspec.Struct, frozen=True):

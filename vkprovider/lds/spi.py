@@ -24,15 +24,12 @@ class LabDelivery(Protocol):
 
     def guarded(self, guard: Guard) -> "LabDelivery":
         """Return this deployment with a guard, called right before every request, which raises to stop it."""
-        ...
 
     async def close(self) -> None:
         """Close all connections, also of those with a guard."""
-        ...
 
     async def info(self) -> Info:
         """Get the deployment's version and extensions; kept for some minutes."""
-        ...
 
     async def create_session_with_part(
         self,
@@ -59,7 +56,6 @@ class LabDelivery(Protocol):
             NotFound: The LDS has no such form.
             Conflict: The client key's live session is another user's or another form's.
         """
-        ...
 
     async def set_devices(self, session_id: str, devices: Sequence[DeviceAccessInfo]) -> None:
         """Replace the list of the devices that the session's user may reach.
@@ -68,7 +64,6 @@ class LabDelivery(Protocol):
             Conflict: The session is archived.
             NotFound: There is no such session.
         """
-        ...
 
     async def set_timeslot(self, session_id: str, timeslot_start: datetime, timeslot_end: datetime) -> None:
         """Replace the timeslot of the session's newest part.
@@ -83,7 +78,6 @@ class LabDelivery(Protocol):
             Conflict: The session is over.
             NotFound: There is no such session.
         """
-        ...
 
     async def get_session_info(self, session_id: str) -> LabSessionInfo:
         """Get one session, with its login URL.
@@ -91,7 +85,6 @@ class LabDelivery(Protocol):
         Raises:
             NotFound: There is no such session.
         """
-        ...
 
     async def get_login_url(self, session_id: str) -> str:
         """Get the URL, secrets included, at which the session's user logs in.
@@ -100,11 +93,9 @@ class LabDelivery(Protocol):
             Conflict: The session is archived.
             NotFound: There is no such session.
         """
-        ...
 
     async def archive_session(self, session_id: str) -> None:
         """End a session for good; an unknown one counts as ended."""
-        ...
 
     async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
         """Make the LDS fetch a form's content anew; return when it is in place.
@@ -112,7 +103,6 @@ class LabDelivery(Protocol):
         Raises:
             NotFound: The LDS's store has no such form.
         """
-        ...
 
     async def collect_responses(self, session_id: str) -> ResponseData:
         """Collect what the session's user answered.
@@ -120,7 +110,6 @@ class LabDelivery(Protocol):
         Raises:
             NotFound: There is no such session.
         """
-        ...
 
     async def collect_user_feedback_by_session(self, session_id: str) -> FeedbackData:
         """Collect what the session's user said about the lab.
@@ -128,11 +117,9 @@ class LabDelivery(Protocol):
         Raises:
             NotFound: There is no such session.
         """
-        ...
 
     async def collect_user_feedback_by_form(self, form_qualified_name: str) -> FeedbackData:
         """Collect what the users of all sessions of a form said about it."""
-        ...
 
     async def list_sessions(self, *, owner: str, client_key: str | None = None) -> tuple[LabSessionInfo, ...]:
         """List the sessions of an installation that are not archived.
@@ -144,4 +131,3 @@ class LabDelivery(Protocol):
         Raises:
             Lacking: The deployment lacks an extension, so that its sessions cannot be told apart.
         """
-        ...

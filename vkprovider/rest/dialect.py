@@ -27,20 +27,16 @@ class Dialect(Protocol):
     @property
     def kind(self) -> str:
         """The service, as a message names it: `CML`, `an LDS`."""
-        ...
 
     @property
     def setting(self) -> str:
         """What to correct if another server answers: `the worker's url`."""
-        ...
 
     def describe(self, request: Request) -> str:
         """Return server and request, for the beginning of a message."""
-        ...
 
     def untrusted(self, what: str, error: transport_errors.CertificateInvalid) -> str:
         """Return the message for a certificate that cannot be trusted, with the remedy."""
-        ...
 
     def refusal(self, what: str, request: Request, response: Response, secrets: Iterable[str]) -> OutsideError:
         """Return the error for an answer that is neither a success nor a redirect.
@@ -51,7 +47,6 @@ class Dialect(Protocol):
             response: The answer.
             secrets: What must not be quoted.
         """
-        ...
 
 
 def error_of(

@@ -29,7 +29,6 @@ class Tokens(Protocol):
         Raises:
             OutsideError: There is no usable token.
         """
-        ...
 
     async def renewed(self, stale: str, end_s: float) -> str | None:
         """Return another token after the service answered 401 to `stale`; None if there is not another.
@@ -37,15 +36,12 @@ class Tokens(Protocol):
         Raises:
             OutsideError: The login failed.
         """
-        ...
 
     def refused(self, token: str) -> OutsideError:
         """Note that the service refused a token that `renewed` has just returned; return the error."""
-        ...
 
     def close(self) -> None:
         """Cancel a login under way."""
-        ...
 
 
 class GivenToken:

@@ -77,7 +77,6 @@ class Right(Protocol):
 
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
-        ...
 
 
 class _Memory(Generic[V]):

@@ -57,7 +57,6 @@ class ObserveSoon(Protocol):
 
     def __call__(self, name: str, uid: str, *, newer_than: float) -> None:
         """Observe a worker soon."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

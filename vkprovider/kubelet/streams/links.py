@@ -24,7 +24,6 @@ class Link(Protocol):
     @property
     def response(self) -> web.StreamResponse:
         """What the handler of the request returns in the end."""
-        ...
 
     async def receive(self) -> bytes | str | None:
         """Return the next bytes or message; None: the client has closed.
@@ -32,7 +31,6 @@ class Link(Protocol):
         Raises:
             ConnectionLost: The connection broke.
         """
-        ...
 
     async def send(self, *pieces: bytes) -> None:
         """Send bytes, one message of a WebSocket, and wait while the client is slow.
@@ -40,20 +38,16 @@ class Link(Protocol):
         Raises:
             ConnectionLost: The client left.
         """
-        ...
 
     async def finish(self) -> None:
         """Close in order: let the client read everything; nobody may `receive` at the same time."""
-        ...
 
     @property
     def stuck(self) -> bool:
         """Whether bytes wait for a client that does not read."""
-        ...
 
     def abort(self) -> None:
         """Drop the connection."""
-        ...
 
 
 class _Switched(web.StreamResponse):

@@ -28,7 +28,6 @@ class Stream(Protocol):
         Raises:
             ConnectionLost: The client left, or has reset the stream.
         """
-        ...
 
     async def write(self, data: bytes) -> None:
         """Send bytes, and wait while the client is slow.
@@ -36,15 +35,12 @@ class Stream(Protocol):
         Raises:
             ConnectionLost: The client left, or has reset the stream; or it has ended.
         """
-        ...
 
     async def finish(self) -> None:
         """Say that no bytes follow, where the protocol can; nothing if it is said already."""
-        ...
 
     async def drop(self) -> None:
         """End both directions, and forget what waits."""
-        ...
 
 
 class Reading(ABC):

@@ -45,7 +45,6 @@ class Codec(Protocol):
 
     def encode(self, channel: int, data: bytes) -> bytes | str:
         """Return a message."""
-        ...
 
     def decode(self, message: bytes | str) -> Payload | HalfClose | None:
         """Return what a message says; None: nothing.
@@ -53,7 +52,6 @@ class Codec(Protocol):
         Raises:
             ProtocolError: It is not of this codec.
         """
-        ...
 
 
 class BinaryCodec:
