@@ -257,7 +257,7 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
 def test_dead_provider_is_noticed(cluster: Cluster) -> None:
     cluster.sandbox.stop("provider-1")
     finding = diagnosed(cluster, "Namespace/", "NoReplica")
-    assert finding.message.startswith("no replica of the provider lives, so nothing happens")
+    assert finding.message.startswith("no replica of the provider runs, so nothing happens")
     cluster.delete_later("labletdefinition", "unseen")
     cluster.apply(definition("unseen"))
     diagnosed(cluster, "LabletDefinition/unseen", "NotObserved")

@@ -108,7 +108,7 @@ def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding
 
 
 def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, float]) -> list[Finding]:
-    """Check that a replica of the provider lives.
+    """Check that a replica of the provider runs.
 
     Args:
         namespace: The provider's.
@@ -117,7 +117,7 @@ def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, 
     """
     findings = []
     if not alive:
-        text = "no replica of the provider lives, so nothing happens and what objects report may be out of date"
+        text = "no replica of the provider runs, so nothing happens, and what objects report may be out of date"
         remedy = f"Start it; if it should be running: kubectl -n {namespace} get pods, and look at its log."
         findings.append(fault(f"Namespace/{namespace}", "NoReplica", text, remedy))
     for replica, age_s in silent.items():

@@ -88,7 +88,7 @@ def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say:
             say(f"\nThe sandbox {name} is gone{hint}.")
     if keep:
         again = f"kubectl apply -f {display(examples / DEPLOYMENT)}; kubectl get pods -o wide --watch"
-        say(f"\nThe sandbox {name} goes on. {farewell(sandbox)}\n\nDeploy once more with\n\n  {again}")
+        say(f"\nThe sandbox {name} keeps running. {farewell(sandbox)}\n\nDeploy once more with\n\n  {again}")
 
 
 class Story:

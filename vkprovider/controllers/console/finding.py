@@ -121,8 +121,8 @@ class Finder:
         if fact is None:
             known = ", ".join(containers)
             what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
-            hint = "" if named else f". Without a container for it: kubectl lablet console {target.pod} DEVICE"
-            raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of its lab; those are: {known}{hint}")
+            hint = "" if named else f". For one without a container: kubectl lablet console {target.pod} DEVICE"
+            raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of the lab, which has {known}{hint}")
         return Device(place, fact)
 
     async def running(self, target: Target, *, named: str = "") -> Device:

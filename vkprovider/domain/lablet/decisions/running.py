@@ -128,7 +128,7 @@ def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
     if (news := follow(facts, claim)) is not None:
         return news
     if facts.silent:
-        text = f"{facts.silent}; the lablet goes on as soon as the worker answers"
+        text = f"{facts.silent}; the lablet continues as soon as the worker answers"
         event = Notice("Warning", "WorkerUnreachable", text)
         return Decision(WAIT, _silent(facts, claim, text), events=(event,))
     if claim.lab_id and facts.presence is Presence.UNKNOWN:
