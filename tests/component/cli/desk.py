@@ -43,19 +43,20 @@ class Desk:
     """Runs commands in the namespace of a world; whatever still runs at its end is killed.
 
     Attributes:
+        folder: For its files.
         kubeconfig: The administrator's, with the world's namespace.
     """
 
     def __init__(self, server: ApiServer, world: World, folder: Path) -> None:
         self._server = server
         self._world = world
-        self._folder = folder
+        self.folder = folder
         self._stack = AsyncExitStack()
         self._started: list[asyncio.subprocess.Process] = []
         self.kubeconfig = folder / "kubeconfig"
 
     async def __aenter__(self) -> Self:
-        programs = self._folder / "programs"
+        programs = self.folder / "programs"
         programs.mkdir()
         for name, script in _PROGRAMS.items():
             path = programs / name
@@ -75,13 +76,13 @@ class Desk:
     @property
     def environ(self) -> dict[str, str]:
         """The environment of its commands."""
-        path = [str(self._folder / "programs"), str(find_kubectl().parent), os.environ["PATH"]]
+        path = [str(self.folder / "programs"), str(find_kubectl().parent), os.environ["PATH"]]
         return {
             **os.environ,
             "PATH": os.pathsep.join(path),
             "PYTHONPATH": str(find_manifests().parent),
             "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self._folder / "cache"),
+            "KUBECACHEDIR": str(self.folder / "cache"),
         }
 
     async def start(self, *words: str, **environ: str) -> asyncio.subprocess.Process:
@@ -127,7 +128,7 @@ class Desk:
     async def proxied(self) -> tuple[FaultyApi, str]:
         """Put a proxy before the API server; return it, and a kubeconfig that leads through it."""
         api = await self._stack.enter_async_context(FaultyApi(self._server.url, self._server.admin_tls()))
-        path = self._folder / "proxied"
+        path = self.folder / "proxied"
         context = {"cluster": "c", "user": "u", "namespace": self._world.namespace}
         config = {
             "apiVersion": "v1",

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet
 from tests.support.apiserver import GROUP
+from tests.support.ptys import Pty
 from tests.support.topologies import topology
 from vkprovider.cli.lablet.group import COMMANDS
 
@@ -128,3 +130,52 @@ async def test_without_the_program_the_plugin_answers_itself(desk: Desk) -> None
     )
     out, _ = await process.communicate()
     assert out.decode().splitlines() == [f"completion\t{COMMANDS['completion'][1]}", ":4"]
+
+
+BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
+"""The package bash-completion, which kubectl's own script needs."""
+HAS_BASH_COMPLETION = BASH_COMPLETION.exists()
+SHELLS = {
+    "bash": (["--norc", "--noprofile", "-i"], f"source {BASH_COMPLETION}; source <(kubectl lablet completion bash)"),
+    "zsh": (
+        ["-f", "-i"],
+        "autoload -U compinit && compinit -u -D && source <(kubectl lablet completion zsh)",
+    ),
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_tab_completes_in_the_shell_itself(desk: Desk, shell: str) -> None:
+    """At a terminal, with the script loaded as its help says."""
+    program = shutil.which(shell)
+    if program is None or (shell == "bash" and not HAS_BASH_COMPLETION):
+        pytest.skip(f"{shell} or its completion is not installed")
+    options, load = SHELLS[shell]
+
+    def work() -> None:
+        environ = {**desk.environ, "TERM": "dumb", "PS1": "$ ", "HOME": str(desk.folder)}
+        with Pty([program, *options], environ, columns=200) as pty:
+            pty.type(f"{load}; echo it is $((40+2))ed\r")
+            pty.shows("it is 42ed")
+            pty.type("kubectl lablet comp\t")
+            pty.shows("kubectl lablet completion")
+            pty.type("\x15kubectl-lablet comp\t")
+            pty.shows("kubectl-lablet completion")
+
+    await asyncio.to_thread(work)
+
+
+async def test_fish_completes_both(desk: Desk) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is not installed")
+    lines = (
+        "kubectl lablet completion fish | source",
+        "complete --do-complete 'kubectl lablet comp'",
+        "complete --do-complete 'kubectl-lablet comp'",
+    )
+    environ = {**desk.environ, "HOME": str(desk.folder)}
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(fish, "-c", "; ".join(lines), env=environ, stdout=pipe, stderr=pipe)
+    out, err = await process.communicate()
+    assert [line.partition("\t")[0] for line in out.decode().splitlines()] == ["completion", "completion"], err.decode()

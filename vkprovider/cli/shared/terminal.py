@@ -1,7 +1,6 @@
 """What a terminal can do: whether there is one, how wide it is, and whether colours are welcome."""
 
 import os
-import shutil
 from typing import TextIO
 
 
@@ -16,5 +15,10 @@ def has_colours(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int | None:
-    """Return how wide the terminal is; None if the stream leads to none."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    """Return how wide the terminal is; None if the stream leads to none, or to one that does not say it."""
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except OSError:
+        return None
