@@ -102,7 +102,7 @@ wheel: $(STAMP) ## Build the wheel into dist/
 plugin: wheel ## Build dist/kubectl-lablet-VERSION.tar.gz, which installs itself at its first call
 	@rm -rf build/plugin; mkdir -p build/plugin
 	@cp dist/vkprovider-$(VERSION)-*.whl requirements.lock LICENSE tools/plugin/kubectl-lablet build/plugin/
-	@ln -s kubectl-lablet build/plugin/kubectl_complete-lablet
+	@cp tools/plugin/kubectl-lablet build/plugin/kubectl_complete-lablet # krew unpacks no links
 	@tar -C build/plugin -cf - . | gzip -n > dist/kubectl-lablet-$(VERSION).tar.gz
 	@ls -l dist/kubectl-lablet-$(VERSION).tar.gz
 

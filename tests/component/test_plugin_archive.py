@@ -27,7 +27,7 @@ SOURCES = (
     ),
     *("Makefile", "requirements.lock", "constraints.txt", "CHANGELOG.md"),
 )
-LINK = "kubectl_complete-lablet"
+COMPLETION = "kubectl_complete-lablet"
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,10 @@ def test_archive_holds_what_the_first_call_needs(archive: Path) -> None:
     with tarfile.open(archive) as packed:
         members = {member.name.removeprefix("./"): member for member in packed.getmembers()}
     wheel = f"vkprovider-{__version__}-py3-none-any.whl"
-    assert members.keys() == {".", "kubectl-lablet", LINK, "LICENSE", "requirements.lock", wheel}
+    assert members.keys() == {".", "kubectl-lablet", COMPLETION, "LICENSE", "requirements.lock", wheel}
     assert members["kubectl-lablet"].mode & 0o111
-    assert members[LINK].linkname == "kubectl-lablet"
+    assert members[COMPLETION].mode & 0o111
+    assert all(member.isfile() or member.isdir() for member in members.values()), "krew unpacks nothing else"
 
 
 def test_first_call_installs_and_later_ones_do_not(unpacked: Path) -> None:
