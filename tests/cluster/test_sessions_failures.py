@@ -99,7 +99,7 @@ def test_worker_has_no_licence(cluster: Cluster) -> None:
         compare(cluster, "The worker has no licence for the devices")
         [lab] = worker.labs()
         assert {device["state"] for device in worker.devices(lab["id"])} == {"QUEUED"}
-        compare(cluster, "The licence does not come", within_s=180)
+        compare(cluster, "No licence becomes free", within_s=180)
     finally:
         worker.admin("POST", "/licence", {"quota": 2})
 
