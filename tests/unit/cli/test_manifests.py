@@ -163,3 +163,10 @@ def test_example_is_a_spec_that_the_provider_accepts(path: Path) -> None:
     for item in yaml.safe_load_all(path.read_text()):
         if reader := readers.get(item["kind"]):
             reader(item["spec"])
+
+
+def test_security_page_names_every_role_and_policy() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    kinds = {"ClusterRole", "ValidatingAdmissionPolicy"}
+    wanted = {item["metadata"]["name"] for item in OBJECTS if item["kind"] in kinds} - {"vkprovider"}
+    assert {name for name in wanted if f"`{name}`" not in page} == set()
