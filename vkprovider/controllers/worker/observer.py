@@ -1,4 +1,9 @@
-"""One bulk observation of a worker for all of its lablets: its labs, the states of their devices, and its address."""
+"""One bulk observation of a worker for all of its lablets: its labs, the states of their devices, and its address.
+
+While a lablet is in transition, the worker is observed every second with two requests, however many lablets there are;
+otherwise every few seconds. A worker that an agent watches is observed when the agent reports a change, and else only
+now and then, in case one was missed.
+"""
 
 import asyncio
 import socket
@@ -26,7 +31,7 @@ _RESOLVE_S_MAX: Final = 2.0
 
 
 class Observer:
-    """Observes workers; the only writer of `Worker.seen`."""
+    """Observes workers; the only writer of `Worker.seen`, `awaiting` and `look_at`."""
 
     def __init__(self, ctx: Context, settings: WorkerSettings, need: Callable[[str], Resources | None]) -> None:
         """Create the observer.
@@ -40,6 +45,48 @@ class Observer:
         self._settings = settings
         self._need = need
         self._addresses: dict[str, tuple[str, float]] = {}
+
+    def await_look(self, worker: Worker, uid: str, newer_than: float) -> float | None:
+        """Note that a worker is to be observed soon, and its lablet queued after it, if a Pod is named.
+
+        Args:
+            worker: The worker.
+            uid: The Pod's; "" for none.
+            newer_than: If what is known of the worker's devices is newer than this, only a change is awaited: an agent
+                that watches the worker reports it.
+
+        Returns:
+            After how many seconds the worker may be observed; None if its turn then is queued already.
+        """
+        first, now, seen = not worker.awaiting, self._ctx.now(), worker.seen
+        worker.awaiting.add(uid)
+        if self._is_watched(worker):
+            settings = self._settings  # a report, which usually comes first, makes a look for what was done needless
+            pause_s = settings.watched_s if seen.devices_at > newer_than else 2 * settings.transition_s
+            worker.look_at = min(worker.look_at, now + pause_s)
+            return max(0.0, worker.look_at - now)
+        return max(0.0, seen.devices_at + self._settings.transition_s - now) if first else None
+
+    def look_now(self, worker: Worker) -> None:
+        """Note that a worker is to be observed at its next turn."""
+        worker.awaiting.add("")
+        worker.look_at = self._ctx.now()
+
+    def is_due(self, worker: Worker) -> bool:
+        """Return whether a worker is to be observed now."""
+        now, seen, settings = self._ctx.now(), worker.seen, self._settings
+        if self._is_watched(worker):
+            return now >= worker.look_at or now - seen.labs_at >= settings.resync_s
+        return bool(worker.awaiting or seen.silent_because) or now - seen.labs_at >= 0.9 * settings.probe_s
+
+    def next_s(self, worker: Worker) -> float:
+        """Return when to come back: a look that is due sooner must not wait for the next probe."""
+        return min(self._settings.probe_s, max(0.0, worker.look_at - self._ctx.now()))
+
+    def _is_watched(self, worker: Worker) -> bool:
+        """Return whether an agent reports what changes; not while the worker is in doubt, which probes are to end."""
+        seen = worker.seen
+        return seen.reached and not seen.failures and not seen.silent_because and worker.connection.is_watched()
 
     async def observe(self, worker: Worker) -> list[str]:
         """Ask a worker what it has, as often as its lablets need it; note also that it does not answer.

@@ -1,8 +1,6 @@
 """CMLWorker → Node: whose node it is, its claims, its connection, and when it is observed.
 
-One key per worker in one queue: no task or timer of its own for any of them. While a lablet is in transition, the
-worker is observed every second with two requests, however many lablets there are; otherwise every few seconds. A worker
-that an agent watches is observed when the agent reports a change, and else only now and then, in case one was missed.
+One key per worker in one queue: no task or timer of its own for any of them.
 """
 
 import asyncio
@@ -96,46 +94,16 @@ class Workers:
         self._left: dict[str, str] = {}
 
     def observe_soon(self, name: str, uid: str = "", *, newer_than: float = FOREVER) -> None:
-        """Observe a worker at the pace of transitions; if a Pod is named, queue its lablet after the observation.
-
-        Args:
-            name: The worker's.
-            uid: The Pod's.
-            newer_than: If what is known of the worker's devices is newer than this, only a change is awaited: an agent
-                that watches the worker reports it.
-        """
+        """Observe a worker by name at the pace of transitions; for the other arguments see `Observer.await_look`."""
         worker = self.items.get(name)
-        if worker is None:
-            return
-        first, now, seen = not worker.awaiting, self._ctx.now(), worker.seen
-        worker.awaiting.add(uid)
-        if self._is_watched(worker):
-            settings = self._settings  # a report, which usually comes first, makes a look for what was done needless
-            pause_s = settings.watched_s if seen.devices_at > newer_than else 2 * settings.transition_s
-            worker.look_at = min(worker.look_at, now + pause_s)
-            self._queue.add(name, after_s=max(0.0, worker.look_at - now))
-        elif first:
-            self._queue.add(name, after_s=max(0.0, seen.devices_at + self._settings.transition_s - now))
+        if worker is not None and (after_s := self._observer.await_look(worker, uid, newer_than)) is not None:
+            self._queue.add(name, after_s=after_s)
 
     def agent_changed(self, name: str) -> None:
         """Have a worker observed now: its agent came, left, or reports a change."""
-        worker = self.items.get(name)
-        if worker is not None:
-            worker.awaiting.add("")
-            worker.look_at = self._ctx.now()
+        if (worker := self.items.get(name)) is not None:
+            self._observer.look_now(worker)
         self._queue.add(name)
-
-    def _is_watched(self, worker: Worker) -> bool:
-        """Return whether an agent reports what changes; not while the worker is in doubt, which probes are to end."""
-        seen = worker.seen
-        return seen.reached and not seen.failures and not seen.silent_because and worker.connection.is_watched()
-
-    def _is_due(self, worker: Worker) -> bool:
-        """Return whether a worker is to be observed now."""
-        now, seen, settings = self._ctx.now(), worker.seen, self._settings
-        if self._is_watched(worker):
-            return now >= worker.look_at or now - seen.labs_at >= settings.resync_s
-        return bool(worker.awaiting or seen.silent_because) or now - seen.labs_at >= 0.9 * settings.probe_s
 
     def epoch(self, name: str) -> int:
         """Return the epoch in which this replica acts for a worker."""
@@ -192,7 +160,7 @@ class Workers:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
         before, seen = worker.offer, worker.seen
-        if self._is_due(worker) and (news := await self._observer.observe(worker)):
+        if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
         await self._observer.ask_stats(worker)
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
@@ -215,11 +183,7 @@ class Workers:
             self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
-        return Result(self._next_s(worker))
-
-    def _next_s(self, worker: Worker) -> float:
-        """Return when to come back: a look that is due sooner must not wait for the next probe."""
-        return min(self._settings.probe_s, max(0.0, worker.look_at - self._ctx.now()))
+        return Result(self._observer.next_s(worker))
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has the same one."""

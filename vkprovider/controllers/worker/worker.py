@@ -79,7 +79,8 @@ class Observation:
 class Worker:
     """What this replica knows of one worker whose Node it owns.
 
-    `seen` is written by the observer, `ports_open` by the check of ports, the rest by the reconciler of workers.
+    `seen`, `awaiting` and `look_at` are written by the observer, `ports_open` by the check of ports, the rest by the
+    reconciler of workers.
 
     Attributes:
         raw_spec: The spec as it came; parsing it takes longer than all the rest of a quiet turn.
