@@ -80,7 +80,7 @@ async def _answer(request: web.Request, handler: Any, callers: Callers) -> web.S
     """
     listener = listener_of(request)
     if not isinstance(listener, Listener) or listener.left:
-        raise web.HTTPServiceUnavailable(text=f"{MOVED}\n")
+        raise failure(MOVED)
     try:
         request[_CALL] = Call(listener, await callers.admit(request, listener.node), callers.wall())
         answer: web.StreamResponse = await handler(request)
@@ -93,8 +93,17 @@ async def _answer(request: web.Request, handler: Any, callers: Callers) -> web.S
     except NotFound as error:
         raise web.HTTPNotFound(text=f"{error.message}\n") from None
     except OutsideError as error:
-        raise web.HTTPServiceUnavailable(text=f"{error.message}\n") from None
+        raise failure(error.message) from None
     return answer
+
+
+def failure(text: str) -> web.HTTPException:
+    """Return an answer that tells a user why something cannot be done now.
+
+    As a kubelet's, it is a 500: of the refusals of a log, the API server passes on the text of that and of a 400 alone
+    (`GenericHttpResponseChecker` of `k8s.io/apiserver/pkg/registry/generic/rest`).
+    """
+    return web.HTTPInternalServerError(text=f"{text}\n")
 
 
 def _refusal(refusal: Refused) -> web.HTTPException:

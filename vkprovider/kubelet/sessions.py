@@ -17,7 +17,7 @@ from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Happened
 from vkprovider.controllers.context import Context
 from vkprovider.kube.events import ObjectRef
-from vkprovider.kubelet.server import Call
+from vkprovider.kubelet.server import Call, failure
 from vkprovider.serving.connections import uncount
 
 _audit: Final = structlog.get_logger("vkprovider.audit")
@@ -53,11 +53,13 @@ class Sessions:
         """Count a session while the block runs; its connection is not one that may be closed for its silence.
 
         Raises:
-            web.HTTPException: 503: there are too many.
+            web.HTTPException: 500: there are too many.
         """
         if self.open.total() >= self._max:
-            text = f"{self._max} sessions are open on this replica (VKPROVIDER_KUBELET_SESSIONS_MAX); try again later\n"
-            raise web.HTTPServiceUnavailable(text=text, headers={"Retry-After": "10"})
+            raise failure(
+                "as many sessions are open on this replica as VKPROVIDER_KUBELET_SESSIONS_MAX allows "
+                f"({self._max}): try again later"
+            )
         uncount(request, stuck_s=_STUCK_S)
         self.open[kind] += 1
         self.total[kind] += 1
@@ -71,7 +73,7 @@ class Sessions:
         """Count a session that reaches devices, report it on the Pod, and log who had it for how long.
 
         Raises:
-            web.HTTPException: 503: there are too many.
+            web.HTTPException: 500: there are too many.
         """
         began = self._ctx.now()
         about = {

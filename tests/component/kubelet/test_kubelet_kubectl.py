@@ -116,6 +116,18 @@ async def test_an_owner_that_ends_ends_what_is_followed(
     await eventually(again, "the next command works")
 
 
+async def test_why_a_log_cannot_be_read_reaches_its_reader(world: World, kubectl: Kubectl) -> None:
+    """The API server passes on what a kubelet says with some statuses only."""
+    await world.replica(VKPROVIDER_KUBELET_SESSIONS_MAX="1")
+    made = await world.pod(await world.define(), await world.worker())
+    await made.ready()
+    following = await kubectl.start("logs", "-f", made.name)
+    assert following.stdout is not None
+    assert (await following.stdout.readline()).endswith(b"Pod created\n")
+    code, _, err = await kubectl("logs", made.name)
+    assert (code, "VKPROVIDER_KUBELET_SESSIONS_MAX allows (1): try again later" in err) == (1, True), err
+
+
 async def test_a_crowd_holds_up_nobody(world: World, owner: Running, lablet: Lablet, credentials: Credentials) -> None:
     """Some never ask, some ask slowly, some do not read; whoever asks is answered."""
     node = await world.node(lablet.worker, is_ready)
