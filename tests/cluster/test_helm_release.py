@@ -1,14 +1,19 @@
 """A release of the chart on a cluster: as the kustomization installs, upgraded, uninstalled; and taken over from it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.docs import Reader
+from tests.support.engineer import INSTALL
 from tests.support.extra import ACCOUNT, Program, cmlworker, secret
 from tests.support.helm import CHART, HELM, MISSING, SYSTEM, Helm
 from tests.support.installation import MANIFESTS, WORKER, Installation
 from tests.support.sandboxes import started
+from tests.support.waiting import until
+from vkprovider import __version__
 
 pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
 
@@ -20,6 +25,25 @@ def deployment(cluster: Installation) -> dict[str, Any]:
     return cluster.get("deployment", "vkprovider", f"--namespace={SYSTEM}")
 
 
+def replica_sets(cluster: Installation) -> list[str]:
+    return [item["metadata"]["name"] for item in cluster.items("replicaset", f"--namespace={SYSTEM}")]
+
+
+def is_observed(item: dict[str, Any]) -> bool:
+    """Whether the controller of a Deployment has seen its spec as it is."""
+    return bool(item["metadata"]["generation"] == item["status"].get("observedGeneration"))
+
+
+def reader(cluster: Installation, home: Path) -> Reader:
+    """Somebody who follows docs/install.md with this Helm."""
+    assert HELM
+    path = [str(HELM.parent), str(cluster.sandbox.programs), os.environ["PATH"]]
+    environ = {"PATH": os.pathsep.join(path), "KUBECONFIG": str(cluster.sandbox.kubeconfig), "HOME": str(home)}
+    checkout = home / "checkout"
+    checkout.mkdir()
+    return Reader(checkout, environ, {})
+
+
 def settings(**given: float) -> list[str]:
     return [f"--set=settings.{name}={value}" for name, value in given.items()]
 
@@ -29,16 +53,23 @@ def test_life_of_a_release(tmp_path: Path) -> None:
     with started("helm", tmp_path / "sandbox", workers=0, provider=False) as sandbox:
         cluster = Installation(sandbox, tmp_path)
         helm = Helm(tmp_path, sandbox.kubeconfig)
-        said = helm("install", *RELEASE, "--create-namespace", *settings(RECONCILE_INTERVAL=1, WORKER_PROBE_SECONDS=5))
+        said = reader(cluster, tmp_path).run(INSTALL, "With Helm")
         assert f"is installed in the namespace {SYSTEM}" in said
-        assert "which names no registry" in said
+        assert "which names no registry" not in said
+        [container] = deployment(cluster)["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == f"registry.example.com/vkprovider:{__version__}"
+        labels = cluster.get("namespace", SYSTEM)["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
         program = Program("--boot-seconds=0.2")
         try:
             cluster.apply(secret(WORKER, ACCOUNT, program.url), cmlworker(WORKER, program.url, environment="default"))
-            cluster.run_deployment()  # with the ConfigMap of the chart
+            cluster.run_deployment()
             cluster.wait_node()
-            helm("upgrade", *RELEASE, *settings(RECONCILE_INTERVAL=1, WORKER_PROBE_SECONDS=2.5))
+            said = helm(
+                "upgrade", *RELEASE, "--reuse-values", *settings(RECONCILE_INTERVAL=1, WORKER_PROBE_SECONDS=2.5)
+            )
+            assert "which names no registry" not in said
             written = cluster.get("configmap", "vkprovider-settings", f"--namespace={SYSTEM}")["data"]
             assert written == {"RECONCILE_INTERVAL": "1", "WORKER_PROBE_SECONDS": "2.5"}
             assert deployment(cluster)["metadata"]["generation"] == 2, "a changed setting replaces the replicas"
@@ -60,12 +91,11 @@ def test_release_takes_over_from_the_kustomization(tmp_path: Path) -> None:
         cluster = Installation(sandbox, tmp_path)
         helm = Helm(tmp_path, sandbox.kubeconfig)
         cluster.kubectl("apply", "-k", OVERLAY)
-        rendered = helm("template", *RELEASE)
-        difference = sandbox.kubectl("diff", "-f", "-", input=rendered, check=False)
-        assert (difference.stdout, difference.stderr, difference.returncode) == ("", "", 0)
-
-        before = deployment(cluster)["metadata"]["generation"]
+        [before] = until(lambda: replica_sets(cluster), 30)
         assert "cannot be imported into the current release" in helm.refused("install", *RELEASE)
-        helm("install", *RELEASE, "--take-ownership", "--force-conflicts")
-        assert deployment(cluster)["metadata"]["generation"] == before, "no replica is replaced"
+        said = reader(cluster, tmp_path).run(INSTALL, "From kubectl to Helm")  # `kubectl diff` fails if there is one
+        assert "\ndiff " not in said
+        assert "which names no registry" in said
+        until(lambda: is_observed(deployment(cluster)), 30)
+        assert replica_sets(cluster) == [before], "no replica is replaced"
         assert helm("list", f"--namespace={SYSTEM}", "--short").strip() == "vkprovider"
