@@ -1,21 +1,8 @@
-"""TLS contexts of servers, from files or from memory."""
+"""TLS contexts of servers, from memory."""
 
 import ssl
 import tempfile
 from pathlib import Path
-
-
-def load(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the context of a server.
-
-    Raises:
-        OSError: A file cannot be read.
-        ssl.SSLError: The files do not belong together.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
-    return context
 
 
 def of_pair(pair: bytes) -> ssl.SSLContext:
@@ -28,4 +15,7 @@ def of_pair(pair: bytes) -> ssl.SSLContext:
     with tempfile.TemporaryDirectory(prefix="vkprovider-") as folder:  # mode 0700
         path = Path(folder) / "pair.pem"
         path.write_bytes(pair)
-        return load(path, path)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(path)
+        return context
