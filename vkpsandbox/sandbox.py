@@ -122,7 +122,7 @@ class Sandbox:
                     start.create_workers(*steps, worker_args or [()], worker_spec, policies=policies)
                     on_progress(f"{count(workers, 'worker')} created")
                 providers = start.plan_providers(layout, record, replicas, provider_env) if provider else []
-                start.start_agents(layout, record, providers)
+                start.start_agents(layout, record, providers, worker_spec)
                 if record.lds:
                     start.start_lds(layout, record.lds, providers, lds_args)
                     on_progress(f"Lab Delivery System at {record.lds.url}")

@@ -135,10 +135,13 @@ def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapp
     return [tunnels.dialled(spec) for spec in specs] if record.tunnel == "http" else specs
 
 
-def start_agents(layout: Layout, record: Record, providers: Sequence[ProcessSpec]) -> None:
+def start_agents(
+    layout: Layout, record: Record, providers: Sequence[ProcessSpec], worker_spec: Mapping[str, Any]
+) -> None:
     """Start an agent beside each worker, where the provider needs them."""
+    ports = worker_spec.get("portRange", content.PORT_RANGE)
     for worker in record.workers if record.tunnel != "direct" else ():
-        add_process(layout, tunnels.agent_process(layout, record, worker, providers))
+        add_process(layout, tunnels.agent_process(layout, record, worker, providers, ports))
 
 
 def start_lds(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], arguments: Sequence[str]) -> None:

@@ -1,12 +1,14 @@
-"""The kubelet API as kubectl uses it, through a stock API server: logs, rights, and what a Node declares."""
+"""The kubelet API as kubectl uses it, through a stock API server: logs, rights, consoles, and what a Node declares."""
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.support.cluster import Cluster
-from tests.support.topologies import definition, pod
+from tests.support.desks import PATIENCE_S, Desk
+from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
@@ -92,3 +94,27 @@ def test_the_story_is_followed_until_the_pod_goes(cluster: Cluster, lablet: str)
         rest = following.stdout.read()
         assert following.wait(30) == 0
     assert "Normal Killing: " in rest
+
+
+@pytest.mark.tunnelled
+def test_the_console_and_the_log_of_a_device(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    name, desk = f"used-{namespace[-5:]}", Desk(cluster, tmp_path, namespace)
+    cluster.define(definition(name, topology({"h0": "alpine", "r1": "iol-xe"})))
+    cluster.apply(pod("used", name, devices=["h0", "r1"], typed=True), namespace=namespace)
+
+    def works() -> bool:
+        ran = desk.run("exec", "used", "-c", "r1", "--", "show version")
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout.startswith("Cisco IOS Software")
+
+    until(works, PATIENCE_S)
+    with desk.terminal("attach", "-it", "used", "-c", "h0") as terminal:
+        terminal.shows("Escape character", PATIENCE_S)
+        terminal.type("echo by hand\r")
+        terminal.shows("\r\nby hand\r\n")
+        with desk.running("logs", "-f", "used", "-c", "h0") as log:
+            log.shows("\nby hand\n")
+            terminal.type("echo once more\r")
+            log.shows("\nonce more\n")
+        terminal.type("\x1d")
+        assert terminal.ends() == 0

@@ -7,12 +7,15 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from virl2_client import ClientLibrary
 
+from tests.support import topologies
 from tests.support.cluster import Cluster, condition, is_ready
+from tests.support.desks import Desk, echoing
 from tests.support.sandboxes import started
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, deployment, topology
@@ -167,6 +170,15 @@ def test_ports_come_back_when_the_lablets_have_gone(cluster: Cluster, namespace:
     for worker in cluster.workers:
         until(lambda worker=worker: claims_of(cluster, worker)["portClaims"] == [], 45)  # type: ignore[misc]
         assert claims_of(cluster, worker)["lablets"] == []
+
+
+def test_kubectl_forwards_a_port_of_a_device(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """By its number inside, as far as the host of CML: from there PATty leads into the device."""
+    cluster.define(definition("echo", topology({"h0": "alpine"}, {"h0": ["pat:4001:7"]})))
+    cluster.apply(topologies.pod("used", "echo", devices=["h0"]), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+    with Desk(cluster, tmp_path, namespace).forwarding("used", 7) as (_, port), echoing(port):
+        pass
 
 
 def test_a_quota_limits_the_ports_of_a_namespace(cluster: Cluster, namespace: str) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -94,7 +94,13 @@ def dialled(provider: ProcessSpec) -> ProcessSpec:
     )
 
 
-def agent_process(layout: Layout, record: Record, worker: Worker, providers: Sequence[ProcessSpec]) -> ProcessSpec:
+def agent_process(
+    layout: Layout,
+    record: Record,
+    worker: Worker,
+    providers: Sequence[ProcessSpec],
+    ports: Mapping[str, int] = PORT_RANGE,
+) -> ProcessSpec:
     """Write an agent's credentials file and return its command line.
 
     Args:
@@ -102,6 +108,7 @@ def agent_process(layout: Layout, record: Record, worker: Worker, providers: Seq
         record: The sandbox.
         worker: The worker beside it.
         providers: The replicas, which it dials unless there is a broker.
+        ports: The port range of the worker, `{"start": 2000, "end": 7999}`.
     """
     credentials = layout.workers / f"{worker.name}.credentials"
     write_atomically(credentials, f"{worker.username}\n{worker.password}\n".encode())
@@ -113,7 +120,7 @@ def agent_process(layout: Layout, record: Record, worker: Worker, providers: Seq
             "VKPROVIDER_AGENT_NAME": worker.name,
             "VKPROVIDER_AGENT_CML_URL": worker.url,
             "VKPROVIDER_AGENT_ADDRESS": worker.address,
-            "VKPROVIDER_AGENT_PORTS": f"{PORT_RANGE['start']}-{PORT_RANGE['end']}",
+            "VKPROVIDER_AGENT_PORTS": f"{ports['start']}-{ports['end']}",
             "VKPROVIDER_AGENT_CREDENTIALS_FILE": str(credentials),
             "VKPROVIDER_AGENT_STATE_FILE": str(layout.workers / f"{worker.name}.agent"),
             "VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY": "true",
