@@ -84,3 +84,8 @@ def test_silent_worker_is_the_reason() -> None:
 )
 def test_what_a_lablet_is(spec: dict[str, object], lablet: bool) -> None:  # noqa: FBT001 (a row of the table)
     assert pod(spec={"containers": [], **spec}).is_lablet is lablet
+
+
+def test_a_user_who_writes_escape_sequences_moves_no_cursor() -> None:
+    row = row_of(pod(metadata={"name": "a", "namespace": "n", "annotations": {"vkprovider.io/username": "a\x1b[2J\n"}}))
+    assert all(cell.text.isprintable() for cell in LISTING.cells(row, "wide"))

@@ -5,7 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.cli.shared.tables import Cell, Table, shorten
+from vkprovider.cli.shared.tables import Cell, Table, plain, shorten
 
 WORDS = st.text(string.ascii_letters, min_size=1, max_size=200)
 ROWS = st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=1, max_size=5)
@@ -56,6 +56,14 @@ def test_colours_do_not_move_columns() -> None:
     [line] = table.lines(cells([["a", "w", "u"]]))
     assert line.count("\x1b[32m") == 3
     assert line.replace("\x1b[32m", "").replace("\x1b[0m", "") == Table(HEADINGS).lines(cells([["a", "w", "u"]]))[0]
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_shown(text: str) -> None:
+    shown = plain(text)
+    assert shown.isprintable()
+    assert len(shown) == len(text)
+    assert plain(shown) == shown
 
 
 @given(WORDS, st.integers(2, 50))

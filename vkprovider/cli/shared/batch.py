@@ -10,7 +10,7 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.place import Place, advised, place_options, selector_option
+from vkprovider.cli.shared.place import Place, advised, place_options, selector_option, wrapped
 from vkprovider.cli.shared.pods import LabletPod, pod_name, pods_in, read
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.kube.client import KubeClient
@@ -87,10 +87,9 @@ def chosen_options(command: Callable[..., Any]) -> Callable[..., Any]:
         names = tuple(dict.fromkeys(map(pod_name, pods)))
         return command(*args, chosen=Chosen(place, names, selector), **options)
 
-    with_chosen.__name__, with_chosen.__doc__ = command.__name__, command.__doc__
-    with_chosen.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    placed = place_options(wrapped(with_chosen, command))
     argument = click.argument("pods", metavar="POD…", nargs=-1, shell_complete=candidates.lablets)
-    return argument(selector_option("All lablets that this label selector selects.")(place_options(with_chosen)))
+    return argument(selector_option("All lablets that this label selector selects.")(placed))
 
 
 def _name(pod: LabletPod) -> str:

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from vkprovider.cli.shared import terminal
-from vkprovider.cli.shared.tables import Cell, Table
+from vkprovider.cli.shared.tables import Cell, Table, plain
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """Of what is printed; no API server knows it."""
@@ -109,7 +109,7 @@ class Listing(Generic[T]):
 
     def cells(self, row: T, output: Output, but: Sequence[str] = ()) -> list[Cell]:
         """Return the cells of a row."""
-        return [Cell(column.text(row) or NONE, column.colour(row)) for column in self._columns(output, but)]
+        return [Cell(plain(column.text(row)) or NONE, column.colour(row)) for column in self._columns(output, but)]
 
     def fields(self, row: T) -> dict[str, Any]:
         """Return a row as JSON and YAML have it, within a list."""

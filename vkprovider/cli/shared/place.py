@@ -116,7 +116,7 @@ def context_options(command: Command) -> Command:
     def with_place(*args: Any, kubeconfig: str | None, context: str | None, **options: Any) -> Any:
         return command(*args, place=Place(kubeconfig, context), **options)
 
-    return cluster_options(_named(with_place, command))
+    return cluster_options(wrapped(with_place, command))
 
 
 def place_options(command: Command) -> Command:
@@ -127,7 +127,7 @@ def place_options(command: Command) -> Command:
     ) -> Any:
         return command(*args, place=Place(kubeconfig, context, namespace), **options)
 
-    return _namespace_option(cluster_options(_named(with_place, command)))
+    return _namespace_option(cluster_options(wrapped(with_place, command)))
 
 
 def scope_options(command: Command) -> Command:
@@ -137,7 +137,7 @@ def scope_options(command: Command) -> Command:
         place = options.pop("place")
         return command(*args, scope=Scope(place, all_namespaces, selector, field_selector), **options)
 
-    selected = place_options(_named(with_scope, command))
+    selected = place_options(wrapped(with_scope, command))
     everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces; -n does not count then.")
     fields = click.option(
         "--field-selector", metavar="SELECTOR", default="", help="Field selector, such as spec.nodeName=vnode.cml-1."
@@ -145,7 +145,7 @@ def scope_options(command: Command) -> Command:
     return everywhere(selector_option("Label selector, such as class=monday.")(fields(selected)))
 
 
-def _named(wrapper: Command, command: Command) -> Command:
+def wrapped(wrapper: Command, command: Command) -> Command:
     """Give a wrapper the name, help and parameters of the command that it wraps, without its signature."""
     functools.update_wrapper(wrapper, command, updated=())
     del wrapper.__wrapped__  # type: ignore[attr-defined]

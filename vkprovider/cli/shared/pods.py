@@ -9,6 +9,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
+from vkprovider.cli.shared.tables import plain
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
@@ -47,7 +48,7 @@ class LabletPod(msgspec.Struct, frozen=True):
     def user(self) -> str:
         """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
         notes = self.metadata.annotations
-        return notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, "")
+        return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
 
     @property
     def restarts(self) -> int:

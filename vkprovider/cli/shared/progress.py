@@ -12,7 +12,7 @@ from typing import Self
 import click
 
 from vkprovider.cli.shared import terminal
-from vkprovider.cli.shared.tables import shorten
+from vkprovider.cli.shared.tables import plain, shorten
 
 _CLEAR = "\r\x1b[K"
 
@@ -34,8 +34,14 @@ class Progress:
     ) -> None:
         self._clear()
 
+    @property
+    def waiting(self) -> int:
+        """How many things are on their way."""
+        return len(self._stages)
+
     def stage(self, name: str, text: str) -> None:
         """Show how far a thing is."""
+        text = plain(text)
         changed = self._stages.get(name) != text
         self._stages[name] = text
         if self._live:
