@@ -44,7 +44,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = Path(sys.executable).parents[1]
     environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     command = ["make", "plugin", f"VENV={venv}", f"--old-file={venv}/.installed"]
-    made = subprocess.run(command, cwd=source, env=environ, capture_output=True, text=True, timeout=100, check=False)  # noqa: S603 (make)
+    made = subprocess.run(command, cwd=source, env=environ, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 (make)
     assert made.returncode == 0, made.stderr
     return source / "dist" / f"kubectl-lablet-{__version__}.tar.gz"
 
@@ -63,7 +63,7 @@ def unpacked(archive: Path, tmp_path: Path) -> Path:
 def call(home: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     program = str(home / "bin" / "kubectl-lablet")
     whole = {"HOME": str(home), "PATH": os.environ["PATH"], **environ}
-    return subprocess.run([program, *arguments], env=whole, capture_output=True, text=True, timeout=100, check=False)  # noqa: S603 (ours)
+    return subprocess.run([program, *arguments], env=whole, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 (ours)
 
 
 def test_archive_holds_what_the_first_call_needs(archive: Path) -> None:
