@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -98,24 +99,44 @@ async def in_turns(number: int, turn: Callable[[str], Awaitable[Figures]]) -> Fi
 
 
 async def begin(sandbox: Sandbox, process: str) -> None:
-    """Start one of the two and wait until its nodes are Ready."""
+    """Start one of the two and wait until it serves its nodes."""
+    began = datetime.now(UTC)
     await asyncio.to_thread(sandbox.start, process)
-    await _until_ready(sandbox, process)
+    await _until_ready(sandbox, process, began)
 
 
-async def _until_ready(sandbox: Sandbox, process: str) -> None:
-    """Wait until its nodes are Ready and nothing but their own taints keeps pods away."""
+async def _until_ready(sandbox: Sandbox, process: str, began: datetime | None = None) -> None:
+    """Wait until its nodes are Ready and nothing but their own taints keeps pods away.
+
+    Args:
+        sandbox: Where.
+        process: One of the two.
+        began: When it was started again. Its nodes are Ready from before, and KWOK serves none before the Lease that
+            its predecessor held has expired, after 40 s.
+    """
     prefix = "vnode." if process == OURS else f"{kwok.NAME}-"
     deadline = time.monotonic() + _NODES_S
     while True:
-        listed = await asyncio.to_thread(sandbox.kubectl, "get", "nodes", "-o", "json")
-        found = [item for item in json.loads(listed.stdout)["items"] if item["metadata"]["name"].startswith(prefix)]
-        if len(found) == len(sandbox.workers) and all(map(_is_ready, found)):
+        ready = {node["metadata"]["name"] for node in await _list(sandbox, "nodes") if _is_ready(node)}
+        if began is not None:
+            leases = await _list(sandbox, "leases", "--namespace=kube-node-lease")
+            ready &= {lease["metadata"]["name"] for lease in leases if _renewed(lease) > began}
+        served = sum(name.startswith(prefix) for name in ready)
+        if served == len(sandbox.workers):
             return
         if time.monotonic() > deadline:
-            ready = sum(map(_is_ready, found))
-            raise TimeoutError(f"{ready} of {len(found)} nodes of {process} are Ready after {_NODES_S:.0f} s")
+            raise TimeoutError(f"{process} serves {served} of {len(sandbox.workers)} nodes after {_NODES_S:.0f} s")
         await asyncio.sleep(0.5)
+
+
+async def _list(sandbox: Sandbox, kind: str, *where: str) -> list[dict[str, Any]]:
+    listed = await asyncio.to_thread(sandbox.kubectl, "get", kind, *where, "-o", "json")
+    items: list[dict[str, Any]] = json.loads(listed.stdout)["items"]
+    return items
+
+
+def _renewed(lease: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(lease["spec"]["renewTime"])
 
 
 def _is_ready(node: dict[str, Any]) -> bool:
