@@ -14,8 +14,8 @@ SKEW_S: Final = 5.0
 """Clocks that differ by less do not matter."""
 SETTINGS: Final = "vkprovider-settings"
 """The ConfigMap that the Deployment reads."""
-_APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds"
-_APPLY_BASE: Final = "kubectl apply -k manifests/base"
+_APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds; with Helm: helm upgrade -i (docs/install.md)"
+_APPLY_BASE: Final = "kubectl apply -k manifests/base; with Helm: helm upgrade -i (docs/install.md)"
 
 
 def check_version(version: str) -> list[Finding]:

@@ -115,10 +115,17 @@ def up(
     )
     click.echo(f"sandbox {name} is up; its kubeconfig is {made.kubeconfig}")
     if no_provider:
-        own = shlex.quote(str(made.provider_kubeconfig))
-        click.echo(f"run the provider, as its ServiceAccount, with: KUBECONFIG={own} vkprovider run")
+        click.echo(provider_hint(made.provider_kubeconfig))
     plugins = Path(sys.executable).parent  # of kubectl: kubectl-lablet
     click.echo(f"export KUBECONFIG={made.kubeconfig}; export PATH={made.programs}:{plugins}:$PATH")
+
+
+def provider_hint(kubeconfig: Path) -> str:
+    """Say how to run the provider oneself; without workers its ServiceAccount does not exist yet."""
+    if kubeconfig.exists():
+        own = shlex.quote(str(kubeconfig))
+        return f"run the provider, as its ServiceAccount, with: KUBECONFIG={own} vkprovider run"
+    return "the cluster is empty: install vkprovider, then run it outside of the cluster, both as docs/install.md says"
 
 
 @sandbox.command()

@@ -14,7 +14,7 @@ class Family:
     """Devices that look alike.
 
     Attributes:
-        prompts: By mode; `{host}` is the device's label.
+        prompts: By mode; `{host}` is the device's label, as a host name.
         version: What `show version`, or `uname -a`, prints.
         pager: What stands at the end of a full page; empty: output goes on.
         erased: What the device prints to remove that again.

@@ -3,6 +3,7 @@
 All who are connected to a line see the same, because there is one shell: as on a real cable.
 """
 
+import re
 from typing import Final
 
 from vkpsandbox.cml.consoles.devices import Family, Mode, family_of
@@ -33,7 +34,10 @@ class Shell:
     @property
     def prompt(self) -> str:
         """The prompt, or the question that the device asks."""
-        return self._asks[0] if self._asks else self._family.prompts[self._mode].format(host=self._node.label)
+        if self._asks:
+            return self._asks[0]
+        host = re.sub(r"[^\w.-]", "-", self._node.label)  # a host name has no spaces, unlike a label
+        return self._family.prompts[self._mode].format(host=host)
 
     def wake(self) -> str:
         """Return what the device prints when it has booted."""

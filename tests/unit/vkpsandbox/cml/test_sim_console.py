@@ -145,6 +145,12 @@ def test_a_device_with_a_login_asks_for_it() -> None:
     assert shell.press(bench.now, "secret\r") == "\r\nh0>"
 
 
+def test_the_prompt_of_a_label_with_a_space_is_a_host_name() -> None:
+    _, _, node = booted()
+    node.label = "sw 1"
+    assert Shell(node, 0).prompt == "sw-1:~# "
+
+
 def test_sessions_see_each_other_and_the_device() -> None:
     bench, _, node = booted()
     line = consoles.Line(node, 0)
