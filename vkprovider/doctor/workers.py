@@ -234,7 +234,7 @@ def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
     found = insecure(spec)
     if found is None:
         return []
-    return [note(about, found.type, found.message, remedy_of(WORKERS, found.reason))]
+    return [note(about, found.type, found.message)]  # which ends with what to do
 
 
 def _check_agent(about: str, seen: Seen) -> list[Finding]:

@@ -32,10 +32,10 @@ class Sources:
     def read(self, pod: Pod, target: Target, options: LogOptions) -> AsyncIterator[LogLine]:
         """Read the log of a container.
 
-        A container that names a device has the story, too, as long as the lablet has no claim: it says why.
+        A container that names a device has the story, too, as long as the lablet has no lab: it says why.
         """
         claim = self._claim(pod)
-        content = self.contents.get(claim.digest) if claim is not None else None
+        content = self.contents.get(claim.digest) if claim is not None and claim.lab_id else None
         if content is not None and target.container in intent.devices_of(pod, content):
             return self.devices.log(target, options)
         return self.stories.lines(pod, options, claim.last_at if claim is not None else 0.0)

@@ -143,3 +143,16 @@ async def test_what_a_node_uses_can_be_read(world: World, credentials: Credentia
                 assert f"container_{name}{key} " in answer.text
             assert re.search(r"^node_cpu_usage_seconds_total \S+$", answer.text, re.MULTILINE)
             assert re.search(r"^node_memory_working_set_bytes [1-9]", answer.text, re.MULTILINE)
+
+
+async def test_a_device_has_the_story_until_there_is_a_lab(world: World, credentials: Credentials) -> None:
+    await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    wanted = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "missing", "key": "password"}}}
+    containers = [{"name": "lab", "image": definition, "env": [wanted]}, {"name": "h0", "image": definition}]
+    pod = await world.pod(definition, worker, containers=containers)
+    await pod.waits("CreateContainerConfigError")
+    node = await world.node(worker, is_ready)
+    async with client(node, credentials.apiserver()) as call:
+        told = await call(f"/containerLogs/{world.namespace}/{pod.name}/h0")
+    assert (told.status, "Pod created" in told.text) == (200, True)

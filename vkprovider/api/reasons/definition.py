@@ -83,7 +83,7 @@ class DefinitionReason(Reason):
     TOPOLOGY_INVALID = (
         "TopologyInvalid",
         "The topology is not one that CML can import; the message names the place.",
-        "Correct it.",
+        "Correct that place, and apply it with a new version.",
     )
     RESOURCES_UNKNOWN = (
         "ResourcesUnknown",

@@ -69,10 +69,14 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
         return all(map(operator.ge, self._amounts(), need._amounts()))
 
     def shortage(self, need: Self) -> list[str]:
-        """List each resource of which `need` exceeds this amount: `cpu 4 > 2`."""
+        """List each resource of which `need` exceeds this amount, CPU in cores.
+
+        >>> Resources(cpu_m=64_000).shortage(Resources(cpu_m=120_001))
+        ['cpu 120.001 > 64']
+        """
         if self.covers(need):
             return []
-        mine, wanted = self.quantities(), need.quantities()
+        mine, wanted = ({**each.quantities(), "cpu": f"{each.cpu_m / 1000:.10g}"} for each in (self, need))
         pairs = zip(self._amounts(), need._amounts(), strict=True)
         return [
             f"{name} {wanted[name]} > {mine[name]}"
