@@ -1,12 +1,15 @@
 """The comparison of rights granted with rights used."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tools.rights import RBAC, USER, offers, uses_of
+from vkprovider import controllers
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, Right, rights_of
+from vkprovider.kube.api import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, WORKERS
 from vkprovider.kube.client import user_agent
 
 PATCH = Right("patch", "", "nodes/status")
@@ -95,3 +98,13 @@ def test_the_role_for_parameters_is_offered_and_not_bound() -> None:
     assert offered == [Right("get", "", "configmaps"), Right("get", "", "secrets")]
     secrets = [right for right in rights_of(manifest, SHIPPED_NAMESPACE) if right.resource == "secrets"]
     assert secrets == [SECRET], "no right to read Secrets of other namespaces"
+
+
+def test_what_a_reconciler_reads_by_name_it_may_get() -> None:
+    """A read that follows a conflict is rare, so that a sandbox may never show that the right is missing."""
+    kinds = {"workers": WORKERS, "runtime_classes": RUNTIME_CLASSES, "config_maps": CONFIG_MAPS, "secrets": SECRETS}
+    sources = (Path(controllers.__file__).parent).rglob("*.py")
+    read = {found for path in sources for found in re.findall(r"\bapi\.(\w+)\.get\(", path.read_text("utf-8"))}
+    assert "workers" in read
+    granted = {right.resource for right in rights_of(RBAC.read_text("utf-8"), SHIPPED_NAMESPACE) if right.verb == "get"}
+    assert {kinds[name].plural for name in read if name in kinds} <= granted
