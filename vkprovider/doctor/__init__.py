@@ -4,7 +4,7 @@
 * `reading`: reads the cluster; `asking`: reads a worker's Secret and probes it; `agents`: probes workers through their
   agents. With `gather`, all I/O.
 * `findings`: what a check reports, and the report made of it.
-* `conditions`: what the provider reports on a custom resource.
+* `conditions`: what the provider reports on a custom resource or a Node.
 * `rights`: what the provider's ServiceAccount needs, read from the shipped manifest.
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.

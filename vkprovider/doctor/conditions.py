@@ -1,8 +1,8 @@
-"""What the provider reports on a custom resource: whether it is current, and its conditions."""
+"""What the provider reports on a custom resource or a Node: whether it is current, and its conditions."""
 
 from typing import Any
 
-from vkprovider.api.objects import CustomResource
+from vkprovider.api.objects import CustomResource, Node, NodeCondition
 from vkprovider.doctor.findings import Finding, fault
 
 
@@ -19,6 +19,11 @@ def ready_of(resource: CustomResource) -> dict[str, Any]:
 def is_ready(resource: CustomResource) -> bool:
     """Return whether the condition Ready is True."""
     return ready_of(resource).get("status") == "True"
+
+
+def node_ready(node: Node) -> NodeCondition | None:
+    """Return a Node's condition Ready; None if there is not one."""
+    return next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
 
 
 def check_observed(about: str, resource: CustomResource) -> list[Finding]:

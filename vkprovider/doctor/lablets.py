@@ -20,7 +20,7 @@ from vkprovider.api.reasons import (
     DoctorReason,
     Happened,
 )
-from vkprovider.doctor.conditions import check_observed, ready_of
+from vkprovider.doctor.conditions import check_observed, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.lablet.pod.inputs import inputs_of
@@ -31,6 +31,8 @@ STUCK_S: Final = 900.0
 """A Pod that is on its way for longer is a fault."""
 UNREPORTED_S: Final = 60.0
 """A Pod with a Node of which nothing is reported for longer is a fault: the first report comes within a second."""
+OVERDUE_S: Final = 15.0
+"""A Pod with a worker that does not answer is a fault when its grace period has ended for longer."""
 
 _SMALLER: Final = (
     "Lower the requests of its containers or spec.resources of its definition, or raise spec.capacity of a CMLWorker."
@@ -187,12 +189,28 @@ def _check_annotations(pod: Pod) -> Finding | None:
 def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
     if not pod.spec.node_name:
         return _check_unbound(pod, workers)
+    if overdue := _check_overdue(pod, now, workers):
+        return overdue
     reason, message = _waiting(pod)
     if reason in PROGRESS and PROGRESS[reason].remedy:  # it lasts until someone acts, as was asked for
         return note("", reason, message, PROGRESS[reason].remedy)
     if reason in PROGRESS or reason in _UNREPORTED:
         return _check_progress(pod, reason, message, now)
     return _pod(reason, message)
+
+
+def _check_overdue(pod: Pod, now: datetime, workers: Sequence[Node]) -> Finding | None:
+    """Check a Pod that is being deleted: its lab stays until its worker answers."""
+    meta = pod.metadata
+    if meta.deletion_timestamp is None or _age_s(meta.deletion_timestamp, now) < OVERDUE_S:
+        return None  # the timestamp is the end of the grace period
+    name = pod.spec.node_name
+    node = next((node for node in workers if node.metadata.name == name), None)
+    ready = node_ready(node) if node is not None else None
+    if ready is None or ready.status == "True":
+        return None
+    text = f"it is being deleted and waits for worker {names.worker_of(name)} to remove its lab: {ready.reason}"
+    return fault("", DoctorReason.WAITS_FOR_WORKER, text, DoctorReason.WAITS_FOR_WORKER.remedy)
 
 
 def _check_failed(pod: Pod) -> Finding:

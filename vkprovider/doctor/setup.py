@@ -121,7 +121,8 @@ def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, 
         remedy = f"Start it; if it should be running: kubectl -n {namespace} get pods, and look at its log."
         findings.append(fault(f"Namespace/{namespace}", "NoReplica", text, remedy))
     for replica, age_s in silent.items():
-        text = f"its Lease was not renewed for {age_s:.0f} s; another replica takes over its Nodes"
+        heir = "another replica takes over its Nodes" if alive else "its Nodes wait for a replica"
+        text = f"its Lease was not renewed for {age_s:.0f} s; {heir}"
         findings.append(note(f"Lease/{namespace}/vkprovider-replica-{replica}", "ReplicaSilent", text))
     return findings
 

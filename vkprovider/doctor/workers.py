@@ -8,10 +8,10 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import CustomResource, Node, NodeCondition
+from vkprovider.api.objects import CustomResource, Node
 from vkprovider.api.reasons import WORKERS
 from vkprovider.api.wording import count
-from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, ready_of
+from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
@@ -185,7 +185,7 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
         text = f"Node {name} exists and does not belong to this installation"
         return [_known(about, "NodeConflict", text)]
     found = []
-    ready = _node_ready(node)
+    ready = node_ready(node)
     if ready is not None and ready.status != "True":
         reason = ready.reason or "NotReady"
         found.append(_known(about, reason, ready.message or f"Node {name} is not Ready"))
@@ -267,9 +267,5 @@ def _check_probe(about: str, seen: Seen) -> list[Finding]:
 
 def _provider_reaches(seen: Seen) -> bool:
     """Return whether a living provider reports the worker, and its Node, as ready."""
-    ready = _node_ready(seen.node) if seen.node is not None else None
+    ready = node_ready(seen.node) if seen.node is not None else None
     return seen.lives and is_ready(seen.resource) and (ready is None or ready.status == "True")
-
-
-def _node_ready(node: Node) -> NodeCondition | None:
-    return next((condition for condition in node.status.conditions if condition.type == "Ready"), None)

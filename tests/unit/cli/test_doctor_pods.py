@@ -59,6 +59,28 @@ def test_pod_of_which_nothing_is_reported(at: str, said: list[str]) -> None:
     assert {finding.message for finding in findings} <= {"the provider has reported nothing on it for 90 seconds"}
 
 
+@pytest.mark.parametrize(
+    ("ended", "ready", "said"),
+    [
+        ("2026-01-31T11:59:30Z", "Unknown", ["WaitsForWorker"]),
+        ("2026-01-31T11:59:30Z", "True", []),
+        ("2026-01-31T11:59:50Z", "Unknown", []),
+    ],
+    ids=["worker is down", "worker is up", "just deleted"],
+)
+def test_pod_that_stays_terminating(ended: str, ready: str, said: list[str]) -> None:
+    """The deletion timestamp is the end of the grace period."""
+    states = [{"type": "Ready", "status": ready, "reason": "WorkerUnreachable"}]
+    worker = msgspec.convert({"metadata": {"name": "vnode.w"}, "status": {"conditions": states}}, Node)
+    leaving = msgspec.to_builtins(pod(nodeName="vnode.w", status={"phase": "Running"}))
+    leaving["metadata"]["deletionTimestamp"] = ended
+    findings = checked(msgspec.convert(leaving, SeenPod), worker)
+    assert [finding.reason for finding in findings] == said
+    text = "it is being deleted and waits for worker w to remove its lab: WorkerUnreachable"
+    assert {finding.message for finding in findings} <= {text}
+    assert all("connect-cml.md" in finding.line for finding in findings)
+
+
 def test_pod_whose_image_is_a_definition_but_that_is_not_a_lablet() -> None:
     [finding] = checked(pod(definition=""))
     assert (finding.level, finding.reason) == (Level.FAULT, "NotALablet")

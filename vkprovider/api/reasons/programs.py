@@ -119,6 +119,14 @@ class DoctorReason(Reason):
         "A Pod has a Node, and the provider reports nothing on it.",
         "Look at the provider's log. If it runs by hand: it must do so as its own ServiceAccount (docs/install.md).",
     )
+    WAITS_FOR_WORKER = (
+        "WaitsForWorker",
+        "A Pod is being deleted for longer than its grace period: its worker must answer before the lab is removed.",
+        (
+            "See that the worker runs; the Pod then ends by itself. If the worker never comes back: "
+            "docs/connect-cml.md#a-worker-that-never-comes-back."
+        ),
+    )
     NOT_READY = ("NotReady", "The object is not Ready and does not say why.", "Look at the provider's log.")
     NODE_MISSING = ("NodeMissing", "A CMLWorker is Ready but has no Node.", "Look at the provider's log.")
     RUNTIME_CLASS_MISSING = (
