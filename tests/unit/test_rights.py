@@ -102,9 +102,14 @@ def test_the_role_for_parameters_is_offered_and_not_bound() -> None:
 
 def test_what_a_reconciler_reads_by_name_it_may_get() -> None:
     """A read that follows a conflict is rare, so that a sandbox may never show that the right is missing."""
-    kinds = {"workers": WORKERS, "runtime_classes": RUNTIME_CLASSES, "config_maps": CONFIG_MAPS, "secrets": SECRETS}
+    kinds = {
+        "workers": WORKERS.plural,
+        "runtime_classes": RUNTIME_CLASSES.plural,
+        "config_maps": CONFIG_MAPS.plural,
+        "secrets": SECRETS.plural,
+    }
     sources = (Path(controllers.__file__).parent).rglob("*.py")
     read = {found for path in sources for found in re.findall(r"\bapi\.(\w+)\.get\(", path.read_text("utf-8"))}
     assert "workers" in read
     granted = {right.resource for right in rights_of(RBAC.read_text("utf-8"), SHIPPED_NAMESPACE) if right.verb == "get"}
-    assert {kinds[name].plural for name in read if name in kinds} <= granted
+    assert {kinds[name] for name in read if name in kinds} <= granted
