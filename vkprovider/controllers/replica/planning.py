@@ -59,9 +59,6 @@ class Planning:
         self._wake = wake
         self._led = led
         self._free_since: dict[str, float] = {}
-        self._owners: dict[str, str | None] = {}
-        self._remiss: dict[str, float] = {}
-        self._planned_at = ctx.now()
         self._duties: dict[str, Duty] = {}
         self._dice = ctx.dice()
         self.planned: dict[str, str] = {}
@@ -94,15 +91,6 @@ class Planning:
         leads, before = min(living, default="") == me, self.leads
         self.leads = leads
         self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
-        self._planned_at = now
-        self._remiss = plan.remiss(
-            self._remiss,
-            planned=self.planned,
-            free_for_s={worker: now - since for worker, since in self._free_since.items()},
-            taking={owner for worker, owner in view.owners.items() if owner and self._owners.get(worker) != owner},
-            now=now,
-        )
-        self._owners = view.owners
         duties = {worker: self.duty(worker) for worker in view.owners}
         old, self._duties = self._duties, duties
         for worker, duty in duties.items():
@@ -135,7 +123,6 @@ class Planning:
             self._ctx.replica,
             mine=worker in self._epochs,
             planned=self.planned.get(worker),
-            free_for_s=None if since is None else self._planned_at - since,
+            free_for_s=None if since is None else self._ctx.now() - since,
             patience_s=plan.patience_s(len(self._epochs), total, self._levels, self._dice),
-            remiss=self._remiss,
         )

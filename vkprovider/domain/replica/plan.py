@@ -4,8 +4,7 @@ The plan is a function of the replicas, the workers and their present owners. It
 balanced plans it is one with the fewest moves: replicas that own more than others keep the remainder.
 
 A planned owner may fail to act. So a Node that its planned owner leaves unclaimed is open to all, and the replicas
-that own least try first (seed 004's workload levels). Such an owner gets no other Node for a while: what cannot write
-Leases would only leave that Node to the others again.
+that own least try first (seed 004's workload levels).
 """
 
 from collections import Counter
@@ -16,9 +15,6 @@ from typing import Final
 
 UNCLAIMED_S: Final = 5.0
 """How long a free Node waits for its planned owner before any replica may take it over."""
-REMISS_S: Final = 60.0
-"""How long nothing is handed over to a replica that left a Node unclaimed: each attempt leaves its Nodes without a
-replica for `UNCLAIMED_S`, which may be a twelfth of the time, and a balance that comes a minute late harms nobody."""
 _LEVEL_S: Final = 0.1
 
 
@@ -104,39 +100,8 @@ def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> in
     return max((loads[replica] for replica in replicas), default=0) - min((loads[r] for r in replicas), default=0)
 
 
-def remiss(
-    before: Mapping[str, float],
-    *,
-    planned: Mapping[str, str],
-    free_for_s: Mapping[str, float],
-    taking: Collection[str],
-    now: float,
-) -> dict[str, float]:
-    """Return the replicas that leave Nodes unclaimed, each with the moment in which that was last seen.
-
-    Args:
-        before: What this function returned last.
-        planned: The planned owner of each worker.
-        free_for_s: For how long each free Node has been without an owner.
-        taking: Replicas that have become the owner of a Node since then; they act, though perhaps slowly.
-        now: Now.
-
-    >>> remiss({"b": 1.0}, planned={"w1": "a", "w2": "b"}, free_for_s={"w1": 5.0, "w2": 4.9}, taking=[], now=9.0)
-    {'b': 1.0, 'a': 9.0}
-    """
-    kept = {replica: at for replica, at in before.items() if now - at < REMISS_S}
-    seen = {planned[w]: now for w, free_s in free_for_s.items() if w in planned and free_s >= UNCLAIMED_S}
-    return {replica: at for replica, at in (kept | seen).items() if replica not in taking}
-
-
 def duty(
-    me: str,
-    *,
-    mine: bool,
-    planned: str | None,
-    free_for_s: float | None,
-    patience_s: float = UNCLAIMED_S,
-    remiss: Collection[str] = (),
+    me: str, *, mine: bool, planned: str | None, free_for_s: float | None, patience_s: float = UNCLAIMED_S
 ) -> Duty:
     """Return what a replica has to do about a Node.
 
@@ -146,10 +111,9 @@ def duty(
         planned: The planned owner, or None if unknown.
         free_for_s: For how long it has had no living owner; None if it has one.
         patience_s: How long this replica waits for the planned owner.
-        remiss: Replicas that would leave a Node unclaimed if it were handed over to them.
     """
     if mine:
-        return Duty.OWN if planned in {me, None} or planned in remiss else Duty.HAND_OVER
+        return Duty.OWN if planned in {me, None} else Duty.HAND_OVER
     if planned is None or free_for_s is None:
         return Duty.STAND_BY
     return Duty.TAKE if planned == me or free_for_s >= patience_s else Duty.STAND_BY

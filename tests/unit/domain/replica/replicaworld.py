@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.unit.domain.replica.apistore import NODE_LEASES, Server, now_s
-from vkprovider.api.errors import Fenced, InputError, OutsideError, from_status
+from tests.unit.domain.replica.apistore import Server, now_s
+from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.replica.plan import Duty
@@ -40,12 +40,10 @@ class Process:
     Attributes:
         stopped_until: It takes no step before; the true time.
         cut_until: Nothing passes between it and the API server before.
-        refused_until: The API server refuses its writes of node Leases before.
     """
 
     stopped_until: float = 0.0
     cut_until: float = 0.0
-    refused_until: float = 0.0
     dead: bool = False
     runs: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -130,8 +128,6 @@ class Wire:
         def arrive() -> None:
             answer: bytes | OutsideError
             try:
-                if method != "GET" and path.startswith(NODE_LEASES) and self.process.refused_until > now_s():
-                    raise from_status(500, "etcdserver: request timed out")
                 answer = world.server.answer(method, urlsplit(path).path, body)
             except OutsideError as error:
                 answer = error

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.domain.replica import plan
-from vkprovider.domain.replica.plan import REMISS_S, UNCLAIMED_S, Duty
+from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
 
 REPLICAS = st.sets(st.sampled_from("abcdefg"))
 OWNERS = st.dictionaries(st.integers(0, 60).map("w{}".format), st.none() | st.sampled_from("abcdefgxyz"))
@@ -71,38 +71,6 @@ def test_plan_that_was_carried_out_is_kept(replicas: set[str], owners: dict[str,
 def test_what_a_replica_has_to_do(*, mine: bool, planned: str | None, free_for_s: float | None, duty: Duty) -> None:
     """R004-029 to R004-033."""
     assert plan.duty("me", mine=mine, planned=planned, free_for_s=free_for_s) is duty
-
-
-def test_nothing_is_handed_over_to_a_replica_that_leaves_nodes_unclaimed() -> None:
-    assert plan.duty("me", mine=True, planned="a", free_for_s=None, remiss=["a"]) is Duty.OWN
-    assert plan.duty("me", mine=True, planned="a", free_for_s=None, remiss=["b"]) is Duty.HAND_OVER
-    assert plan.duty("me", mine=False, planned="a", free_for_s=1.0, remiss=["a"]) is Duty.STAND_BY
-
-
-WATCHES = st.lists(
-    st.tuples(
-        st.floats(0.05, 20),
-        st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), st.floats(0, 10)),
-        st.sets(st.sampled_from("ab")),
-    ),
-    max_size=30,
-)
-
-
-@given(st.dictionaries(st.sampled_from(["w1", "w2"]), st.sampled_from("ab")), WATCHES)
-def test_replica_is_remiss_for_a_while_unless_it_takes_a_node(
-    planned: dict[str, str], watches: list[tuple[float, dict[str, float], set[str]]]
-) -> None:
-    now, remiss, left_at = 0.0, dict[str, float](), dict[str, float]()
-    for passed_s, free_for_s, taking in watches:
-        now += passed_s
-        remiss = plan.remiss(remiss, planned=planned, free_for_s=free_for_s, taking=taking, now=now)
-        for worker, replica in planned.items():
-            if free_for_s.get(worker, 0.0) >= UNCLAIMED_S:
-                left_at[replica] = now
-        for replica in taking:
-            left_at.pop(replica, None)
-        assert set(remiss) == {replica for replica, at in left_at.items() if now - at < REMISS_S}
 
 
 @pytest.mark.parametrize(

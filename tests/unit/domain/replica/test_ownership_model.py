@@ -18,17 +18,16 @@ from hypothesis import strategies as st
 from tests.unit.domain.replica.apistore import MEMBERS, NODE_LEASES, now_s
 from tests.unit.domain.replica.replicaworld import World
 from vkprovider.controllers.replica.membership import MEMBER_PREFIX
-from vkprovider.domain.replica.plan import REMISS_S, UNCLAIMED_S
 
 EXAMPLES = int(os.environ.get("OWNERSHIP_EXAMPLES", "12"))
-TROUBLE_S, CALM_S = 60.0, 60.0 + REMISS_S
-Kind = Literal["crash", "restart", "stop", "cut", "join", "refuse"]
+TROUBLE_S, CALM_S = 60.0, 60.0
+Kind = Literal["crash", "restart", "stop", "cut", "join"]
 Story = list[tuple[float, Kind, int, float]]
 
 troubles = st.lists(
     st.tuples(
         st.floats(5, TROUBLE_S),
-        st.sampled_from(["crash", "restart", "stop", "cut", "join", "refuse"]),
+        st.sampled_from(["crash", "restart", "stop", "cut", "join"]),
         st.integers(0, 4),
         st.floats(0.5, 40),
     ),
@@ -91,8 +90,6 @@ def strike(world: World, kind: Kind, which: int, seconds: float) -> None:
             replica.process.stopped_until = until
         case "cut":
             replica.process.cut_until = until
-        case "refuse":
-            replica.process.refused_until = until
         case "join" if len(world.replicas) < 5:
             world.start(f"r{len(world.replicas)}")
         case _:
@@ -166,29 +163,3 @@ def test_a_replica_that_wakes_up_after_its_membership_was_ended_acts_for_no_node
     check_acts(world)
     takers = {process for when, _, _, process in world.acts if 40 < when < 49}
     assert takers == {"host2-1-abcd"}
-
-
-@given(seed=st.integers(0, 2**32), replicas=st.integers(2, 4), workers=st.integers(2, 8))
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_nodes_do_not_flap_beside_a_replica_that_cannot_claim_them(seed: int, replicas: int, workers: int) -> None:
-    """It lives, so Nodes are planned for it; the others try that about once a minute."""
-    lasts_s = 5 * REMISS_S
-
-    async def story() -> World:
-        world = World(random.Random(seed), [f"w{number}" for number in range(workers)], 0.0, 0.05)
-        for number in range(replicas):
-            world.start(f"r{number}")
-        world.replicas["r0"].process.refused_until = lasts_s
-        await asyncio.sleep(lasts_s)
-        for replica in world.replicas.values():
-            replica.die()
-        await asyncio.sleep(1)
-        return world
-
-    world = run(story())
-    check_acts(world)
-    tries = lasts_s / (REMISS_S + UNCLAIMED_S)
-    for worker in world.workers:
-        acts = [(when, epoch) for when, of, epoch, _ in world.acts if of == worker]
-        assert len({epoch for _, epoch in acts}) <= 2 + tries, f"{worker} flaps"
-        assert acts[-1][0] > lasts_s - 2 * UNCLAIMED_S, f"nobody acts for {worker}"
