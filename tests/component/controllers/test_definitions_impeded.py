@@ -42,7 +42,7 @@ async def test_a_lab_larger_than_any_worker(world: World) -> None:
     environment = world.name("env")
     await world.worker(environment=environment)
     name = await world.define(environment=environment, resources={"cpu": "2000"})
-    assert (await impeded(world, name, "TooLarge")).endswith("cpu 2k > 64")
+    assert (await impeded(world, name, "TooLarge")).endswith("cpu 2000 > 64")
     await world.worker(environment=environment, capacity={"cpu": "4000", "memory": "256Gi", "labNodes": 400})
     await unimpeded(world, name)
 
