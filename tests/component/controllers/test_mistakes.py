@@ -274,7 +274,7 @@ DEFINITIONS: Final = {
         Said("Ready", "TooManyPorts", "needs 60 external ports; the limit is 50 per lablet"), SIXTY
     ),
     "larger than any worker": DefinitionRow(
-        Said("Impeded", "TooLarge", "cpu 2k > 64"), change={"resources": {"cpu": "2000"}}
+        Said("Impeded", "TooLarge", "cpu 2000 > 64"), change={"resources": {"cpu": "2000"}}
     ),
     "deviceSecretName that names nothing": DefinitionRow(
         Said("Impeded", "DeviceSecretInvalid", "nowhere does not exist; create it"),

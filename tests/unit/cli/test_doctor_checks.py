@@ -378,13 +378,13 @@ def test_refused_refresh_of_a_ready_definition_is_a_fault() -> None:
 
 
 def test_impeded_definition_is_a_fault() -> None:
-    impeded = {"type": "Impeded", "status": "True", "reason": "TooLarge", "message": "cpu 2k > 64"}
+    impeded = {"type": "Impeded", "status": "True", "reason": "TooLarge", "message": "cpu 2000 > 64"}
     status = {"conditions": [{"type": "Ready", "status": "True"}, impeded], "observedGeneration": 1}
     spec = {"version": "1", "source": {"inline": "lab: {}"}}
     raw = {"metadata": {"name": "netlab", "uid": "u", "generation": 1}, "spec": spec, "status": status}
     owned = msgspec.convert({"metadata": {"name": "netlab", "ownerReferences": [{"uid": "u"}]}}, RuntimeClass)
     [found] = lablets.check_definition(msgspec.convert(raw, CustomResource), owned)
-    assert (found.level, found.reason, found.message) == ("fault", "TooLarge", "cpu 2k > 64")
+    assert (found.level, found.reason, found.message) == ("fault", "TooLarge", "cpu 2000 > 64")
     assert "spec.capacity" in found.remedy
 
 

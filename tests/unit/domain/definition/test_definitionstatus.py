@@ -72,11 +72,11 @@ def test_versions_devices_ports_and_price() -> None:
 
 
 def test_impediments_are_a_condition_that_goes_with_them() -> None:
-    faults = [Fault("TooLarge", "cpu 2k > 64"), *(Fault("TagUnclear", f"tag {n}") for n in range(6))]
+    faults = [Fault("TooLarge", "cpu 2000 > 64"), *(Fault("TagUnclear", f"tag {n}") for n in range(6))]
     told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW, impediments=faults)
     status, reason, message = conditions(told)["Impeded"]
     assert (status, reason) == ("True", "TooLarge")
-    assert message == "cpu 2k > 64; tag 0; tag 1; tag 2; tag 3; and 2 more"
+    assert message == "cpu 2000 > 64; tag 0; tag 1; tag 2; tag 3; and 2 more"
     assert conditions(told)["Ready"][0] == "True"
     after = definitionstatus.render(definition(status=told), KEPT, None, SourceRead("mark"), NOW)
     assert "Impeded" not in conditions(after)
