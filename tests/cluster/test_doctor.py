@@ -57,7 +57,7 @@ def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> No
     assert result.returncode == 1
     _, line, *notes, summary = result.stdout.splitlines()
     assert line.startswith("LabletDefinition/broken: TopologyInvalid: invalid YAML at line ")
-    assert line.endswith("→ Correct it.")
+    assert line.endswith("→ Correct that place, and apply it with a new version.")
     assert all(": TransportInsecure: " in note for note in notes)
     assert summary == "1 fault, 3 notes"
     answer = json.loads(doctor(cluster.sandbox.kubeconfig, "-o", "json").stdout)
