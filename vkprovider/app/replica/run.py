@@ -51,6 +51,7 @@ from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.controllers.worker.registration import Registration
 from vkprovider.controllers.worker.tunnels import Tunnels
+from vkprovider.domain.worker.identity import Identities
 from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
@@ -116,7 +117,7 @@ class Replica:
         found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
         self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs, self.tunnels.bearers, self.kubelet)
-        connector = Connector(ctx, self.tunnels, self.ownership.term)
+        connector, identities = Connector(ctx, self.tunnels, self.ownership.term), Identities()
         self.workers = Workers(
             ctx,
             settings.workers,
@@ -126,6 +127,7 @@ class Replica:
             index,
             self.nodes,
             Observer(ctx, settings.workers, self.definitions.need),
+            identities=identities,
             connector=connector,
             ports=settings.ports,
             queue=queues.workers,
@@ -194,6 +196,7 @@ class Replica:
         self.http_refusals: Tally[str] = Tally()
         self._listed, self._known = asyncio.Event(), asyncio.Event()
         objects.claims.add_handler(self.passes.claims_changed)
+        objects.workers.add_handler(identities.changed)
         objects.pods.add_handler(index.pod_changed)
         objects.pods.add_handler(self.inbox.pod_changed)
         objects.pods.add_handler(self.kubelet.stories.pod_changed)

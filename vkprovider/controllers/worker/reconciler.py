@@ -24,7 +24,7 @@ from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Lablets, Worker
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
-from vkprovider.domain.worker.identity import evidence_of, same_controller
+from vkprovider.domain.worker.identity import Identities, entries_of, evidence_of, same_controller
 from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
@@ -54,6 +54,7 @@ class Workers:
         nodes: NodeWriter,
         observer: Observer,
         *,
+        identities: Identities,
         connector: Connector,
         ports: PortSettings,
         queue: KeyedQueue[str],
@@ -72,6 +73,7 @@ class Workers:
             lablets: Those on them.
             nodes: Writes their Nodes.
             observer: Asks them what they have.
+            identities: The CMLWorkers by what identifies their controllers.
             connector: Opens the connections to them.
             queue: Of workers, by name.
             flushes: Of workers whose claims are to be written, by name.
@@ -82,6 +84,7 @@ class Workers:
         self._ports = ports
         self._ownership = ownership
         self._resources = resources
+        self._identities = identities
         self._fleet = fleet
         self._lablets = lablets
         self._nodes = nodes
@@ -191,8 +194,8 @@ class Workers:
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
         url = worker.spec.cml_url or destination_of(worker.name, worker.spec)
         worker.identity = evidence_of(url, seen.host, lab_ids, resource.status.get("identity", ()))
-        others = self._resources.values()
-        worker.same_as = same_controller(resource, worker.identity, lab_ids or frozenset(), others)
+        entries = entries_of(worker.identity, lab_ids or frozenset())
+        worker.same_as = same_controller(resource, entries, self._identities.sharing(entries))
         worker.unapproved = unapproved(resource)
 
     async def _clear(self, name: str, resource: CustomResource | None) -> Result:

@@ -47,7 +47,7 @@ def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResou
     Only the ids of two compute hosts say that it is not. Labs do not: each publishes a few, and of some time ago.
     """
     mine = _host_in(evidence)
-    theirs = [_host_in(other.status.get("identity", ())) for other in others if other.metadata.name != name]
+    theirs = (_host_in(other.status.get("identity", ())) for other in others if other.metadata.name != name)
     return any(not mine or not host or host == mine for host in theirs)
 
 
@@ -55,24 +55,50 @@ def _host_in(evidence: Iterable[str]) -> str:
     return next((entry for entry in evidence if entry.startswith(_HOST)), "")
 
 
+def entries_of(evidence: Iterable[str], lab_ids: AbstractSet[str]) -> set[str]:
+    """Return all that may show another CMLWorker to be the same controller: the evidence, and every lab on it."""
+    return {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
+
+
+class Identities:
+    """The CMLWorkers by what they publish, so that a look at one of thousands does not pass by all the others."""
+
+    def __init__(self) -> None:
+        """Know no CMLWorker yet."""
+        self._by_entry: dict[str, dict[str, CustomResource]] = {}
+
+    def changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
+        """Note a change of a CMLWorker; a handler for an informer."""
+        if old is not None:
+            for entry in old.status.get("identity", ()):
+                sharing = self._by_entry.get(entry, {})
+                sharing.pop(old.metadata.name, None)
+                if not sharing:
+                    self._by_entry.pop(entry, None)
+        if new is not None:
+            for entry in new.status.get("identity", ()):
+                self._by_entry.setdefault(entry, {})[new.metadata.name] = new
+
+    def sharing(self, entries: Iterable[str]) -> list[CustomResource]:
+        """Return the CMLWorkers that publish at least one of some entries."""
+        found = {name: other for entry in entries for name, other in self._by_entry.get(entry, {}).items()}
+        return list(found.values())
+
+
 def same_controller(
-    mine: CustomResource, evidence: Iterable[str], lab_ids: AbstractSet[str], others: Iterable[CustomResource]
+    mine: CustomResource, entries: AbstractSet[str], alike: Iterable[CustomResource]
 ) -> InputError | None:
     """Return `SameController` for a CMLWorker whose controller an earlier CMLWorker has; None if there is none.
 
     Args:
         mine: The CMLWorker.
-        evidence: Of its controller.
-        lab_ids: All labs on it, as far as they are known.
-        others: All CMLWorkers; `mine` may be among them.
+        entries: Of its controller, see `entries_of`.
+        alike: The CMLWorkers that publish one of them; `mine` may be among them.
     """
-    known = {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
-    # At every look at every worker: all but the few with something in common are passed over first.
-    alike = [other for other in others if not known.isdisjoint(other.status.get("identity", ()))]
     earliest = min(alike, key=_age, default=mine)
     if _age(earliest) >= _age(mine):
         return None
-    kind, _, value = next(entry for entry in earliest.status["identity"] if entry in known).partition(":")
+    kind, _, value = next(entry for entry in earliest.status["identity"] if entry in entries).partition(":")
     name = earliest.metadata.name
     return InputError(
         WorkerReason.SAME_CONTROLLER,

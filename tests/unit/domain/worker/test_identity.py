@@ -1,10 +1,14 @@
 """Which CMLWorkers are one CML controller."""
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vkprovider.api.errors import InputError
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.worker.identity import evidence_of, may_be_twin, same_controller
+from vkprovider.domain.worker.identity import Identities, entries_of, evidence_of, may_be_twin, same_controller
 
 LABS = st.sets(st.sampled_from([f"lab-{n}" for n in range(6)]))
 URL = "https://cml-1.example.com"
@@ -13,6 +17,16 @@ URL = "https://cml-1.example.com"
 def cmlworker(name: str, created: int, evidence: list[str]) -> CustomResource:
     stamp = f"2026-11-22T10:00:0{created}Z"
     return CustomResource(Metadata(name, creation_timestamp=stamp), status={"identity": evidence})
+
+
+def same(
+    mine: CustomResource, evidence: Iterable[str], lab_ids: AbstractSet[str], everyone: Iterable[CustomResource]
+) -> InputError | None:
+    known = Identities()
+    for each in everyone:
+        known.changed(None, each)
+    entries = entries_of(evidence, lab_ids)
+    return same_controller(mine, entries, known.sharing(entries))
 
 
 def test_url_is_compared_as_it_is_dialled() -> None:
@@ -51,28 +65,44 @@ def test_workers_that_see_a_lab_in_common_are_one_whatever_each_publishes(
     theirs = evidence_of("https://b", "", everything, [f"lab:{lab}" for lab in others])
     created = (2, 1) if swap else (1, 2)
     a, b = cmlworker("a", created[0], mine), cmlworker("b", created[1], theirs)
-    said = [same_controller(a, mine, everything, [a, b]), same_controller(b, theirs, everything, [a, b])]
+    said = [same(a, mine, everything, [a, b]), same(b, theirs, everything, [a, b])]
     assert [fault is not None for fault in said] == ([bool(everything), False] if swap else [False, bool(everything)])
 
 
 def test_the_earlier_one_by_time_then_name_keeps_the_controller() -> None:
-    same = ["host:h"]
-    a, b, c = cmlworker("a", 2, same), cmlworker("b", 1, same), cmlworker("c", 2, same)
+    host = ["host:h"]
+    a, b, c = cmlworker("a", 2, host), cmlworker("b", 1, host), cmlworker("c", 2, host)
     everyone = [a, b, c]
-    assert same_controller(b, same, frozenset(), everyone) is None
+    assert same(b, host, frozenset(), everyone) is None
     for later in (a, c):
-        fault = same_controller(later, same, frozenset(), everyone)
+        fault = same(later, host, frozenset(), everyone)
         assert fault is not None
         assert fault.reason == "SameController"
         assert "CMLWorker b " in fault.message
-    assert same_controller(a, same, frozenset(), [a, c]) is None
-    assert same_controller(c, same, frozenset(), [a, c]) is not None
+    assert same(a, host, frozenset(), [a, c]) is None
+    assert same(c, host, frozenset(), [a, c]) is not None
 
 
 def test_different_controllers_are_never_one() -> None:
     a = cmlworker("a", 1, evidence_of("https://a", "h1", {"x"}, []))
     mine = evidence_of("https://b", "h2", {"y"}, [])
-    assert same_controller(cmlworker("b", 2, mine), mine, {"y"}, [a, CustomResource(Metadata("new"))]) is None
+    assert same(cmlworker("b", 2, mine), mine, {"y"}, [a, CustomResource(Metadata("new"))]) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), LABS), max_size=20))
+def test_what_cmlworkers_publish_is_found_as_it_is_now(changes: list[tuple[str, set[str]]]) -> None:
+    known = Identities()
+    now: dict[str, CustomResource] = {}
+    for name, labs in changes:
+        before = now.pop(name, None)
+        if before is None or labs:
+            now[name] = cmlworker(name, 1, sorted(labs))
+        known.changed(before, now.get(name))
+    for lab in {lab for _, labs in changes for lab in labs}:
+        expected = [each for each in now.values() if lab in each.status["identity"]]
+        found = known.sharing([lab])
+        assert sorted(each.metadata.name for each in found) == sorted(each.metadata.name for each in expected)
+        assert all(now[each.metadata.name] is each for each in found)
 
 
 def test_a_worker_may_be_a_twin_until_the_ids_of_both_hosts_are_known() -> None:
