@@ -1,16 +1,22 @@
 """A lablet from bound to gone: what the API server shows, and what CML is asked for."""
 
+import asyncio
+from typing import Final
+
 import pytest
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, crash, history
 from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, requests, waiting, when
-from tests.component.controllers.running import MORTAL
+from tests.component.controllers.running import MORTAL, SHORT
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
+WITHOUT_PASSES: Final = {**SHORT, "workers": {**SHORT["workers"], "reconcile_s": 600.0}}
+"""So that nothing is found later that was missed."""
+STATUS_WRITE: Final = r"^PATCH .*/pods/[^/]*/status"
 TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
 
 
@@ -27,6 +33,42 @@ async def test_bound_pod_becomes_ready_on_a_null_worker(world: World) -> None:
     await lablet.ready()
     await lablet.delete()
     await lablet.gone()
+
+
+async def test_echo_of_a_status_before_its_answer_begins_no_turn(world: World) -> None:
+    running = await world.replica(WITHOUT_PASSES)
+    worker, definition = await world.worker(), await world.define()
+    items, queue = running.replica.index.items, running.replica.queues.lablets
+
+    async def echo() -> None:
+        await when(lambda: any(lablet.changes > 1 for lablet in items.values()), "the watch shows the status")
+
+    turns, met = queue.runs_total, running.api.fault(STATUS_WRITE, then=echo)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    row = await lablet.claim(lambda row: row.get("labId"))
+    await when(lambda: items[lablet.uid].written.version and not queue.depth, "the answer is there")
+    assert (met.met, items[lablet.uid].changes) == (1, 2)
+    assert queue.runs_total - turns <= 3, f"one as it was bound, two as its claim was saved: {row}"
+
+
+async def test_pod_deleted_while_its_status_is_written_goes_at_once(world: World) -> None:
+    running = await world.replica(WITHOUT_PASSES)
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await lablet.claim(lambda row: row.get("readyAt"))
+    known = running.replica.index.items[lablet.uid]
+
+    async def delete() -> None:
+        await lablet.delete()
+        await when(lambda: known.changes == before + 3, "the watch shows the annotation, the status and the deletion")
+
+    before, met = known.changes, running.api.fault(STATUS_WRITE, then=delete)
+    await lablet.annotate(desired_state="STOPPED")
+    async with asyncio.timeout(15):  # not when something else happens to look at it
+        await lablet.gone()
+    assert met.met == 1
 
 
 async def test_claim_is_written_before_the_import_and_the_lab_imported_once(world: World) -> None:

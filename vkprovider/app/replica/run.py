@@ -181,7 +181,7 @@ class Replica:
                 Twins(index.items, objects.workers.items),
                 Environments(ctx),
             ),
-            Publisher(ctx, settings.lablets, contents),
+            Publisher(ctx, settings.lablets, contents, queues.lablets.add),
             self.sessions,
             self.ports,
             observe_soon=self.workers.observe_soon,

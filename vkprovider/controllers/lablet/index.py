@@ -55,6 +55,7 @@ class LabletIndex:
             return
         lablet = self._lablet(pod.metadata.uid, worker)
         lablet.pod = new
+        lablet.changes += 1
         self._ctx.timeline.note(lablet.uid, _stage(new))
         if worker not in self._workers:  # its owner acts; keep the Pod for the case that this replica takes over
             if new is None:
@@ -62,9 +63,12 @@ class LabletIndex:
             return
         if new is None and pod.metadata.deletion_timestamp is not None:
             lablet.removal_seen = True
-        written = lablet.written.version
-        if new is not None and not new.terminal and written and new.metadata.resource_version == str(written):
-            return  # the echo of our own write; after the last one the row can go
+        if new is not None and not new.terminal:  # after the last write the row can go
+            written = lablet.written
+            if written.sending:
+                return  # often the echo of our own write, before its answer; the publisher queues it if it is not
+            if written.version and new.metadata.resource_version == str(written.version):
+                return
         self._queue.add(lablet.uid)
 
     def definition_changed(self) -> None:

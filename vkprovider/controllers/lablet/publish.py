@@ -3,7 +3,7 @@
 A status is written only if it changed: what a user or a controller acts on at once, mere progress later or never.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,11 +40,13 @@ class Publisher:
 
     Attributes:
         contents: By digest.
+        wake: Queue a lablet, by Pod UID.
     """
 
     ctx: Context
     settings: LabletSettings
     contents: Mapping[str, Content]
+    wake: Callable[[str], None]
 
     def count_transition(self, uid: str, old: State | None, new: State | None) -> None:
         """Count a change of a lablet's state."""
@@ -113,11 +115,16 @@ class Publisher:
         pods = ctx.api.pods.within(meta.namespace).metadata_only
         guard = ctx.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
         lane = Lane.RESULT if acted_on else Lane.WORK
+        changes, written.sending = lablet.changes, True
         try:
             after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard, lane=lane)
+            written.status, written.version = wanted, int(after.metadata.resource_version or 0)
         except (NotFound, Conflict):
             return None  # gone, or the name is another Pod's by now: the watch is about to show it
-        written.status, written.version = wanted, int(after.metadata.resource_version or 0)
+        finally:
+            written.sending = False
+            if lablet.changes != changes and not _is_echo(lablet, changes):
+                self.wake(lablet.uid)
         written.at, written.progress_since = ctx.now(), 0.0
         ctx.counters.status_writes += 1
         ctx.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
@@ -138,6 +145,11 @@ class Publisher:
 def _is_acted_on(wanted: Status, known: Status) -> bool:
     """Return whether a user or a controller acts on a change; when Ready turns False, traffic must stop."""
     return wanted.headline != known.headline and (not wanted.is_progress or known.headline[1] == "True")
+
+
+def _is_echo(lablet: Lablet, changes: int) -> bool:
+    """Return whether the only change of a Pod since the write of its status began is that write."""
+    return lablet.changes == changes + 1 and lablet.pod is not None and _number(lablet.pod) == lablet.written.version
 
 
 def _number(pod: Pod) -> int:

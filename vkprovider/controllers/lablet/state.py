@@ -16,12 +16,14 @@ class Written:
     Attributes:
         version: The resourceVersion of that write; an older Pod in the informer's cache does not count.
         at: When it was written.
+        sending: Whether a write awaits its answer.
         progress_since: Since when there has been progress that is not written.
     """
 
     status: Status | None = None
     version: int = 0
     at: float = -1e9
+    sending: bool = False
     progress_since: float = 0.0
 
 
@@ -31,6 +33,7 @@ class Lablet:
 
     Attributes:
         pod: As the informer has it; written by the Pod handler.
+        changes: How often it has changed; counted by the Pod handler.
         removal_seen: The informer showed the Pod's deletion and then its removal; written by the Pod handler.
         memory: Replaced by the turn alone.
         written: The last status written; changed by the publisher alone.
@@ -40,6 +43,7 @@ class Lablet:
     uid: str
     worker: str
     pod: Pod | None = None
+    changes: int = 0
     removal_seen: bool = False
     memory: Memory = BLANK
     written: Written = field(default_factory=Written)
