@@ -17,6 +17,8 @@ from vkprovider.kube.window import Window
 
 _FAIR_EVERY: Final = 8
 """One of so many requests is that which has waited longest, whatever its lane: none starves."""
+_AVERAGED: Final = 16
+"""The moving average is of about so many requests."""
 _LOST_S: Final = 5.0
 """A request cancelled after so long has met its deadline; its caller did not give it up."""
 
@@ -41,12 +43,14 @@ class Flow:
 
     Attributes:
         in_flight: Requests that await an answer, without those sent at once.
+        took_s: How long the API server takes to answer, as a moving average.
         now: A monotonic clock.
     """
 
     def __init__(self, most: int, *, now: Callable[[], float] = time.monotonic) -> None:
         """Admit `most` requests at once, or fewer after the API server refused one or did not answer."""
         self.in_flight = 0
+        self.took_s = 0.0
         self.now = now
         self._window = Window(most)
         self._waiting: dict[Lane, deque[tuple[float, asyncio.Future[None]]]] = {
@@ -98,6 +102,7 @@ class Flow:
         now = self.now()
         full = not self._window.admits(self.in_flight)
         self.in_flight -= 1
+        self.took_s += (now - entered_at - self.took_s) / _AVERAGED
         match error:
             case Throttled():
                 self._window.refused(entered_at, now, error.after_s)

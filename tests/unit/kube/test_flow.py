@@ -93,3 +93,12 @@ async def test_nothing_but_leases_is_sent_while_the_server_asks_for_silence() ->
         assert loop.time() == asked_at
     async with flow.turn(Lane.RESULT):
         assert loop.time() - asked_at >= 3.0
+
+
+async def test_time_to_answer_is_a_moving_average() -> None:
+    now = [0.0]
+    flow = Flow(1, now=lambda: now[0])
+    for took_s in (0.1, *[1.0] * 100):
+        async with flow.turn(Lane.WORK):
+            now[0] += took_s
+    assert flow.took_s == pytest.approx(1.0, rel=0.01)

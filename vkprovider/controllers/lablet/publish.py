@@ -30,6 +30,8 @@ from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SAME_HEADLINE_S: Final = 1.0
+_PATIENCE: Final = 16
+"""Progress is written after so many times what the API server takes to answer: the slower it is, the less it gets."""
 _BUSY_S: Final = 1.0
 """How soon progress is looked at again that the API server has no time for."""
 
@@ -139,7 +141,8 @@ class Publisher:
             return written.at + _SAME_HEADLINE_S
         if same:
             return max(written.at, written.progress_since) + self.settings.progress_every_s
-        return max(written.progress_since, written.at) + self.settings.progress_after_s
+        after_s = max(self.settings.progress_after_s, _PATIENCE * self.ctx.kube.flow.took_s)
+        return max(written.progress_since, written.at) + after_s
 
 
 def _is_acted_on(wanted: Status, known: Status) -> bool:
