@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 from tests.support.apiserver import SYSTEM
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
+from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.membership import Membership
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
-from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
+from vkprovider.settings.cluster import KubeSettings, ReplicaSettings, WorkerSettings
 
 
 def context(kube: KubeClient, **more: Any) -> Context:
@@ -33,8 +35,22 @@ async def connect(stack: AsyncExitStack, api: FaultyApi) -> KubeClient:
     return client
 
 
-async def unheld() -> None:
-    """Hold no CMLWorker, for the claims of one that does not exist."""
+def claim_store(ctx: Context, *, saved: Callable[[Collection[str]], None] = lambda _: None) -> ClaimStore:
+    """Return the claims of CMLWorker `w1`, which need not exist: nothing holds it."""
+    return ClaimStore(
+        ctx,
+        WorkerSettings(),
+        "w1",
+        "uid-w1",
+        guard=lambda: None,
+        hold=_unheld,
+        flush_in=lambda _: None,
+        saved=saved,
+    )
+
+
+async def _unheld() -> None:
+    pass
 
 
 class Clock:

@@ -8,15 +8,13 @@ import msgspec
 import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
-from tests.component.controllers.parts import context, unheld
+from tests.component.controllers.parts import claim_store, context
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 109)
 
@@ -37,16 +35,7 @@ class Writer:
 
     def __init__(self, ctx: Context) -> None:
         self.told: list[set[str]] = []
-        self.store = ClaimStore(
-            ctx,
-            WorkerSettings(),
-            "w1",
-            "uid-w1",
-            guard=lambda: None,
-            hold=unheld,
-            flush_in=lambda _: None,
-            saved=lambda u: self.told.append(set(u)),
-        )
+        self.store = claim_store(ctx, saved=lambda u: self.told.append(set(u)))
 
     async def load(self) -> "Writer":
         await self.store.load()

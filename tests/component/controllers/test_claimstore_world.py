@@ -24,14 +24,13 @@ from hypothesis.stateful import (
 )
 
 from tests.component.controllers.claimdocument import KEY, ClaimDocument
-from tests.component.controllers.parts import connect, context, unheld
+from tests.component.controllers.parts import claim_store, connect, context
 from tests.support.apiserver import CONFIG_MAPS, Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
-from vkprovider.settings.cluster import WorkerSettings
 
 HERE = PortRange(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
@@ -127,16 +126,7 @@ class World(RuleBasedStateMachine):
         self.run(self.server.write(document))
 
     def new_store(self) -> ClaimStore:
-        return ClaimStore(
-            self.ctx,
-            WorkerSettings(),
-            "w1",
-            "uid",
-            guard=lambda: None,
-            hold=unheld,
-            flush_in=lambda _: None,
-            saved=lambda _: None,
-        )
+        return claim_store(self.ctx)
 
     async def loaded(self, store: ClaimStore) -> None:
         """Read the claims, as the new owner of a worker does; without a ConfigMap the worker has no labs either."""

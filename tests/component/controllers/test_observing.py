@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
-from tests.component.controllers.parts import context, unheld
+from tests.component.controllers.parts import claim_store, context
 from vkprovider.api import labs
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
-from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.finalizer import Finalizer
@@ -37,16 +36,7 @@ def ctx(kube: KubeClient) -> Context:
 @pytest.fixture
 async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     """It has the labs of two lablets, `a` and `b`, and all that they have runs."""
-    claims = ClaimStore(
-        ctx,
-        WorkerSettings(),
-        "w1",
-        "uid",
-        guard=lambda: None,
-        hold=unheld,
-        flush_in=lambda _: None,
-        saved=lambda _: None,
-    )
+    claims = claim_store(ctx)
     for uid in "ab":
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}

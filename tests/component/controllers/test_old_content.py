@@ -3,14 +3,13 @@
 import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
-from tests.component.controllers.parts import Clock, context, unheld
+from tests.component.controllers.parts import Clock, claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims.claim import Claim
@@ -18,7 +17,6 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import WorkerSettings
 
 TEXT = topology({"h0": "alpine"})
 SPEC = parse_definition_spec({"version": "1", "source": {"inline": TEXT}, "keepVersions": 1})
@@ -58,16 +56,7 @@ async def stored(admin: Admin) -> set[str]:
 
 async def claim(ctx: Context, content: Content) -> None:
     """Write the claim of a lablet that runs a version."""
-    store = ClaimStore(
-        ctx,
-        WorkerSettings(),
-        "w1",
-        "uid-w1",
-        guard=lambda: None,
-        hold=unheld,
-        flush_in=lambda _: None,
-        saved=lambda _: None,
-    )
+    store = claim_store(ctx)
     await store.load()
     store.recover([Claim("p1", "team", "pod-1", "netlab", "u1", content.version, content.digest)])
     while await store.flush(hurry=True) is not None:
