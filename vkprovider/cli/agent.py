@@ -1,13 +1,12 @@
 """`vkprovider agent`: the agent beside a worker that the cluster cannot dial."""
 
 import asyncio
-import os
 import sys
 
 import click
-from pydantic import ValidationError
 
 from vkprovider.api.errors import InputError
+from vkprovider.cli.shared.environment import settings_from
 
 
 @click.command()
@@ -20,13 +19,7 @@ def agent() -> None:
     from vkprovider.app import logs  # noqa: PLC0415 (as above)
     from vkprovider.app.settings import AgentProcessSettings  # noqa: PLC0415 (as above)
 
-    try:
-        settings = AgentProcessSettings.from_environment(os.environ)
-    except ValidationError as error:
-        faults = "\n".join(f"  {'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise click.ClickException(f"a setting is wrong:\n{faults}") from None
-    except InputError as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_from(AgentProcessSettings.from_environment)
     logs.set_up(settings.log.level, settings.log.format)
     try:
         asyncio.run(main(settings.agent, settings.mqtt, settings.dial))

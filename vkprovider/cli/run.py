@@ -2,16 +2,15 @@
 
 import asyncio
 import contextlib
-import os
 import resource
 import sys
 from collections.abc import Callable
 from typing import Final
 
 import click
-from pydantic import ValidationError
 
 from vkprovider.api.errors import InputError
+from vkprovider.cli.shared.environment import settings_from
 
 _FILES_MAX: Final = 65_536
 
@@ -23,13 +22,7 @@ def run() -> None:
     from vkprovider.app.main import main  # noqa: PLC0415 (as above)
     from vkprovider.app.settings import Settings  # noqa: PLC0415 (as above)
 
-    try:
-        settings = Settings.from_environment(os.environ)
-    except ValidationError as error:
-        faults = "\n".join(f"  {'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise click.ClickException(f"a setting is wrong:\n{faults}") from None
-    except InputError as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_from(Settings.from_environment)
     logs.set_up(settings.log.level, settings.log.format)
     _raise_file_limit()
     try:

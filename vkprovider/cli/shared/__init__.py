@@ -7,5 +7,5 @@
   with several Pods.
 * `output`: `-o` of every command that lists; `tables`: its tables; `terminal`: width and colours of a terminal.
 * `waiting`: wait for a Pod; `progress`: what is shown meanwhile.
-* `times`: times and durations on the command line.
+* `times`: times and durations on the command line; `environment`: the settings of a process.
 """

@@ -1,4 +1,4 @@
-"""Tables: aligned columns, as wide as they must be; on a terminal, no wider than it is.
+"""Tables: aligned columns, as wide as they must be; on a terminal, at most as wide as the terminal.
 
 What a program reads is never shortened. A person at a narrow terminal sees long cells with an ellipsis in the middle,
 because names of pods and workers differ at their ends as often as at their beginnings; `-o wide` shows all of them.
