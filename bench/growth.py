@@ -136,6 +136,7 @@ async def pods() -> Figures:
         _doublings("create to all Ready, pods", PODS, [one.ready_s for one in seen], "s")
         | _doublings("scale to 0 to all gone, pods", PODS, [one.gone_s for one in seen], "s")
         | _doublings("CPU up and down, pods", PODS, [one.cpu_s for one in seen], "s")
+        | _doublings("CPU of API server and etcd, pods", PODS, [one.server_cpu_s for one in seen], "s")
         | _doublings("writes, pods", PODS, [float(sum(one.writes.values())) for one in seen], "writes")
         | {"resident after all": (seen[-1].resident_mb, "MB")}
     )
