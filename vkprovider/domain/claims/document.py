@@ -37,7 +37,7 @@ DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
 _REST: Final = 4.0
 """A claims store writes for a fifth of its time, at most."""
-_REST_S_MAX: Final = 3.0
+_REST_S_MAX: Final = 2.0
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
 
