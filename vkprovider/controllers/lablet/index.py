@@ -110,8 +110,8 @@ class LabletIndex:
                 self._queue.add(uid, priority=priority)
 
     def claims_saved(self, uids: Collection[str]) -> None:
-        """Queue lablets whose claims are saved: what they began goes on, before other lablets begin."""
-        self.wake(uids, Priority.BEGUN)
+        """Queue the lablets that waited for their claims to be saved: what they began goes on, before others begin."""
+        self.wake([uid for uid in uids if uid in self.items and self.items[uid].awaits_claim], Priority.BEGUN)
 
     def wake_all(self) -> None:
         """Queue every lablet: all Pods are known now, or this replica could not act for a while."""

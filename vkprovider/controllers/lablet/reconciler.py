@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Protocol
 
+import msgspec
 import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
@@ -117,15 +118,17 @@ class Lablets:
 
     async def _run(self, lablet: Lablet, worker: Worker) -> Result | None:
         decision, later_s = Decision(WAIT), None
+        lablet.awaits_claim = True
         for _ in range(_STEPS_MAX):
-            facts = self._gather(lablet, worker)
-            decision = decide(facts, self.ctx.now(), self.settings)
+            facts, now = self._gather(lablet, worker), self.ctx.now()
+            decision = decide(facts, now, self.settings)
             step = decision.step
             if not self._has_slot(step, lablet, worker):
                 later_s = _NO_SLOT_S
                 break
             self._record_decision(lablet, worker, facts, decision)
             if step.kind in {Kind.NONE, Kind.FORGET}:
+                lablet.awaits_claim = decision.claim is not None or self._awaits_claim(facts, decision, now)
                 break
             try:
                 ended = await self._carry_out(decision, lablet, worker)
@@ -151,6 +154,13 @@ class Lablets:
         wait_s = await self.publisher.publish(lablet, worker, decision.report)
         waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
         return Result(min(waits) if waits else None)
+
+    def _awaits_claim(self, facts: Facts, decision: Decision, now: float) -> bool:
+        """Return whether a lablet would be decided otherwise once its claim is saved."""
+        if facts.claim_saved:
+            return False
+        saved = msgspec.structs.replace(facts, claim_saved=True, unsaved_because=None)
+        return decide(saved, now, self.settings) != decision
 
     def _has_slot(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
         """Return whether a step may be executed now; if not, a released slot wakes the lablet."""
