@@ -43,7 +43,7 @@ container, the reason why it waits. `kubectl get pods` shows that reason as STAT
 | Pending, NODE is `<none>` | Event FailedScheduling; [the Pod has no Node](#{scheduler}) |
 | Pending with a NODE | the waiting reason: [on its way](#{progress}) or [in trouble](#{trouble}) |
 | Running, but READY 0/1, or condition Ready is False | the same two, and [the worker](#{workers}) |
-| Terminating for long | the worker must answer before its lab can be removed: [the worker](#{workers}) |
+| Terminating for long | its worker must answer first, `vkprovider doctor` names it: [the worker](#{workers}) |
 | NotReady of a Node, READY False of a CMLWorker | [the worker](#{workers}) |
 | READY False of a LabletDefinition | [the definition](#{definitions}) |
 

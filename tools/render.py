@@ -32,7 +32,7 @@ def render(kubectl: Path) -> str:
 def files() -> dict[Path, str]:
     """Render the files: path below the checkout to text.
 
-    Without a kubectl the kustomization cannot be rendered, which is no fault of a file that stands there: the cluster
+    Without a kubectl the kustomization cannot be rendered, which does not make an existing file wrong: the cluster
     tests have one.
     """
     try:

@@ -42,7 +42,6 @@ class EventRecorder:
     Attributes:
         written_total: Events created or counted up.
         dropped_total: Events never written: queue full, refused, or the API server unreachable for too long.
-        forgotten_total: Normal Events never written because their object has gone.
         warnings_total: Warnings by reason, repeated ones too.
     """
 
@@ -76,7 +75,6 @@ class EventRecorder:
         """
         self.written_total = 0
         self.dropped_total = 0
-        self.forgotten_total = 0
         self.warnings_total: Counter[str] = Counter()
         self._client = client
         self._component = component
@@ -147,7 +145,6 @@ class EventRecorder:
         """Drop the Normal Events about a deleted object: `kubectl describe` can no longer show them."""
         for serial in self._normals_of.pop(uid, ()):
             self._normals.pop(serial).due = False
-            self.forgotten_total += 1
 
     async def run(self) -> None:
         """Write until cancelled."""

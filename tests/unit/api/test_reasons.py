@@ -47,11 +47,11 @@ def test_links_of_the_page_lead_to_its_headings() -> None:
 
 
 def test_a_word_in_two_tables_has_the_same_traits_in_both() -> None:
-    by_word: dict[str, set[tuple[bool, reasons.Trait]]] = {}
+    by_word: dict[str, set[reasons.Trait]] = {}
     for table in reasons.TABLES.values():
         for reason in table.values():
             if isinstance(reason, Reason):
-                by_word.setdefault(reason, set()).add((reason.progress, reason.traits))
+                by_word.setdefault(reason, set()).add(reason.traits)
     assert {word for word, traits in by_word.items() if len(traits) > 1} == set()
     assert len(by_word) > 100
 
@@ -72,7 +72,6 @@ def test_traits_are_those_of_the_decisions() -> None:
         table = [r for t in reasons.TABLES.values() for r in t.values() if isinstance(r, Reason)]
         return {str(reason) for reason in table if getattr(reason, trait)}
 
-    assert having("progress") == set(reasons.PROGRESS)
     assert having("deferrable") == set(reasons.PROGRESS) - {"LabStopped", "Recovering"} | {"LabQueued"}
     assert having("asked_for") == {
         "CleaningUp",

@@ -62,11 +62,6 @@ class Reason(StrEnum):
         return member
 
     @property
-    def progress(self) -> bool:
-        """Whether the Pod is on its way, so that patience is due before it counts as stuck."""
-        return False
-
-    @property
     def deferrable(self) -> bool:
         """Whether a status with this reason may be written late, or skipped."""
         return Trait.DEFERRABLE in self.traits

@@ -67,11 +67,6 @@ class Progress(Reason):
     )
     RECOVERING = ("Recovering", "Devices stopped on the worker; they are started again without a wipe, with back-off.")
 
-    @property
-    def progress(self) -> bool:
-        """Whether the Pod is on its way."""
-        return True
-
 
 class Trouble(Reason):
     """Waiting reasons of a Pod that cannot go on by itself, or was stopped; also Warning Events."""

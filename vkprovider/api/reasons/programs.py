@@ -80,7 +80,10 @@ class DoctorReason(Reason):
         "No replica of the provider runs: no object is acted upon.",
         "Start it; look at its log.",
     )
-    REPLICA_SILENT = ("ReplicaSilent", "A replica ended without releasing its Nodes; the others take them over.")
+    REPLICA_SILENT = (
+        "ReplicaSilent",
+        "A replica ended without releasing its Nodes; another one takes them over, once there is one.",
+    )
     VERSIONS_DIFFER = (
         "VersionsDiffer",
         "Replicas of different versions share the Nodes, as during an upgrade.",

@@ -46,7 +46,7 @@ class Refreshed(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Unanswered(click.ClickException):
-    """There is no outcome in time; the message says what is known."""
+    """The outcome did not come in time; the message says what is known."""
 
 
 @click.command("refresh", epilog="Example: kubectl lablet refresh netlab")

@@ -37,7 +37,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         username: The learner.
         session_id: Of the session in the Lab Delivery System.
         configs: Device label → configuration.
-        faults: Device label → why there is no configuration of it.
+        faults: Device label → why its configuration is missing.
         responses: The learner's answers, as the LDS returns them.
         at: When it was collected (Unix seconds).
     """
