@@ -1,10 +1,12 @@
 """Nodes taken, renewed and released while other replicas write their Leases; on the real API server."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, owning_none
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
@@ -108,3 +110,24 @@ async def test_all_nodes_are_released(admin: Admin, ctx: Context) -> None:
     assert ownership.epochs == {}
     held = {item["metadata"]["name"]: item["spec"].get("holderIdentity") for item in await admin.items(NODE_LEASES)}
     assert held == {f"vnode.{name}": None for name in names}
+
+
+async def test_leases_of_many_nodes_are_renewed_in_time_where_the_api_server_is_slow(
+    api: FaultyApi, ctx: Context
+) -> None:
+    """A Node whose Lease is 40 s old is NotReady, and so are its Pods: one renewal after the other takes 24 s here."""
+    ownership = owning_none(ctx)
+    workers = [f"w{number}" for number in range(48)]
+    for worker in workers:
+        assert await ownership.acquire(worker, "uid")
+    assert isinstance(ctx.now, Clock)
+    ctx.now.now += 20
+    slow = api.fault("^PUT .*/leases/vnode", count=None, delay_s=0.5)
+    heartbeat = asyncio.create_task(ownership.run_heartbeat())
+    try:
+        async with asyncio.timeout(10):
+            await when(lambda: ownership.oldest_renewal_s == 0, "all Leases are renewed")
+    finally:
+        heartbeat.cancel()
+    assert slow.met == len(workers)
+    assert sorted(ownership.epochs) == sorted(workers)
