@@ -63,9 +63,9 @@ async def nodes() -> Figures:
     """Measure one replica beside more and more idle nodes."""
     sandbox = await _up("bench-growth", NODES[0], stock=True)
     try:
-        seen = []
-        for number in NODES:
-            await asyncio.to_thread(_more_workers, sandbox, number)
+        seen: list[tuple[float, float, float]] = []
+        for before, number in pairwise((NODES[0], *NODES)):
+            await asyncio.to_thread(_more_workers, sandbox, before, number)
             await _until_nodes(sandbox, number)
             seen.append(await _calm(sandbox))
             print(f"{number} nodes: {seen[-1]}", flush=True)
@@ -78,11 +78,12 @@ async def nodes() -> Figures:
     )
 
 
-def _more_workers(sandbox: Sandbox, count: int) -> None:
+def _more_workers(sandbox: Sandbox, before: int, count: int) -> None:
+    """Create CMLWorkers until there are `count` instead of `before`."""
     workers = plan_workers(sandbox.layout, count, "null")
     items = [
         item
-        for number, worker in enumerate(workers[len(sandbox.workers) :], len(sandbox.workers) + 1)
+        for number, worker in enumerate(workers[before:], before + 1)
         for item in content.worker_objects(worker, number, sandbox.name, {"capacity": CAPACITY})
     ]
     if items:
