@@ -156,6 +156,9 @@ class Workers:
                 await self._nodes.find(name)
                 if not await self._ownership.acquire(name, resource.metadata.uid):
                     return Result(_TAKE_AGAIN_S)
+                if self._ownership.plan.planned.get(name) == self._ctx.replica:
+                    self._queue.add(name)  # behind the others that a replica left when it died: their Leases expire
+                    return Result()
             worker = await self._open(name, resource)
         except Fenced:
             return Result(_TAKE_AGAIN_S)
