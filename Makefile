@@ -44,7 +44,7 @@ test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what 
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
-	@$(PYTEST) tests/unit tests/component -q --cov=vkprovider/controllers --cov-report=term-missing:skip-covered $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov-report=term-missing:skip-covered $(ONLY_K)
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files, the site with all its links
 	$(BIN)/ruff check
