@@ -78,6 +78,9 @@ def test_flood_of_a_tenant_costs_no_node_and_no_takeover(cluster: Cluster, repli
         cluster.delete_later("deployment", "flooded")
         pods = cluster.wait_ready("default", LABLETS, "app=flooded", within_s=READY_S)
         ready_s = time.monotonic() - began
+        # A null worker, unlike CML, has no lab that a successor could find whose id is not stored yet.
+        uids = {pod["metadata"]["uid"] for pod in pods}
+        until(lambda: replicas.all_ready_in_claims(uids), 20, "the claims do not say that all lablets have converged")
         victim = replicas.identity("provider-1")
         killed = time.monotonic()
         cluster.sandbox.kill("provider-1")
