@@ -197,9 +197,8 @@ class Replica:
         self._listed, self._known = asyncio.Event(), asyncio.Event()
         objects.claims.add_handler(self.passes.claims_changed)
         objects.workers.add_handler(identities.changed)
-        objects.pods.add_handler(index.pod_changed)
-        objects.pods.add_handler(self.inbox.pod_changed)
-        objects.pods.add_handler(self.kubelet.stories.pod_changed)
+        for pod_changed in (index.pod_changed, self.inbox.pod_changed, self.kubelet.stories.pod_changed):
+            objects.pods.add_handler(pod_changed)
         queue_changes(objects, self.nodes.objects, queues, self.ownership, agents=bool(self.tunnels.hubs))
 
     def _leads(self) -> bool:
