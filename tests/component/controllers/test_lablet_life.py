@@ -35,24 +35,6 @@ async def test_bound_pod_becomes_ready_on_a_null_worker(world: World) -> None:
     await lablet.gone()
 
 
-async def test_a_lablet_takes_two_turns_to_become_ready(world: World) -> None:
-    """Neither the echo of its status before the answer begins one, nor a write of its claim that nothing waits for."""
-    running = await world.replica(WITHOUT_PASSES)
-    worker, definition = await world.worker(), await world.define()
-    items, queue = running.replica.index.items, running.replica.queues.lablets
-
-    async def echo() -> None:
-        await when(lambda: any(lablet.changes > 1 for lablet in items.values()), "the watch shows the status")
-
-    turns, met = queue.runs_total, running.api.fault(STATUS_WRITE, then=echo)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    await lablet.claim(lambda row: row.get("labId"))
-    await when(lambda: items[lablet.uid].written.version and not queue.depth, "the answer is there")
-    assert (met.met, items[lablet.uid].changes) == (1, 2)
-    assert queue.runs_total - turns == 2, "as it was bound, and as its claim was saved; nothing waits for the lab's id"
-
-
 async def test_pod_deleted_while_its_status_is_written_goes_at_once(world: World) -> None:
     running = await world.replica(WITHOUT_PASSES)
     worker, definition = await world.worker(), await world.define()

@@ -84,19 +84,6 @@ async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world
     assert (len(imports(simulator)), len(requests(simulator, "PUT", "/start"))) == (1, 1)
 
 
-async def test_leases_of_a_lost_replica_are_taken_before_the_first_claims_are_read(world: World) -> None:
-    """A Lease that nobody renews makes its Node NotReady; what is on the Node can wait."""
-    first = await world.replica(MORTAL)
-    workers = {await world.worker(ready=False) for _ in range(80)}  # of which 64 are reconciled at once
-    await when(lambda: nodes_of(first) == workers, "all nodes have an owner")
-    await first.crash()
-    second = await world.replica(MORTAL)
-    await when(lambda: second.replica.workers.items.keys() == workers, "another replica acts for all of them")
-    looks = second.api.matching(r"^GET .*(/nodes/vnode\.|-port-allocations)")
-    claims = next(number for number, asked in enumerate(looks) if "-port-allocations" in asked.path)
-    assert claims > 64, "a look at each Node begins its takeover"
-
-
 async def test_replica_without_the_api_server_fences_itself_and_resumes(world: World) -> None:
     running = await world.replica(MORTAL)
     simulator = await world.simulator()
