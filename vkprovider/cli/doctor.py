@@ -16,6 +16,7 @@ from vkprovider.api.wording import count
 from vkprovider.app.broker import broker_of
 from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.cli.shared.cluster import cluster_options, context_of
+from vkprovider.cli.shared.environment import faults_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
@@ -94,8 +95,7 @@ def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
         mqtt = DoctorProcessSettings.from_environment(environment).mqtt
         return broker_of(mqtt) if mqtt.url else None
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
-        return InputError("SettingInvalid", faults)
+        return InputError("SettingInvalid", "; ".join(faults_of(error)))
     except InputError as error:
         return error
 

@@ -12,6 +12,11 @@ from vkprovider.api.errors import InputError
 S = TypeVar("S")
 
 
+def faults_of(error: ValidationError) -> list[str]:
+    """Return which settings are wrong, and why, one line each."""
+    return [f"{'.'.join(map(str, each['loc'][1:])) or 'settings'}: {each['msg']}" for each in error.errors()]
+
+
 def settings_from(read: Callable[[Mapping[str, str]], S]) -> S:
     """Return what `read` makes of the environment.
 
@@ -21,7 +26,7 @@ def settings_from(read: Callable[[Mapping[str, str]], S]) -> S:
     try:
         return read(os.environ)
     except ValidationError as error:
-        faults = "\n".join(f"  {'.'.join(map(str, e['loc'][1:])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise click.ClickException(f"a setting is wrong:\n{faults}") from None
+        faults = "".join(f"\n  {fault}" for fault in faults_of(error))
+        raise click.ClickException(f"a setting is wrong:{faults}") from None
     except InputError as error:
         raise click.ClickException(str(error)) from None
