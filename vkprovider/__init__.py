@@ -10,7 +10,7 @@ The packages, top to bottom; each imports only what stands below it:
 * `kube`, `cml`, `lds`, `content`: one shell per outside system; `rest`: the client below those of HTTP services.
 * `domain`: decisions, pure functions of (state, facts, now).
 * `settings`: every setting, declared once.
-* `api`: vocabulary, pure data.
+* `api`: vocabulary, pure data; `concurrency`: work on many things, a few at a time.
 
 `shipped` finds the files that are installed with the package. The transports are the library `tunnels`.
 """

@@ -33,7 +33,7 @@ COMPONENT_ARGS: Final = {
 OURS: Final = "provider-1"
 _SIDES: Final = {kwok.NAME: "KWOK", OURS: "ours"}
 _NAME: Final = "bench-versus"
-_NODES_S: Final = 120.0
+_NODES_S: Final = 300.0
 
 
 async def run(pods: int, rounds: int) -> list[Figures]:

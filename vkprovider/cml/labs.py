@@ -1,11 +1,11 @@
 """The labs client: life cycle of labs on one worker."""
 
-import asyncio
 from typing import Final
 
 from vkprovider.api.errors import NotFound
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlImport, CmlLabDetail, CmlLabInfo
+from vkprovider.concurrency import at_most
 from vkprovider.rest.client import ServiceClient
 
 _READS_MAX: Final = 8
@@ -31,16 +31,14 @@ class CmlLabsClient:
         CML's only call for all at once (`populate_lab_tiles`) carries every topology. A lab deleted meanwhile is left
         out.
         """
-        gate = asyncio.Semaphore(_READS_MAX)
 
         async def read(lab_id: str) -> CmlLabInfo | None:
-            async with gate:
-                try:
-                    return await self._session.fetch(operations.GET_LAB.to(lab=lab_id), CmlLabInfo)
-                except NotFound:
-                    return None
+            try:
+                return await self._session.fetch(operations.GET_LAB.to(lab=lab_id), CmlLabInfo)
+            except NotFound:
+                return None
 
-        found = await asyncio.gather(*map(read, await self.list_lab_ids()))
+        found = await at_most(_READS_MAX, read, await self.list_lab_ids())
         return [lab for lab in found if lab is not None]
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:

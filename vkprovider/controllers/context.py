@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 from vkprovider.api import names
 from vkprovider.api.histogram import LONG_S, Histogram
@@ -47,7 +48,7 @@ class Counters:
         histogram.observe(took_s)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Context:
     """Shared by all reconcilers of one replica.
 
@@ -74,7 +75,7 @@ class Context:
     process: str = field(default_factory=default_replica)
     agents_url: str | None = None
 
-    @property
+    @cached_property
     def api(self) -> Api:
         """Typed handles for the resources of the API server."""
         return Api(self.kube, self.namespace)

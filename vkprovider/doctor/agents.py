@@ -28,6 +28,7 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.operations import HANDSHAKE
 from vkprovider.cml.wire import CmlSystemInformation
+from vkprovider.concurrency import at_most
 from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.doctor.workers import Probe
@@ -112,14 +113,8 @@ class _Caller:
             await self._connection.confirm(self._topics.down(_NOBODY, self._identity), b"")
             if self._wanted:
                 await self._listen(tending, within_s)
-            gate = asyncio.Semaphore(_ASKED_MAX)
-
-            async def ask(heard: _Heard) -> tuple[Probe, float]:
-                async with gate:
-                    return await self._ask(heard)
-
             asked = [self._heard[name] for name in sorted(self._heard)]
-            found = await asyncio.gather(*(ask(heard) for heard in asked))
+            found = await at_most(_ASKED_MAX, self._ask, asked)
         finally:
             tending.cancel()
             await asyncio.gather(tending, return_exceptions=True)

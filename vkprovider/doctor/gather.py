@@ -15,6 +15,7 @@ from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
 from vkprovider.cml.spi import Credentials
+from vkprovider.concurrency import at_most
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
@@ -223,12 +224,10 @@ class Doctor:
             await self._check_kubelet(self._nodes)
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
         leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
-        gate = asyncio.Semaphore(_PROBES_MAX)
 
         async def check(resource: CustomResource) -> list[Finding]:
             name = resource.metadata.name
-            async with gate:
-                secret, probe = await self._ask(resource)
+            secret, probe = await self._ask(resource)
             node = nodes.get(names.node_name(name))
             seen = workers.Seen(resource, node, secret, probe, bool(alive))
             uid = installation.metadata.uid if installation is not None else ""
@@ -240,7 +239,7 @@ class Doctor:
                 found += setup.check_owner(name, lease, alive) or setup.check_heartbeat(lease, alive, self._now_s())
             return found
 
-        for found in await asyncio.gather(*(check(resource) for resource in resources)):
+        for found in await at_most(_PROBES_MAX, check, resources):
             self._found += found
 
     async def _check_kubelet(self, nodes: list[Node]) -> None:

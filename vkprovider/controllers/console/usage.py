@@ -13,6 +13,7 @@ import structlog
 
 from vkprovider.api import names
 from vkprovider.api.errors import Fenced, OutsideError
+from vkprovider.concurrency import at_most
 from vkprovider.controllers.console.finding import Finder
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
@@ -99,11 +100,13 @@ class Usage:
     async def _look(self, worker: Worker) -> None:
         """Ask for the figures of all lablets of a worker; those of a lab that is not answered for are left out."""
         before, found = self._used.get(worker.name, {}), dict[tuple[str, str], _Used]()
-        gate = asyncio.Semaphore(_LABS_AT_ONCE)
 
         async def ask(claim: Claim) -> None:
-            async with gate:
+            try:
                 percents = await worker.labs.consoles.cpu_percent(claim.lab_id)
+            except OutsideError as error:
+                _log.warning("usage of a lab is unknown", worker=worker.name, error=error.message)
+                return
             now = self._ctx.now()
             for node, percent in percents.items():
                 key = (claim.lab_id, node)
@@ -114,12 +117,9 @@ class Usage:
                 found[key] = _Used(percent, cpu_s, now, claim.started_at)
 
         claims = [claim for claim in worker.claims.claims.values() if claim.lab_id and claim.started_at]
-        for error in await asyncio.gather(*map(ask, claims), return_exceptions=True):
-            if isinstance(error, Fenced):
-                return
-            if isinstance(error, OutsideError):
-                _log.warning("usage of a lab is unknown", worker=worker.name, error=error.message)
-            elif error is not None:
-                raise error
+        try:
+            await at_most(_LABS_AT_ONCE, ask, claims)
+        except Fenced:
+            return
         workers = self._finder.workers
         self._used = {name: kept for name, kept in self._used.items() if name in workers} | {worker.name: found}

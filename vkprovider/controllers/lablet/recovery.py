@@ -5,7 +5,6 @@ What cannot be read is not "no lab" either; the worker is asked again until it c
 yet content that is gone: the namespace with claims and content may have been deleted as a whole.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import NotFound, Unavailable
+from vkprovider.concurrency import at_most
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.lab_index import KnownLab
@@ -72,19 +72,16 @@ class Recovery:
                 self.ctx.events.emit(ref, "Normal", "Adopted", note, guard=worker.guard)
 
     async def _read(self, worker: Worker) -> list[MarkedLab]:
-        few = asyncio.Semaphore(_READS_AT_ONCE)
-
-        async def read(lab_id: str, lab: KnownLab) -> MarkedLab | None:
+        async def read(marked: tuple[str, KnownLab]) -> MarkedLab | None:
+            lab_id, lab = marked
             if lab.origin is None:
                 _log.warning("a marked lab does not say whose it is", worker=worker.name, lab=lab_id, title=lab.title)
                 return None
-            async with few:
-                try:
-                    tags = await worker.labs.list_tags(lab_id)
-                except NotFound:
-                    return None  # deleted meanwhile
+            try:
+                tags = await worker.labs.list_tags(lab_id)
+            except NotFound:
+                return None  # deleted meanwhile
             return MarkedLab(lab_id, lab.title, lab.created, lab.origin, tags)
 
-        marked = await worker.lab_index.marked()
-        found = await asyncio.gather(*(read(lab_id, lab) for lab_id, lab in marked.items()))
+        found = await at_most(_READS_AT_ONCE, read, (await worker.lab_index.marked()).items())
         return [lab for lab in found if lab is not None]

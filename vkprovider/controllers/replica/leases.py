@@ -44,8 +44,9 @@ class NodeLeases:
         )
 
     def known(self, worker: str) -> Lease | None:
-        """Return a worker's Lease as the watch showed it last."""
-        return self.seen.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
+        """Return a worker's Lease as the watch showed it last; None if it shows none of this installation."""
+        lease = self.seen.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
+        return lease if lease is not None and self._is_ours(lease) else None
 
     async def read(self, worker: str) -> Lease | None:
         """Read a worker's Lease as it is now; None if there is none.
@@ -58,12 +59,15 @@ class NodeLeases:
         lease = await self._ctx.api.node_leases.get(name)
         if lease is None:
             return None
-        if lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self._ctx.installation:
+        if not self._is_ours(lease):
             raise NodeConflict(
                 f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
                 "CMLWorker, or delete that node",
             )
         return lease
+
+    def _is_ours(self, lease: Lease) -> bool:
+        return lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self._ctx.installation
 
     async def write(self, worker: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
         """Write a worker's Lease; None if another client has written it since.

@@ -8,7 +8,7 @@ is still the one in which the work began.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -16,6 +16,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.objects import Lease
+from vkprovider.concurrency import at_most
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.controllers.replica.membership import Membership
@@ -29,9 +30,9 @@ from vkprovider.settings.cluster import ReplicaSettings
 _log: Final = structlog.get_logger(__name__)
 
 _RENEW_AGAIN_S: Final = 5.0
-_RENEWALS_AT_ONCE: Final = 16
+_AT_ONCE: Final = 16
+"""Leases renewed or released at once."""
 _CLEAR_UP_S: Final = 5.0
-_RELEASES_AT_ONCE: Final = 8
 
 
 class Holder(Protocol):
@@ -164,7 +165,15 @@ class Ownership:
             return False
         if worker in self.epochs:
             return True
-        lease = await self._leases.read(worker)
+        # As the watch shows it, because a replica that dies leaves hundreds; if it was written since, the API server
+        # refuses ours.
+        seen = self._leases.known(worker)
+        if seen is not None and await self._take(worker, seen, uid):
+            return True
+        return await self._take(worker, await self._leases.read(worker), uid)
+
+    async def _take(self, worker: str, lease: Lease | None, uid: str) -> bool:
+        """Write a Lease that is free, or whose holder is gone, in our name; return whether we own its Node then."""
         holder = lease.spec.holder_identity if lease is not None else None
         gone = not holder or self.membership.is_gone(holder)
         verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
@@ -226,21 +235,19 @@ class Ownership:
         while True:
             await asyncio.sleep(1.0)
             due = self._ctx.now() - self._node_renew_s
-            waiting = [(worker, lease) for worker, lease in self._held.items() if self._renewed_at[worker] <= due]
-            left = iter(waiting)
-            await asyncio.gather(*(self._renew_all(left) for _ in waiting[:_RENEWALS_AT_ONCE]))
+            waiting = [worker for worker in self._held if self._renewed_at[worker] <= due]
+            await at_most(_AT_ONCE, self._renew, waiting)
 
-    async def _renew_all(self, left: Iterator[tuple[str, Lease]]) -> None:
-        """Renew one Lease after the other; several of these share the iterator."""
-        for worker, lease in left:
-            if self._held.get(worker) is not lease or self.is_fenced:
-                continue
-            try:
-                await self._write(worker, lease, owner_uid_of(lease))
-            except (OutsideError, InputError, Fenced) as error:
-                if worker in self._renewed_at:
-                    self._renewed_at[worker] += _RENEW_AGAIN_S
-                _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
+    async def _renew(self, worker: str) -> None:
+        lease = self._held.get(worker)
+        if lease is None or self.is_fenced:
+            return
+        try:
+            await self._write(worker, lease, owner_uid_of(lease))
+        except (OutsideError, InputError, Fenced) as error:
+            if worker in self._renewed_at:
+                self._renewed_at[worker] += _RENEW_AGAIN_S
+            _log.warning("cannot renew a node's Lease", worker=worker, error=str(error))
 
     async def run_clear_up(self) -> None:
         """End the memberships of replicas that are gone, while this one leads, for ever."""
@@ -289,11 +296,5 @@ class Ownership:
             _log.warning("cannot release a node's Lease", worker=worker, error=str(error))
 
     async def release_all(self) -> None:
-        """Release all Nodes, a few at a time."""
-        few = asyncio.Semaphore(_RELEASES_AT_ONCE)
-
-        async def release(worker: str) -> None:
-            async with few:
-                await self.release(worker)
-
-        await asyncio.gather(*map(release, list(self.epochs)))
+        """Release all Nodes."""
+        await at_most(_AT_ONCE, self.release, list(self.epochs))

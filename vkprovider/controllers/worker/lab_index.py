@@ -15,6 +15,7 @@ from vkprovider.api import labs as words
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.spi import Labs
+from vkprovider.concurrency import at_most
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.identity import Origin, origin_of
 
@@ -135,28 +136,26 @@ class LabIndex:
         Raises:
             OutsideError: One could not be read, and that matters.
         """
-        few = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def look(lab_id: str) -> None:
-            async with few:
-                try:
-                    lab = await self._labs.get_lab(lab_id)
-                except NotFound:
-                    return
-                except OutsideError as error:
-                    if strict:
-                        raise
-                    if lab_id not in self._unreadable:
-                        self._unreadable.add(lab_id)
-                        _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
-                    return
+            try:
+                lab = await self._labs.get_lab(lab_id)
+            except NotFound:
+                return
+            except OutsideError as error:
+                if strict:
+                    raise
+                if lab_id not in self._unreadable:
+                    self._unreadable.add(lab_id)
+                    _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
+                return
             first_line = lab.lab_notes.split("\n", 1)[0].strip()
             marked = first_line == self._mark
             origin = origin_of(lab.lab_title, lab.lab_notes) if marked else None
             self._known[lab_id] = KnownLab(lab.lab_title, marked, lab.created or "", origin)
             self._unreadable.discard(lab_id)
 
-        await asyncio.gather(*map(look, lab_ids))
+        await at_most(_READS_AT_ONCE, look, lab_ids)
 
     async def _remove_duplicate(self, lab_id: str) -> None:
         try:

@@ -1,0 +1,31 @@
+"""Work on many things, a few at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import chain, islice
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def at_most(few: int, work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+    """Call `work` with each item, `few` at once; return the results in the order of the items.
+
+    If one raises, the others are cancelled and awaited before the error goes on.
+    """
+    results: dict[int, R] = {}
+    left = iter(enumerate(items))
+
+    async def go_on(first: tuple[int, T]) -> None:
+        for at, item in chain((first,), left):
+            results[at] = await work(item)
+
+    tasks = [asyncio.create_task(go_on(first)) for first in islice(left, few)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return [results[at] for at in sorted(results)]
