@@ -1,4 +1,4 @@
-"""The claims of one worker: a dictionary in memory, backed by a ConfigMap that is written in batches.
+"""The claims of one worker: a table in memory, backed by a ConfigMap that is written in batches.
 
 `put` takes effect in memory at once; the callback `saved` reports when the API server has the row. All lablets that
 wait for a write share it, so a burst of a hundred lablets costs a handful of writes. A lazy change (a lab's id, a
@@ -8,8 +8,7 @@ Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `
 them before the row is saved: until then they give way to ports that another replica has saved.
 """
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -24,7 +23,8 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.fitting import fit, full
 from vkprovider.domain.claims.merge import merge
-from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike, allocate
+from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike
+from vkprovider.domain.claims.table import ClaimTable
 from vkprovider.kube.client import Guard
 from vkprovider.settings.cluster import WorkerSettings
 
@@ -38,10 +38,6 @@ class ClaimStore:
     """The claims of one worker.
 
     Attributes:
-        claims: By Pod UID; read only, change it with `put` and `drop`.
-        digests: The number of claims per content.
-        sessions: The Pod UID of each LDS session that a claim names, by the session's id.
-        ports: The holder of each outside port: these rows, saved or not, and foreign rows in the ConfigMap.
         complete: Whether these are all claims. If there was no ConfigMap, they are once the worker's labs have been
             examined; no lablet may begin, end or be forgotten before.
         fault: Why they cannot be written until someone intervenes; no lablet may begin meanwhile.
@@ -89,14 +85,30 @@ class ClaimStore:
         self._failures = 0
         self._awaited: set[str] = set()
         self._unsaved: set[str] = set()
-        self._stored = Stored()
-        self.claims: dict[str, Claim] = {}
-        self.ports = PortUsage()
-        self.digests: Counter[str] = Counter()
-        self.sessions: dict[str, str] = {}
+        self._table = ClaimTable(Stored())
         self.complete = False
         self.fault: InputError | None = None
         self.refused: dict[str, InputError] = {}
+
+    @property
+    def claims(self) -> Mapping[str, Claim]:
+        """By Pod UID; change it with `put` and `drop`."""
+        return self._table.claims
+
+    @property
+    def digests(self) -> Mapping[str, int]:
+        """The number of claims per content."""
+        return self._table.digests
+
+    @property
+    def sessions(self) -> Mapping[str, str]:
+        """The Pod UID of each LDS session that a claim names, by the session's id."""
+        return self._table.sessions
+
+    @property
+    def ports(self) -> PortUsage:
+        """The holder of each outside port: these rows, saved or not, and foreign rows in the ConfigMap."""
+        return self._table.ports
 
     async def load(self) -> None:
         """Read the claims; without a ConfigMap they are not `complete` before `recover`.
@@ -108,7 +120,7 @@ class ClaimStore:
         stored = await self._config_map.read()
         self._dirty.clear()
         self._unsaved.clear()
-        self._know(stored or Stored())
+        self._table = ClaimTable(stored or Stored())
         self._saved = dict(self.claims)
         self.complete = stored is not None
 
@@ -133,20 +145,11 @@ class ClaimStore:
 
     def count_foreign(self, first: int, last: int) -> int:
         """Count the ports from `first` to `last` that rows of other owners hold."""
-        return sum(first <= row.held.port <= last for row in self._stored.foreign)
+        return self._table.count_foreign(first, last)
 
     def fault_of(self, pod_uid: str) -> InputError | None:
         """Return why a row is not saved; None if it is, or is about to be."""
         return self.fault or (full(self._worker) if pod_uid in self._withheld else None)
-
-    def _know(self, stored: Stored) -> None:
-        self._stored = stored
-        self.claims = stored.claims
-        self.ports = document.usage_of(stored.claims.values(), stored.foreign)
-        self.digests = Counter(claim.digest for claim in stored.claims.values())
-        self.sessions = {}
-        for claim in stored.claims.values():
-            self._index_session(None, claim)
 
     def allocate(
         self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str = ""
@@ -162,19 +165,10 @@ class ClaimStore:
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`.
         """
-        row = self.claims.get(pod_uid)
-        mine = [(pod_uid, row.held)] if row is not None else []
-        mine += [(kept.owner, [kept.held]) for kept in self._stored.foreign if kept.uid and kept.is_of(pod_uid)]
-        for owner, ports in mine:
-            self.ports.free(owner, ports)
         try:
-            keep = {slot.purpose: slot.port for _, ports in mine for slot in ports}
-            return allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
+            return self._table.allocate(wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid)
         except InputError as error:
             raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
-        finally:
-            for owner, ports in mine:
-                self.ports.hold(owner, ports)
 
     def put(self, claim: Claim, *, lazy: bool = False) -> None:
         """Change a row; it is written soon, or with the next write if `lazy`.
@@ -182,60 +176,22 @@ class ClaimStore:
         Raises:
             InputError: `PortConflict`: another lablet holds one of its ports; nothing has changed.
         """
-        old = self.claims.get(claim.pod_uid)
-        if old == claim:
-            return
-        if old is None or not old.same_ports(claim):
-            self._hold(old, claim)
-        if old is None or old.digest != claim.digest:
-            self.digests[claim.digest] += 1
-            if old is not None:
-                self.digests[old.digest] -= 1
-        if not lazy:
-            self._awaited.add(claim.pod_uid)
-        self.claims[claim.pod_uid] = claim
-        self._index_session(old, claim)
-        self._touch(claim.pod_uid, lazy=lazy)
-
-    def _index_session(self, old: Claim | None, new: Claim | None) -> None:
-        if old is not None and old.session is not None and self.sessions.get(old.session.id) == old.pod_uid:
-            del self.sessions[old.session.id]
-        if new is not None and new.session is not None and new.session.id:
-            self.sessions[new.session.id] = new.pod_uid
-
-    def _hold(self, old: Claim | None, claim: Claim) -> None:
-        """Hold the ports of a new row instead of those that its Pod had."""
         uid = claim.pod_uid
-        kept = self._stored.foreign_without(uid)
-        before = (
-            [(row.owner, [row.held]) for row in self._stored.foreign if row not in kept] if self._stored.foreign else []
-        )
-        before += [(uid, old.held)] if old is not None else []
-        for owner, ports in before:
-            self.ports.free(owner, ports)
-        try:
-            self.ports.hold(uid, claim.held)
-        except InputError:
-            for owner, ports in before:
-                self.ports.hold(owner, ports)
-            raise
-        self._stored = Stored(self.claims, kept, self._stored.fields)
-        self._unsaved.add(uid)
+        if self.claims.get(uid) == claim:
+            return
+        if self._table.put(claim):
+            self._unsaved.add(uid)
+        if not lazy:
+            self._awaited.add(uid)
+        self._touch(uid, lazy=lazy)
 
     def drop(self, pod_uid: str) -> None:
         """Drop a row, lazily: a row that stays a little longer only holds ports, never a lab."""
         if pod_uid in self.claims:
-            self._remove(pod_uid)
+            self._table.remove(pod_uid)
+            self._unsaved.discard(pod_uid)
             self.refused.clear()  # there is room again
             self._touch(pod_uid, lazy=True)
-
-    def _remove(self, pod_uid: str) -> None:
-        """Remove a row from memory, with what it holds."""
-        claim = self.claims.pop(pod_uid)
-        self.digests[claim.digest] -= 1
-        self.ports.free(pod_uid, claim.held)
-        self._unsaved.discard(pod_uid)
-        self._index_session(claim, None)
 
     def saved(self, pod_uid: str) -> bool:
         """Return whether the API server has the current version of a row."""
@@ -279,10 +235,10 @@ class ClaimStore:
         if self.claims:
             await self._hold_worker()
         generation = self._generation
-        fitting = fit(self._stored, self._saved, worker=self._worker, installation=self._ctx.installation)
+        fitting = fit(self._table.stored, self._saved, worker=self._worker, installation=self._ctx.installation)
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld
-        written = self.claims | {uid: self._saved[uid] for uid in fitting.withheld}
+        written = {**self.claims, **{uid: self._saved[uid] for uid in fitting.withheld}}
         began_at = self._ctx.now()
         self._next_write_at = began_at + document.pause_s(len(self.claims))
         try:
@@ -311,7 +267,8 @@ class ClaimStore:
     def _refuse(self, pod_uids: Collection[str]) -> None:
         """Drop new rows that do not fit, so that all others are written."""
         for uid in pod_uids:
-            self._remove(uid)
+            self._table.remove(uid)
+            self._unsaved.discard(uid)
             self._awaited.discard(uid)
             del self._dirty[uid]
             self.refused[uid] = full(self._worker)
@@ -322,10 +279,11 @@ class ClaimStore:
     async def _merge(self) -> None:
         """Merge what another client wrote into what is known here."""
         _log.warning("claims were written by another client", worker=self._worker)
-        theirs = await self._config_map.read() or Stored({}, self._stored.foreign, self._stored.fields)
+        ours = self._table.stored
+        theirs = await self._config_map.read() or Stored({}, ours.foreign, ours.fields)
         dropped = self._dirty.keys() - self.claims.keys()
-        merged, lost = merge(self._stored, theirs, unsaved=self._unsaved, dropped=dropped)
-        self._know(merged)
+        merged, lost = merge(self._table.stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        self._table = ClaimTable(merged)
         self._saved = {uid: claim for uid, claim in (self._saved | theirs.claims).items() if uid in self.claims}
         self._unsaved -= lost
         self._awaited -= lost

@@ -1,0 +1,108 @@
+"""The claims of one worker in memory, and what follows from them: who has which port, content and session."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from vkprovider.api.errors import InputError
+from vkprovider.domain.claims import ports
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored, usage_of
+from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike
+
+
+class ClaimTable:
+    """The rows of one worker; each change takes effect at once.
+
+    Attributes:
+        claims: By Pod UID.
+        digests: The number of claims per content.
+        sessions: The Pod UID of each LDS session that a claim names, by the session's id.
+        ports: The holder of each outside port: these rows, and the foreign ones of the document.
+        stored: The same rows as a document.
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        """Index the rows of a document.
+
+        Raises:
+            InputError: `PortConflict`: two of them have the same port.
+        """
+        self.stored = stored
+        self.claims: Final = stored.claims
+        self.ports: Final[PortUsage] = usage_of(self.claims.values(), stored.foreign)
+        self.digests: Final = Counter(claim.digest for claim in self.claims.values())
+        self.sessions: Final[dict[str, str]] = {}
+        for claim in self.claims.values():
+            self._index_session(None, claim)
+
+    def count_foreign(self, first: int, last: int) -> int:
+        """Count the ports from `first` to `last` that rows of other owners hold."""
+        return sum(first <= row.held.port <= last for row in self.stored.foreign)
+
+    def allocate(
+        self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str
+    ) -> dict[str, int]:
+        """Choose free outside ports; nothing is held yet.
+
+        Raises:
+            InputError: `TooManyPorts`, `PortRangeFull`.
+        """
+        row = self.claims.get(pod_uid)
+        mine = [(pod_uid, row.held)] if row is not None else []
+        mine += [(kept.owner, [kept.held]) for kept in self.stored.foreign if kept.uid and kept.is_of(pod_uid)]
+        for owner, held in mine:
+            self.ports.free(owner, held)
+        try:
+            keep = {slot.purpose: slot.port for _, held in mine for slot in held}
+            return ports.allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
+        finally:
+            for owner, held in mine:
+                self.ports.hold(owner, held)
+
+    def put(self, claim: Claim) -> bool:
+        """Add a row, or replace the one of its Pod; return whether its ports are not those that the Pod had.
+
+        Raises:
+            InputError: `PortConflict`: another lablet holds one of its ports; nothing has changed.
+        """
+        old = self.claims.get(claim.pod_uid)
+        moved = old is None or not old.same_ports(claim)
+        if moved:
+            self._hold(old, claim)
+        if old is None or old.digest != claim.digest:
+            self.digests[claim.digest] += 1
+            if old is not None:
+                self.digests[old.digest] -= 1
+        self.claims[claim.pod_uid] = claim
+        self._index_session(old, claim)
+        return moved
+
+    def remove(self, pod_uid: str) -> None:
+        """Remove a row, with what it holds."""
+        claim = self.claims.pop(pod_uid)
+        self.digests[claim.digest] -= 1
+        self.ports.free(pod_uid, claim.held)
+        self._index_session(claim, None)
+
+    def _hold(self, old: Claim | None, claim: Claim) -> None:
+        """Hold the ports of a new row instead of those that its Pod had."""
+        uid, foreign = claim.pod_uid, self.stored.foreign
+        kept = self.stored.foreign_without(uid)
+        before = [(row.owner, [row.held]) for row in foreign if row not in kept] if foreign else []
+        before += [(uid, old.held)] if old is not None else []
+        for owner, held in before:
+            self.ports.free(owner, held)
+        try:
+            self.ports.hold(uid, claim.held)
+        except InputError:
+            for owner, held in before:
+                self.ports.hold(owner, held)
+            raise
+        self.stored = Stored(self.claims, kept, self.stored.fields)
+
+    def _index_session(self, old: Claim | None, new: Claim | None) -> None:
+        if old is not None and old.session is not None and self.sessions.get(old.session.id) == old.pod_uid:
+            del self.sessions[old.session.id]
+        if new is not None and new.session is not None and new.session.id:
+            self.sessions[new.session.id] = new.pod_uid
