@@ -1,7 +1,11 @@
-"""Kubernetes quantities as integers: millicores and bytes."""
+"""Kubernetes quantities as integers: millicores and bytes.
+
+The few that occur are parsed and formatted for every worker every few seconds, so they are cached.
+"""
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 _FACTORS: Final = {
@@ -47,6 +51,7 @@ def parse(text: str | float) -> Decimal:
     return value
 
 
+@lru_cache(maxsize=1024)
 def parse_millicores(text: str | float) -> int:
     """Parse CPU as millicores, rounded up.
 
@@ -56,6 +61,7 @@ def parse_millicores(text: str | float) -> int:
     return -int((-parse(text) * 1000).to_integral_value(rounding="ROUND_FLOOR"))
 
 
+@lru_cache(maxsize=1024)
 def parse_bytes(text: str | float) -> int:
     """Parse memory as bytes, rounded up.
 
@@ -65,11 +71,13 @@ def parse_bytes(text: str | float) -> int:
     return -int((-parse(text)).to_integral_value(rounding="ROUND_FLOOR"))
 
 
+@lru_cache(maxsize=1024)
 def format_millicores(millicores: int) -> str:
     """Format millicores as the API server does: `2`, `2500m`, `1k`."""
     return f"{millicores}m" if millicores % 1000 else format_count(millicores // 1000)
 
 
+@lru_cache(maxsize=1024)
 def format_bytes(count: int) -> str:
     """Format bytes with the largest binary unit that divides them, as the API server does: `512Mi`."""
     for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
@@ -79,6 +87,7 @@ def format_bytes(count: int) -> str:
     return format_count(count)
 
 
+@lru_cache(maxsize=1024)
 def format_count(count: int) -> str:
     """Format a whole number as the API server does, so that a value read back equals the written one.
 

@@ -1,7 +1,9 @@
 """Which replica should own which Node, made anew whenever a replica, a Lease or a worker changes."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from vkprovider.controllers.context import Context
@@ -70,22 +72,24 @@ class Planning:
         self._news.set()
 
     async def run(self) -> None:
-        """Plan anew when a replica, Lease or worker changes, and twice a second, because silence is not an event."""
+        """Plan anew when a replica, Lease or worker changes, and when one falls silent, which is no event."""
         for informer in (self._leases.seen, self._membership.members):
             await informer.synced.wait()
         while True:
-            self._plan()
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
-            await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
-            self._news.clear()
+            living = self._membership.living()
+            self._plan(living)
+            while not self._news.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._news.wait()
+                if self._free_since or self._membership.living() != living:
+                    break
+            if self._news.is_set():
+                await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
+                self._news.clear()
 
-    def _plan(self) -> None:
+    def _plan(self, living: AbstractSet[str]) -> None:
         now, me = self._ctx.now(), self._ctx.replica
-        living = self._membership.living()
         view = self.view(living)
         self.planned = plan.plan(living, view.owners)
         leads, before = min(living, default="") == me, self.leads

@@ -31,10 +31,10 @@ class Endpoints(Protocol):
 
 
 def slim(node: Node) -> Node:
-    """Reduce a Node to what a replica needs that does not own it: that it exists."""
+    """Reduce a Node to what a replica needs that does not own it: that it exists, and whose it is."""
     seen = node.metadata
-    metadata = Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version)
-    return Node(metadata)
+    whose = {key: value for key, value in seen.annotations.items() if key == names.ANNOTATION_INSTALLATION}
+    return Node(Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version, annotations=whose))
 
 
 class NodeWriter:
@@ -74,6 +74,7 @@ class NodeWriter:
             slim=lambda node: node if names.worker_of(node.metadata.name) in owned else slim(node),
         )
         self._read_nodes: dict[str, Node] = {}
+        self._agreed: dict[str, tuple[Node, View]] = {}  # Nodes that say what they should; compared every few seconds
         self._status = WorkerStatusWriter(ctx, bearers)
 
     # --------------------------------------------------------------------------------------------- writing
@@ -141,7 +142,18 @@ class NodeWriter:
         status = {"status": {"conditions": [condition]}}
         await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, status, strategic=True)
 
-    async def find(self, worker: str) -> Node | None:
+    async def check(self, worker: str) -> None:
+        """Check that a worker's Node, if there is one, is ours.
+
+        Raises:
+            NodeConflict: A Node of that name is not of this installation; nothing may be done for the worker.
+            OutsideError: The API server refused or did not answer.
+        """
+        seen = self.objects.items.get(names.node_name(worker))
+        if seen is None or not nodes.ours(seen, self._ctx.installation):
+            await self._find(worker)
+
+    async def _find(self, worker: str) -> Node | None:
         """Find a worker's Node, if there is one.
 
         Raises:
@@ -159,17 +171,24 @@ class NodeWriter:
 
     async def _write_node(self, view: View, guard: Guard) -> None:
         name, now, api = names.node_name(view.worker), self._ctx.now_unix, self._ctx.api.nodes
-        node = await self.find(view.worker)
+        node = await self._find(view.worker)
         if node is None:
             with contextlib.suppress(Conflict):  # it exists by now: its event queues the worker again
                 await api.metadata_only.create(nodes.create(view, now), guard=guard)
             return
+        known = self._agreed.get(name)
+        if known is not None and known[0] is node and known[1] == view:
+            return
         self._emit_ready(node, view, guard)
         with contextlib.suppress(Conflict, NotFound):  # what is known of it is old: its event queues the worker again
-            if (patch := nodes.metadata_patch(node, view)) is not None:
-                node = await api.patch(name, patch, guard=guard)
-            if (patch := nodes.status_patch(node, view, now)) is not None:
-                await api.metadata_only.patch_status(name, patch, guard=guard)
+            changes = nodes.metadata_patch(node, view)
+            if changes is not None:
+                node = await api.patch(name, changes, guard=guard)
+            status = nodes.status_patch(node, view, now)
+            if status is not None:
+                await api.metadata_only.patch_status(name, status, guard=guard)
+            if changes is None and status is None:
+                self._agreed[name] = node, view
 
     def _emit_ready(self, node: Node, view: View, guard: Guard) -> None:
         """Emit an Event on the Node when its worker went away or came back."""
@@ -200,6 +219,7 @@ class NodeWriter:
         """Drop what was read of a worker's Node, unless this replica owns it; the next event slims the cached copy."""
         if worker not in self._owned:
             self._read_nodes.pop(names.node_name(worker), None)
+            self._agreed.pop(names.node_name(worker), None)
 
     def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> View:
         """Return what the Node should say, from what is known of its worker."""

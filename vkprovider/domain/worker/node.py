@@ -5,6 +5,7 @@ Only our own fields are compared and written: labels, taints and conditions of o
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -150,6 +151,7 @@ def address_of(spec: CMLWorkerSpec) -> str:
     return spec.address or urlsplit(spec.cml_url).hostname or ""
 
 
+@lru_cache(maxsize=4096)
 def is_ip(address: str) -> bool:
     """Return whether an address is an IP address, not a name to be resolved."""
     try:

@@ -5,6 +5,7 @@ there would be enough to have its content sent to a host of one's choice, or sho
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -63,6 +64,7 @@ def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool)
     return ""
 
 
+@lru_cache(maxsize=4096)
 def host_of(entry: str) -> str:
     """Return a URL or an entry of the annotation in the annotation's form; "" if it is unreadable.
 
