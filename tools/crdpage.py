@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tools.markdown import NOTE, table
-from vkprovider.api.crd import crds
+from vkprovider.api.models.crd import crds
 
 _HEAD: Final = """\
 # Custom resources

@@ -15,8 +15,8 @@ from pydantic_core import PydanticUndefined
 
 from tools import commands, crdpage, monitoring, overview, recording, stale
 from tools.markdown import NOTE, anchor, table
-from vkprovider.api import reasons, stock_reasons
-from vkprovider.api.reasons import Explanation, Reason
+from vkprovider.api import reasons
+from vkprovider.api.reasons import Explanation, Reason, stock
 from vkprovider.app.settings import AgentProcessSettings, Settings
 from vkprovider.cli import crds
 from vkprovider.settings.group import Group
@@ -95,10 +95,10 @@ def variables(group: type[Group]) -> dict[str, FieldInfo]:
 
 def why_page() -> str:
     """Describe what conditions, waiting reasons and Events say, those of stock Kubernetes first."""
-    tables = {**stock_reasons.TABLES, **reasons.TABLES}
+    tables = {**stock.TABLES, **reasons.TABLES}
     anchors = {
-        "admission": stock_reasons.ADMISSION,
-        "scheduler": stock_reasons.SCHEDULER,
+        "admission": stock.ADMISSION,
+        "scheduler": stock.SCHEDULER,
         "progress": reasons.PROGRESS,
         "trouble": reasons.TROUBLE,
         "workers": reasons.WORKERS,
@@ -110,7 +110,7 @@ def why_page() -> str:
         for heading, found in tables.items()
         if found is wanted
     }
-    parts = [NOTE.format(source="vkprovider/api/reasons or stock_reasons.py"), WHY.format(**headings)]
+    parts = [NOTE.format(source="vkprovider/api/reasons"), WHY.format(**headings)]
     for heading, described in tables.items():
         rows = [("Reason", "What it means", "What to do"), *_reason_rows(described)]
         parts.append(f"\n## {heading}\n\n{table(rows)}")

@@ -1,8 +1,8 @@
 """Vocabulary: pure data, which every other package may import. Nothing here decides, does I/O, or knows the clock.
 
 * `names`: labels, annotations, and how names are derived; `errors`: every error, by what its caller should do.
-* `reasons`: every reason with its remedy; `messages`: a reason with its message; `stock_reasons`: those of Kubernetes.
-* `models`: the custom resources, a package; `fields`: their types; `crd`: their definitions, generated.
+* `reasons`: every reason with its remedy, a package; `messages`: a reason with its message.
+* `models`: the custom resources, a package.
 * `objects`: slim structs of Kubernetes objects; `slimming`: what is kept of a Pod; `packing`: text in a ConfigMap.
 * `environment`: slim structs of a Pod's environment variables.
 * `labs`: observations of labs, in CML's words; `agents`: what an agent says of itself; `usage`: what a worker uses.

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import yaml
 
-from vkprovider.api.crd import crds as generate
+from vkprovider.api.models.crd import crds as generate
 
 
 class _Plain(yaml.SafeDumper):

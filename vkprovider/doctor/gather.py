@@ -10,8 +10,8 @@ import msgspec
 from tunnels.mqtt.broker import Broker
 from vkprovider import __version__
 from vkprovider.api import names
-from vkprovider.api.crd import crds
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
+from vkprovider.api.models.crd import crds
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
 from vkprovider.cml.spi import Credentials

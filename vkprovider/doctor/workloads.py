@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.api.objects import Condition, Metadata
 from vkprovider.api.reasons import DOCTOR
-from vkprovider.api.stock_reasons import ADMISSION
+from vkprovider.api.reasons.stock import ADMISSION
 from vkprovider.doctor.findings import Finding, fault, remedy_of
 
 FAILED_CREATE: Final = "FailedCreate"

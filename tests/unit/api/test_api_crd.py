@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from vkprovider.api import crd, names
+from vkprovider.api import names
+from vkprovider.api.models import crd
 from vkprovider.cli.crds import files
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "crds"

@@ -11,16 +11,16 @@ import pytest
 
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
-from vkprovider.api import reasons, stock_reasons
+from vkprovider.api import reasons
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import Explanation, Reason, known
+from vkprovider.api.reasons import Explanation, Reason, known, stock
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.worker.node import View, unhealthy
 
-TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock_reasons.TABLES, **reasons.TABLES}
+TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
 
 

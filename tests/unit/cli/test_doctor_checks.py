@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 import vkprovider
-from vkprovider.api.crd import crds
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
+from vkprovider.api.models.crd import crds
 from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
 from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked

@@ -5,7 +5,7 @@ from typing import Final, Self
 import pydantic
 from pydantic import ConfigDict, Field
 
-from vkprovider.api.fields import (
+from vkprovider.api.models.fields import (
     BUCKET,
     KEY,
     LATEST,

@@ -5,7 +5,7 @@ from typing import TypeVar
 import pydantic
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.fields import Model
+from vkprovider.api.models.fields import Model
 
 M = TypeVar("M", bound=Model)
 

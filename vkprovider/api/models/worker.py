@@ -5,7 +5,7 @@ from typing import Literal, Self
 import pydantic
 from pydantic import ConfigDict, Field
 
-from vkprovider.api.fields import OBJECT_NAME, Address, Labels, Model, Port, Quantity
+from vkprovider.api.models.fields import OBJECT_NAME, Address, Labels, Model, Port, Quantity
 from vkprovider.api.models.parsing import parse
 
 

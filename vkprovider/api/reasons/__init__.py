@@ -6,7 +6,7 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 * `base`: `Reason`, the enum without members, and its traits.
 * `pod`, `worker`, `definition`, `console`, `programs`: the reasons by the object, or the program, that shows them;
   `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
-* `conditions`: types of conditions.
+* `conditions`: types of conditions; `stock`: what Kubernetes itself reports, with remedies.
 """
 
 from collections.abc import Mapping

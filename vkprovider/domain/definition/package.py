@@ -21,7 +21,7 @@ from xml.sax.handler import ContentHandler
 from defusedxml import DefusedXmlException, sax
 
 from vkprovider.api.errors import InputError, shorten
-from vkprovider.api.fields import LATEST, VERSION_CHARS_MAX, VERSION_PATTERN
+from vkprovider.api.models.fields import LATEST, VERSION_CHARS_MAX, VERSION_PATTERN
 from vkprovider.domain.definition import devicefile
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.topology import Topology

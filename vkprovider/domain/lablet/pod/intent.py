@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.fields import LATEST
 from vkprovider.api.messages import Fault
+from vkprovider.api.models.fields import LATEST
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
 from vkprovider.api.wording import count

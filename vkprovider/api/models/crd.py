@@ -7,8 +7,8 @@
 from typing import Any, Final
 
 from vkprovider.api import names
-from vkprovider.api.fields import Model
 from vkprovider.api.models.definition import LabletDefinitionSpec
+from vkprovider.api.models.fields import Model
 from vkprovider.api.models.worker import CMLWorkerSpec
 
 _CONDITIONS: Final[dict[str, Any]] = {
