@@ -48,6 +48,25 @@ async def test_news_of_a_later_epoch_are_believed_before_our_own_answer(
     assert ownership.epochs == ours
 
 
+@pytest.mark.parametrize(("written_since", "asked"), [(False, ["PUT"]), (True, ["PUT", "GET", "PUT"])])
+async def test_a_lease_is_taken_as_the_watch_shows_it_and_read_only_if_that_is_old(
+    api: FaultyApi, admin: Admin, ctx: Context, *, written_since: bool, asked: list[str]
+) -> None:
+    """A replica that dies may leave hundreds; reading each of them first would double what a takeover waits for."""
+    ownership = owning_none(ctx)
+    annotations = {"vkprovider.io/installation": "inst"}
+    shown = await admin.create(
+        NODE_LEASES, {"metadata": {"name": "vnode.w", "annotations": annotations}, "spec": {"leaseTransitions": 3}}
+    )
+    ownership.leases._read_line(json.dumps({"type": "ADDED", "object": shown}, separators=(",", ":")).encode())
+    if written_since:
+        await admin.patch(PATH, {"spec": {"leaseTransitions": 7}})
+    api.asked.clear()
+    assert await ownership.acquire("w", "uid")
+    assert [request.method for request in api.asked] == asked
+    assert ownership.epochs == {"w": 8 if written_since else 4}
+
+
 @pytest.fixture
 async def ownership(api: FaultyApi, ctx: Context) -> Ownership:
     """The replica has taken Node `w`."""
