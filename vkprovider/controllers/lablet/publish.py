@@ -31,7 +31,9 @@ from vkprovider.settings.cluster import LabletSettings
 _log: Final = structlog.get_logger(__name__)
 _SAME_HEADLINE_S: Final = 1.0
 _PATIENCE: Final = 16
-"""Progress is written after so many times what the API server takes to answer: the slower it is, the less it gets."""
+_PATIENCE_S_MAX: Final = 5.0
+"""Progress is written after so many times what the API server takes to answer, for the slower it is, the less it should
+get; but after so many seconds at the latest, for a learner watches."""
 _BUSY_S: Final = 1.0
 """How soon progress is looked at again that the API server has no time for."""
 
@@ -141,7 +143,8 @@ class Publisher:
             return written.at + _SAME_HEADLINE_S
         if same:
             return max(written.at, written.progress_since) + self.settings.progress_every_s
-        after_s = max(self.settings.progress_after_s, _PATIENCE * self.ctx.kube.flow.took_s)
+        patience_s = min(_PATIENCE * self.ctx.kube.flow.took_s, _PATIENCE_S_MAX)
+        after_s = max(self.settings.progress_after_s, patience_s)
         return max(written.progress_since, written.at) + after_s
 
 
