@@ -132,6 +132,8 @@ def test_lds_is_down_while_lablets_end(cluster: Cluster, lds: LdsSide, namespace
     """The labs go all the same; the Pods stay until their sessions are archived."""
     cluster.apply(*(learner(f"end-{n}", kind, f"ends-{n}") for n in range(5)), namespace=namespace)
     pods = wait_state(cluster, namespace, "READY", 30)
+    stored = cluster.sandbox.layout.workers / "lds.state"
+    until(lambda: stored.read_text().count('"username":"ends-') == len(pods), 30, "the simulator has not stored all")
     cluster.sandbox.kill(lds.process)
     assert cluster.sandbox.process(lds.process).state == "stopped"
     cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--wait=false")
