@@ -250,7 +250,9 @@ class ClaimStore:
             await self._merge()
             return 0.0
         ended_at = self._ctx.now()
-        self._next_write_at = max(self._next_write_at, ended_at + document.rest_s(ended_at - began_at))
+        self._next_write_at = max(
+            self._next_write_at, ended_at + document.rest_s(len(self.claims), ended_at - began_at)
+        )
         self._ctx.counters.claim_writes += 1
         self._failures, self.fault, self._rewrite, self._saved = 0, None, False, written
         done = [uid for uid, changed in self._dirty.items() if changed <= generation and uid not in self._withheld]

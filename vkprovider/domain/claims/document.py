@@ -36,7 +36,7 @@ OBJECT_BYTES_MAX: Final = 1020 * 1024
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _FEW: Final = 20
 _REST: Final = 4.0
-"""A claims store writes for a fifth of its time, at most."""
+"""A claims store of many rows writes for a fifth of its time, at most."""
 _REST_S_MAX: Final = 2.0
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
@@ -182,12 +182,13 @@ def pause_s(rows: int) -> float:
     return 0.12 if rows <= _FEW else 0.5 + rows / 10_000
 
 
-def rest_s(took_s: float) -> float:
+def rest_s(rows: int, took_s: float) -> float:
     """Return the pause after a write that took so long: the busier the API server, the more rows share a write.
 
     Where fifty workers get a lablet a second each, a write per lablet would be half of what the API server has to do.
+    A few lablets hardly wait here, either.
     """
-    return min(_REST_S_MAX, _REST * took_s)
+    return min(_REST_S_MAX, took_s if rows <= _FEW else _REST * took_s)
 
 
 def _unpack(config_map: ConfigMap) -> bytes:

@@ -218,10 +218,15 @@ def test_the_title_is_made_from_the_row() -> None:
     assert builders.claim().title == f"netlab-0a1b2c3d-{builders.POD_UID}"
 
 
-def test_the_rest_after_a_write_grows_with_what_it_took_up_to_a_bound() -> None:
-    assert document.rest_s(0.005) < document.pause_s(1)  # a quick API server is not spared
-    assert document.rest_s(0.3) > 0.3
-    assert document.rest_s(60.0) == document.rest_s(600.0) <= 5.0
+@pytest.mark.parametrize("rows", [1, 1000])
+def test_the_rest_after_a_write_grows_with_what_it_took_up_to_a_bound(rows: int) -> None:
+    assert document.rest_s(rows, 0.005) < document.pause_s(1)  # a quick API server is not spared
+    assert document.rest_s(rows, 0.3) >= 0.3
+    assert document.rest_s(rows, 60.0) == document.rest_s(rows, 600.0) <= 5.0
+
+
+def test_a_few_lablets_rest_less_than_many() -> None:
+    assert document.rest_s(20, 0.1) < document.rest_s(100, 0.1)
 
 
 def test_the_pause_grows_with_the_rows() -> None:
