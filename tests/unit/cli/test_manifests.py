@@ -141,6 +141,28 @@ def test_policy_of_reports_names_every_report() -> None:
         assert f"'{key}'" in changed
 
 
+def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:
+    """A right on Nodes, Pods or RuntimeClasses that no rule of the policy matches would be unlimited."""
+    [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-confine" and "matchConstraints" in o["spec"]]
+    matched: set[tuple[str, str]] = set()
+    for rule in policy["spec"]["matchConstraints"]["resourceRules"]:
+        kinds = [kind.replace("nodes/*", "nodes/status") for kind in rule["resources"]]
+        matched |= {(kind, operation) for kind in kinds for operation in rule["operations"]}
+    operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
+    wanted = {
+        (kind, operations[verb])
+        for role in OBJECTS
+        if role["kind"] in {"ClusterRole", "Role"} and role["metadata"]["name"] == "vkprovider"
+        for rule in role["rules"]
+        for kind in rule["resources"]
+        if kind.split("/")[0] in {kind.split("/")[0] for kind, _ in matched}
+        for verb in rule["verbs"]
+        if verb in operations
+    }
+    assert ("pods/status", "UPDATE") in wanted
+    assert wanted <= matched
+
+
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
     assert len(policies) == 8
