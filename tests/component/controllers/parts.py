@@ -35,7 +35,12 @@ async def connect(stack: AsyncExitStack, api: FaultyApi) -> KubeClient:
     return client
 
 
-def claim_store(ctx: Context, *, saved: Callable[[Collection[str]], None] = lambda _: None) -> ClaimStore:
+def claim_store(
+    ctx: Context,
+    *,
+    saved: Callable[[Collection[str]], None] = lambda _: None,
+    turns: asyncio.Semaphore | None = None,
+) -> ClaimStore:
     """Return the claims of CMLWorker `w1`, which need not exist: nothing holds it."""
     return ClaimStore(
         ctx,
@@ -43,6 +48,7 @@ def claim_store(ctx: Context, *, saved: Callable[[Collection[str]], None] = lamb
         "w1",
         "uid-w1",
         guard=lambda: None,
+        turns=turns or asyncio.Semaphore(),
         hold=_unheld,
         flush_in=lambda _: None,
         saved=saved,

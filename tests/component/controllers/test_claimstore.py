@@ -1,8 +1,9 @@
 """The claim store against an API server: what it holds, what it writes, and what it does when others write too."""
 
+import asyncio
 import base64
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -33,9 +34,9 @@ def ctx(real_kube: KubeClient) -> Context:
 class Writer:
     """A store, and what it told."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, turns: asyncio.Semaphore | None = None) -> None:
         self.told: list[set[str]] = []
-        self.store = claim_store(ctx, saved=lambda u: self.told.append(set(u)))
+        self.store = claim_store(ctx, saved=lambda u: self.told.append(set(u)), turns=turns)
 
     async def load(self) -> "Writer":
         await self.store.load()
@@ -101,6 +102,35 @@ async def test_ports_survive_a_restart(ctx: Context, one: Writer, server: ClaimD
     assert again.store.claims == one.store.claims
     assert again.store.ports == one.store.ports
     assert await rows(server) == {("pod-1", TCP, 100), ("pod-1", UDP, 100), ("pod-2", TCP, 101)}
+
+
+class Turns(asyncio.Semaphore):
+    """A single turn; tells when one is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        self.asked.set()
+        return await super().acquire()
+
+
+async def test_rows_join_the_write_that_waits_for_its_turn(ctx: Context, server: ClaimDocument) -> None:
+    """The slower the API server, the more lablets share a write."""
+    turns = Turns()
+    one = await Writer(ctx, turns).load()
+    async with turns:
+        turns.asked.clear()
+        one.begin("1", "a")
+        writing = asyncio.create_task(one.flush())
+        await turns.asked.wait()
+        one.begin("2", "a")
+        assert server.writes == 0
+    await writing
+    assert server.writes == 1
+    assert one.told == [{"1", "2"}]
+    assert await rows(server) == {("pod-1", TCP, 100), ("pod-2", TCP, 101)}
 
 
 async def test_a_lablet_that_does_not_fit_holds_nothing(one: Writer) -> None:

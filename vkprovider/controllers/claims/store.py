@@ -1,13 +1,15 @@
 """The claims of one worker: a table in memory, backed by a ConfigMap that is written in batches.
 
 `put` takes effect in memory at once; the callback `saved` reports when the API server has the row. All lablets that
-wait for a write share it, so a burst of a hundred lablets costs a handful of writes. A lazy change (a lab's id, a
-dropped row) joins the next write, or is written alone a few seconds later.
+wait for a write share it, as transactions share a commit of a database's log: while a store waits for its turn among
+those of other workers, further rows join. So a burst of a hundred lablets costs a handful of writes, and the slower the
+API server, the fewer. A lazy change (a dropped row) joins the next write, or is written alone a few seconds later.
 
 Ports are part of the rows: `allocate` chooses them, `put` holds them at once, `drop` frees them. Nothing may rely on
 them before the row is saved: until then they give way to ports that another replica has saved.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -52,6 +54,7 @@ class ClaimStore:
         uid: str,
         *,
         guard: Guard,
+        turns: asyncio.Semaphore,
         hold: Callable[[], Awaitable[None]],
         flush_in: Callable[[float], None],
         saved: Callable[[Collection[str]], None],
@@ -64,6 +67,7 @@ class ClaimStore:
             worker: The CMLWorker's name.
             uid: Its UID; it owns the ConfigMap.
             guard: Called right before every write.
+            turns: Limits how many stores write at once; while one waits, further rows join its write.
             hold: Called before rows are written; keeps the CMLWorker until they are gone.
             flush_in: Called to have `flush` called after so many seconds.
             saved: Called with the Pod UIDs of rows that were written and not lazy, and of unsaved rows that were lost
@@ -73,6 +77,7 @@ class ClaimStore:
         self._settings = settings
         self._worker = worker
         self._config_map = ClaimsConfigMap(ctx, worker, uid, guard)
+        self._turns = turns
         self._hold_worker = hold
         self._flush_in = flush_in
         self._on_saved = saved
@@ -234,13 +239,16 @@ class ClaimStore:
     async def _write_all(self) -> float | None:
         if self.claims:
             await self._hold_worker()
+        async with self._turns:
+            return await self._write_now()
+
+    async def _write_now(self) -> float | None:
         generation = self._generation
         fitting = fit(self._table.stored, self._saved, worker=self._worker, installation=self._ctx.installation)
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld
         written = {**self.claims, **{uid: self._saved[uid] for uid in fitting.withheld}}
-        began_at = self._ctx.now()
-        self._next_write_at = began_at + document.pause_s(len(self.claims))
+        self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
         try:
             await self._config_map.write(fitting.data, fitting.binary)
         except NotFound:  # the ConfigMap was deleted: write it anew from memory
@@ -249,10 +257,7 @@ class ClaimStore:
         except Conflict:
             await self._merge()
             return 0.0
-        ended_at = self._ctx.now()
-        self._next_write_at = max(
-            self._next_write_at, ended_at + document.rest_s(len(self.claims), ended_at - began_at)
-        )
+        self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
         self._ctx.counters.claim_writes += 1
         self._failures, self.fault, self._rewrite, self._saved = 0, None, False, written
         done = [uid for uid, changed in self._dirty.items() if changed <= generation and uid not in self._withheld]

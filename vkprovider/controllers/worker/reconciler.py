@@ -32,6 +32,9 @@ from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
+_CLAIM_WRITES_MAX: Final = 6
+"""Workers whose claims are written at once. The others wait, and what their lablets claim meanwhile joins that write: a
+busy API server gets fewer and larger writes, an idle one each at once."""
 _PARK_S: Final = 10.0
 """How long work in hand may hold up a handover; what is not done then is continued by the next owner."""
 
@@ -92,6 +95,7 @@ class Workers:
         self._connector = connector
         self._queue = queue
         self._flushes = flushes
+        self._claim_writes = asyncio.Semaphore(_CLAIM_WRITES_MAX)
         self._recover = recover
         self.items: Mapping[str, Worker] = fleet.items
         self._left: dict[str, str] = {}
@@ -265,6 +269,7 @@ class Workers:
             name,
             resource.metadata.uid,
             guard=guard,
+            turns=self._claim_writes,
             hold=finalizer.hold,
             flush_in=lambda after_s: self._flushes.add(name, after_s=after_s),
             saved=self._lablets.claims_saved,

@@ -34,9 +34,8 @@ PLAIN_BYTES_MAX: Final = 256 * 1024
 OBJECT_BYTES_MAX: Final = 1020 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
-_FEW: Final = 20
-_REST: Final = 4.0
-"""A claims store of many rows writes for a fifth of its time, at most."""
+_REST_S: Final = 0.001
+"""For each row: the larger the claims, the more each write costs all clients."""
 _REST_S_MAX: Final = 2.0
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""
@@ -173,22 +172,9 @@ def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUs
     return usage
 
 
-def pause_s(rows: int) -> float:
-    """Return the pause between two writes, so that a burst of lablets shares writes.
-
-    A few lablets hardly wait: a person may be watching. Hundreds share two writes a second, because all clients pay for
-    what a write costs the API server; and as each write has all rows, thousands wait longer still.
-    """
-    return 0.12 if rows <= _FEW else 0.5 + rows / 10_000
-
-
-def rest_s(rows: int, took_s: float) -> float:
-    """Return the pause after a write that took so long: the busier the API server, the more rows share a write.
-
-    Where fifty workers get a lablet a second each, a write per lablet would be half of what the API server has to do.
-    A few lablets hardly wait here, either.
-    """
-    return min(_REST_S_MAX, took_s if rows <= _FEW else _REST * took_s)
+def rest_s(rows: int) -> float:
+    """Return the pause after a write of so many rows. A few lablets hardly wait: a person may be watching."""
+    return min(_REST_S_MAX, rows * _REST_S)
 
 
 def _unpack(config_map: ConfigMap) -> bytes:

@@ -218,19 +218,8 @@ def test_the_title_is_made_from_the_row() -> None:
     assert builders.claim().title == f"netlab-0a1b2c3d-{builders.POD_UID}"
 
 
-@pytest.mark.parametrize("rows", [1, 1000])
-def test_the_rest_after_a_write_grows_with_what_it_took_up_to_a_bound(rows: int) -> None:
-    assert document.rest_s(rows, 0.005) < document.pause_s(1)  # a quick API server is not spared
-    assert document.rest_s(rows, 0.3) >= 0.3
-    assert document.rest_s(rows, 60.0) == document.rest_s(rows, 600.0) <= 5.0
-
-
-def test_a_few_lablets_rest_less_than_many() -> None:
-    assert document.rest_s(20, 0.1) < document.rest_s(100, 0.1)
-
-
-def test_the_pause_grows_with_the_rows() -> None:
-    pauses = [document.pause_s(rows) for rows in range(0, 10_001, 10)]
-    assert pauses == sorted(pauses)
-    assert 0 < pauses[0] < 0.2
-    assert pauses[-1] < 2.0
+def test_the_rest_after_a_write_grows_with_the_rows_up_to_a_bound() -> None:
+    rests = [document.rest_s(rows) for rows in range(0, 10_001, 10)]
+    assert rests == sorted(rests)
+    assert document.rest_s(20) < 0.05  # a person may be watching
+    assert 0.5 < document.rest_s(1000) < rests[-1] < 5.0
