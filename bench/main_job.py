@@ -2,7 +2,7 @@
 
 The bridge's share lies between two events seen from outside: the Pod bound (a watch) and its import at the simulator;
 the simulator's first response that shows the lab converged, and the Pod Ready (the watch). The yardstick is a bare PUT
-to the same API server in the same seconds.
+to the same API server: of each lablet, the one that was sent next to the first of the two.
 """
 
 import asyncio
@@ -57,17 +57,14 @@ async def _measure(sandbox: Sandbox) -> Figures:
         seen = await up_and_down(sandbox, LABLETS)
     finally:
         bare.cancel()
-    puts = [took for sent, took in yardstick.took_ms.items() if seen.created <= sent <= seen.created + seen.ready_s]
     imports, converged = _simulator_times(sandbox)
     lives, writes = seen.lives, seen.writes
     assert set(imports) == set(converged) == set(lives), "a lablet was not imported or not seen converged"
-    to_import = [1000 * (imports[uid] - life.bound) for uid, life in lives.items()]
-    to_ready = [1000 * (life.ready - converged[uid]) for uid, life in lives.items()]
+    to_import = [(life.bound, imports[uid]) for uid, life in lives.items()]
+    to_ready = [(converged[uid], life.ready) for uid, life in lives.items()]
     return {
-        **_shares("bound to import", to_import, puts),
-        **_shares("converged to Ready", to_ready, puts),
-        "bare PUT p50": (percentile(puts, 0.5), "ms"),
-        "bare PUT p99": (percentile(puts, 0.99), "ms"),
+        **_shares("bound to import", to_import, yardstick),
+        **_shares("converged to Ready", to_ready, yardstick),
         "create to all Ready": (seen.ready_s, "s"),
         "scale to 0 to all gone": (seen.gone_s, "s"),
         "status writes per lablet": (writes["pods/status"] / LABLETS, "writes"),
@@ -81,15 +78,23 @@ async def _measure(sandbox: Sandbox) -> Figures:
     }
 
 
-def _shares(name: str, took_ms: Sequence[float], puts_ms: Sequence[float]) -> Figures:
-    """Return the percentiles of a share of the bridge, and in proportion to a bare PUT to the same API server."""
-    p50, p99 = percentile(took_ms, 0.5), percentile(took_ms, 0.99)
-    return {
-        f"{name} p50": (p50, "ms"),
-        f"{name} p99": (p99, "ms"),
-        f"{name} p50 / bare PUT": (p50 / percentile(puts_ms, 0.5), "ratio"),
-        f"({name} p99 - {_BATCHING_MS} ms) / bare PUT": ((p99 - _BATCHING_MS) / percentile(puts_ms, 0.99), "ratio"),
-    }
+def _shares(name: str, spans: Sequence[tuple[float, float]], yardstick: Yardstick) -> Figures:
+    """Return the percentiles of a share of the bridge, and in proportion to bare PUTs of the same moments.
+
+    Args:
+        name: The share's.
+        spans: When it began and ended, of each lablet (Unix seconds).
+        yardstick: The PUTs.
+    """
+    took_ms = [1000 * (end - begin) for begin, end in spans]
+    puts_ms = [yardstick.took_at(begin) for begin, _ in spans]
+    figures: Figures = {}
+    for percent, spared_ms in ((50, 0), (99, _BATCHING_MS)):
+        ours, bare = percentile(took_ms, percent / 100), percentile(puts_ms, percent / 100)
+        share = f"({name} p{percent} - {spared_ms} ms)" if spared_ms else f"{name} p{percent}"
+        figures |= {f"{name} p{percent}": (ours, "ms"), f"{name}, bare PUT p{percent}": (bare, "ms")}
+        figures[f"{share} / bare PUT"] = ((ours - spared_ms) / bare, "ratio")
+    return figures
 
 
 def _simulator_times(sandbox: Sandbox) -> tuple[dict[str, float], dict[str, float]]:

@@ -160,6 +160,10 @@ class Yardstick:
                 puts.create_task(self._put(session, f"{collection}/bench-yardstick", changed))
                 await asyncio.sleep(_APART_S)
 
+    def took_at(self, at: float) -> float:
+        """Return what the PUT took that was sent next to a moment (Unix seconds)."""
+        return self.took_ms[min(self.took_ms, key=lambda sent: abs(sent - at))]
+
     async def _put(self, session: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> None:
         sent, began = time.time(), time.perf_counter()
         async with session.put(url, json=body) as answer:
