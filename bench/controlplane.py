@@ -11,7 +11,7 @@ COMPONENT_ARGS: Final[Mapping[str, Sequence[str]]] = {
 """Limits that fit a few cores: at the stock 20 requests a second the controller-manager needs 50 s for 1000 pods, and
 hundreds of requests served at once keep the API server's own watches waiting for a core."""
 
-COMPONENT_ENV: Final[Mapping[str, str]] = {"GOGC": "300", "GOMEMLIMIT": "1GiB"}
+COMPONENT_ENV: Final[Mapping[str, str]] = {"GOGC": "300"}
 """Collect garbage a third as often."""
 
 
