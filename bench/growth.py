@@ -138,6 +138,10 @@ async def pods() -> Figures:
         | _doublings("scale to 0 to all gone, pods", PODS, [one.gone_s for one in seen], "s")
         | _doublings("CPU up and down, pods", PODS, [one.cpu_s for one in seen], "s")
         | _doublings("CPU of API server and etcd, pods", PODS, [one.server_cpu_s for one in seen], "s")
+        | _doublings(
+            "CPU of scheduler and controller-manager, pods", PODS, [one.controllers_cpu_s for one in seen], "s"
+        )
+        | _doublings("create to all bound, pods", PODS, [one.bound_s for one in seen], "s")
         | _doublings("writes, pods", PODS, [float(sum(one.writes.values())) for one in seen], "writes")
         | {"resident after all": (seen[-1].resident_mb, "MB")}
     )

@@ -28,6 +28,7 @@ class UpAndDown:
         gone_s: From scaling to 0 until the last pod was gone.
         cpu_s, resident_mb: Of the measured process, over the whole run.
         server_cpu_s: Of API server and etcd.
+        controllers_cpu_s: Of scheduler and controller-manager.
         others_cpu_s: Of all that has nothing to do with the run.
         writes: The provider's, by kind; none without an audit log.
     """
@@ -40,6 +41,7 @@ class UpAndDown:
     gone_s: float
     cpu_s: float
     server_cpu_s: float
+    controllers_cpu_s: float
     others_cpu_s: float
     resident_mb: float
     writes: Counter[str]
@@ -126,6 +128,7 @@ async def up_and_down(
         gone_s=max(life.gone for life in lives.values()) - scaled,
         cpu_s=used[process],
         server_cpu_s=used["kube-apiserver"] + used["etcd"],
+        controllers_cpu_s=used["kube-scheduler"] + used["kube-controller-manager"],
         others_cpu_s=machine_busy_s() - busy_from - sum(used.values()),
         resident_mb=resident_peak_mb(pid),
         writes=audited(sandbox.audit_log, audit_from) if sandbox.audit_log else Counter(),

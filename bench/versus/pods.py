@@ -176,6 +176,7 @@ def _figures(seen: UpAndDown) -> Figures:
         "resident": (seen.resident_mb, "MB"),
         "create to all bound": (seen.bound_s, "s"),
         "CPU of API server and etcd": (seen.server_cpu_s, "s"),
+        "CPU of scheduler and controller-manager": (seen.controllers_cpu_s, "s"),
         "CPU of what else ran": (seen.others_cpu_s, "s"),
     }
 
