@@ -118,6 +118,7 @@ class Observer:
 
     def check_now(self) -> None:
         """One live session to a lablet, whose learner the claim names; no port in two sessions."""
+        rows = self.rows()  # first: a session that a claim names is in the LDS by then
         sessions = {one["id"]: one for one in self.lds.sessions()}
         live: dict[str, list[str]] = {}
         ports: dict[tuple[str, int], str] = {}
@@ -130,7 +131,7 @@ class Observer:
                 other = ports.setdefault(port, one["id"])
                 assert other == one["id"], f"{port} is shown to {one['username']} and to {sessions[other]['username']}"
         assert all(len(learners) == 1 for learners in live.values()), live
-        for row in self.rows().values():
+        for row in rows.values():
             session = row.get("session")
             if session and session.get("id"):
                 names = {row.get("learner"), session["username"], sessions[session["id"]]["username"]}
