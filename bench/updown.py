@@ -26,6 +26,7 @@ class UpAndDown:
         created, scaled: When the Deployment was created, and scaled to 0 (Unix seconds).
         bound_s, ready_s: From the creation of the Deployment until the last pod was bound, Ready.
         gone_s: From scaling to 0 until the last pod was gone.
+        cpu_until_ready_s: Until the last pod was Ready, by process.
         cpu_s, resident_mb: Of the measured process, over the whole run.
         server_cpu_s: Of API server and etcd.
         controllers_cpu_s: Of scheduler and controller-manager.
@@ -39,6 +40,7 @@ class UpAndDown:
     bound_s: float
     ready_s: float
     gone_s: float
+    cpu_until_ready_s: dict[str, float]
     cpu_s: float
     server_cpu_s: float
     controllers_cpu_s: float
@@ -109,6 +111,7 @@ async def up_and_down(
         created = time.time()
         await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=manifest or deployment(pods))
         await _reach(watcher, watching, "ready", pods)
+        until_ready = _since(before, sandbox)
         await asyncio.sleep(_AFTERWARDS_S)
         scaled = time.time()
         await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
@@ -118,7 +121,7 @@ async def up_and_down(
         watching.cancel()
     lives = watcher.lives
     assert len(lives) == pods, f"{len(lives)} pods were seen"
-    used = {name: seconds - before[name] for name, seconds in cpu_of(sandbox).items()}
+    used = _since(before, sandbox)
     return UpAndDown(
         lives=lives,
         created=created,
@@ -126,6 +129,7 @@ async def up_and_down(
         bound_s=max(life.bound for life in lives.values()) - created,
         ready_s=max(life.ready for life in lives.values()) - created,
         gone_s=max(life.gone for life in lives.values()) - scaled,
+        cpu_until_ready_s=until_ready,
         cpu_s=used[process],
         server_cpu_s=used["kube-apiserver"] + used["etcd"],
         controllers_cpu_s=used["kube-scheduler"] + used["kube-controller-manager"],
@@ -133,6 +137,28 @@ async def up_and_down(
         resident_mb=resident_peak_mb(pid),
         writes=audited(sandbox.audit_log, audit_from) if sandbox.audit_log else Counter(),
     )
+
+
+async def bind(sandbox: Sandbox, pods: int) -> tuple[float, dict[str, float]]:
+    """Create a Deployment of lablets that no provider serves; it stays.
+
+    Returns:
+        The seconds until all are bound, and the CPU seconds of each process until then.
+    """
+    before, watcher = cpu_of(sandbox), Watcher(sandbox.kubeconfig)
+    watching = asyncio.create_task(watcher.run())
+    try:
+        created = time.time()
+        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(pods))
+        await _reach(watcher, watching, "bound", pods)
+    finally:
+        watching.cancel()
+    return max(life.bound for life in watcher.lives.values()) - created, _since(before, sandbox)
+
+
+def _since(before: Mapping[str, float], sandbox: Sandbox) -> dict[str, float]:
+    """Return the CPU seconds of each process since `before`."""
+    return {name: seconds - before.get(name, 0.0) for name, seconds in cpu_of(sandbox).items()}
 
 
 async def _reach(watcher: Watcher, watching: "asyncio.Task[None]", moment: str, pods: int) -> None:

@@ -6,7 +6,7 @@ Only one of the two runs at a time, begun anew for each round, so that neither p
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final
 from bench.controlplane import ETCD
 from bench.figures import BUILD, Figures, percentile, show
 from bench.throughput import CAPACITY, TOPOLOGY
-from bench.updown import UpAndDown, deployment, prepare, up_and_down
+from bench.updown import UpAndDown, bind, deployment, prepare, up_and_down
 from bench.versus import kwok, stages
 from bench.versus.chart import Curve, write_chart
 from bench.versus.served import served, since, table
@@ -34,6 +34,7 @@ OURS: Final = "provider-1"
 _SIDES: Final = {kwok.NAME: "KWOK", OURS: "ours"}
 _NAME: Final = "bench-versus"
 _NODES_S: Final = 300.0
+_CPU_S_MIN: Final = 0.05
 
 
 async def run(pods: int, rounds: int) -> list[Figures]:
@@ -50,6 +51,7 @@ async def run(pods: int, rounds: int) -> list[Figures]:
     )
     try:
         found = []
+        await _bind_alone(sandbox, pods)
         for number in range(rounds):
             seen: dict[str, UpAndDown] = {}
             found.append(await in_turns(number, partial(_turn, sandbox, pods, seen)))
@@ -96,6 +98,24 @@ async def in_turns(number: int, turn: Callable[[str], Awaitable[Figures]]) -> Fi
         figures |= {f"{name}, KWOK": (theirs, unit), f"{name}, ours": (ours, unit)}
         figures[f"{name}, ratio"] = (ours / theirs, "ratio")
     return figures
+
+
+async def _bind_alone(sandbox: Sandbox, pods: int) -> None:
+    """Print what it takes to create and bind the pods where no provider runs: no provider can be faster."""
+    bound_s, used = await bind(sandbox, pods)
+    print(f"without a provider: all bound after {bound_s:.2f} s; {_cpu(used)}", flush=True)
+    await begin(sandbox, OURS)
+    await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
+    while await _list(sandbox, "pods"):  # noqa: ASYNC110 (the pods are the API server's)
+        await asyncio.sleep(1.0)
+    await asyncio.to_thread(sandbox.kubectl, "delete", "deployment/bench", "--wait")
+    await asyncio.to_thread(sandbox.stop, OURS, grace_s=20)
+
+
+def _cpu(used: Mapping[str, float]) -> str:
+    """Return the CPU of each process that used some, as text."""
+    ordered = sorted(used.items(), key=lambda one: -one[1])
+    return "CPU " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in ordered if seconds >= _CPU_S_MIN)
 
 
 async def begin(sandbox: Sandbox, process: str) -> None:
@@ -152,6 +172,7 @@ async def _turn(sandbox: Sandbox, pods: int, seen: dict[str, UpAndDown], process
         manifest = deployment(pods, placed=None if process == OURS else kwok.ON_ITS_NODES)
         seen[process] = one = await up_and_down(sandbox, pods, process=process, manifest=manifest)
         during = since(before, await asyncio.to_thread(served, sandbox))
+        print(f"{_SIDES[process]}, until all are Ready: {_cpu(one.cpu_until_ready_s)}")
         print(table(_SIDES[process], during), flush=True)
     finally:
         await asyncio.to_thread(sandbox.kubectl, "delete", "deployment/bench", "--ignore-not-found", "--wait")
