@@ -9,7 +9,7 @@ import ssl
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,6 +206,11 @@ def cpu_of(sandbox: Sandbox) -> dict[str, float]:
     """Return the CPU seconds so far of each process of a sandbox, and of this one as `benchmark`."""
     running = {status.name: status.pid for status in sandbox.processes() if status.pid}
     return {name: cpu_s(pid) for name, pid in running.items()} | {"benchmark": cpu_s(os.getpid())}
+
+
+def cpu_since(before: Mapping[str, float], sandbox: Sandbox) -> dict[str, float]:
+    """Return the CPU seconds of each process since `cpu_of` returned `before`."""
+    return {name: seconds - before[name] for name, seconds in cpu_of(sandbox).items()}
 
 
 def machine_busy_s() -> float:

@@ -4,17 +4,20 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bench.outside import Life, Watcher, audited, cpu_of, machine_busy_s, resident_peak_mb
+from bench.outside import Life, Watcher, audited, cpu_of, cpu_since, machine_busy_s, resident_peak_mb
 from vkprovider.controllers.claims.store import LAZY_S
 from vkpsandbox import Sandbox
 
 _WITHIN_S = 300.0
 _AFTERWARDS_S = LAZY_S + 2.0
 """Late writes count, too: claims that nobody waits for are written last."""
+
+Reach = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +108,18 @@ async def up_and_down(
     assert pid is not None
     audit_from = sandbox.audit_log.stat().st_size if sandbox.audit_log else 0
     before, busy_from = cpu_of(sandbox), machine_busy_s()
-    watcher = Watcher(sandbox.kubeconfig)
-    watching = asyncio.create_task(watcher.run())
-    try:
+    async with _watched(sandbox, pods) as (lives, reach):
         created = time.time()
         await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=manifest or deployment(pods))
-        await _reach(watcher, watching, "ready", pods)
-        until_ready = _since(before, sandbox)
+        await reach("ready")
+        until_ready = cpu_since(before, sandbox)
         await asyncio.sleep(_AFTERWARDS_S)
         scaled = time.time()
         await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
-        await _reach(watcher, watching, "gone", pods)
+        await reach("gone")
         await asyncio.sleep(_AFTERWARDS_S)
-    finally:
-        watching.cancel()
-    lives = watcher.lives
     assert len(lives) == pods, f"{len(lives)} pods were seen"
-    used = _since(before, sandbox)
+    used = cpu_since(before, sandbox)
     return UpAndDown(
         lives=lives,
         created=created,
@@ -145,20 +143,23 @@ async def bind(sandbox: Sandbox, pods: int) -> tuple[float, dict[str, float]]:
     Returns:
         The seconds until all are bound, and the CPU seconds of each process until then.
     """
-    before, watcher = cpu_of(sandbox), Watcher(sandbox.kubeconfig)
-    watching = asyncio.create_task(watcher.run())
-    try:
+    before = cpu_of(sandbox)
+    async with _watched(sandbox, pods) as (lives, reach):
         created = time.time()
         await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(pods))
-        await _reach(watcher, watching, "bound", pods)
+        await reach("bound")
+    return max(life.bound for life in lives.values()) - created, cpu_since(before, sandbox)
+
+
+@asynccontextmanager
+async def _watched(sandbox: Sandbox, pods: int) -> AsyncIterator[tuple[dict[str, Life], Reach]]:
+    """Watch the pods; yield their lives, and what waits until so many have reached a step of their life."""
+    watcher = Watcher(sandbox.kubeconfig)
+    watching = asyncio.create_task(watcher.run())
+    try:
+        yield watcher.lives, lambda moment: _reach(watcher, watching, moment, pods)
     finally:
         watching.cancel()
-    return max(life.bound for life in watcher.lives.values()) - created, _since(before, sandbox)
-
-
-def _since(before: Mapping[str, float], sandbox: Sandbox) -> dict[str, float]:
-    """Return the CPU seconds of each process since `before`."""
-    return {name: seconds - before.get(name, 0.0) for name, seconds in cpu_of(sandbox).items()}
 
 
 async def _reach(watcher: Watcher, watching: "asyncio.Task[None]", moment: str, pods: int) -> None:

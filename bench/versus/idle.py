@@ -7,7 +7,7 @@ from typing import Final
 from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.idle import CAPACITY, NODES, SETTLE_S
-from bench.outside import PROVIDER, audited, cpu_of, resident_now_mb
+from bench.outside import PROVIDER, audited, cpu_of, cpu_since, resident_now_mb
 from bench.versus import kwok
 from bench.versus.pods import OURS, begin, in_turns, sandbox_of_both
 from vkpsandbox import Sandbox
@@ -34,7 +34,7 @@ async def _turn(sandbox: Sandbox, process: str) -> Figures:
         await asyncio.sleep(SETTLE_S + _OTHERS_S)
         before, audit_from = cpu_of(sandbox), sandbox.audit_log.stat().st_size
         await asyncio.sleep(_MEASURE_S)
-        used = {name: seconds - before[name] for name, seconds in cpu_of(sandbox).items()}
+        used = cpu_since(before, sandbox)
         writes = audited(sandbox.audit_log, audit_from, PROVIDER if process == OURS else kwok.USER)
         return {
             "CPU": (used[process], "s"),

@@ -148,6 +148,7 @@ def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:
     for rule in policy["spec"]["matchConstraints"]["resourceRules"]:
         kinds = [kind.replace("nodes/*", "nodes/status") for kind in rule["resources"]]
         matched |= {(kind, operation) for kind in kinds for operation in rule["operations"]}
+    confined = {kind.split("/")[0] for kind, _ in matched}
     operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
     wanted = {
         (kind, operations[verb])
@@ -155,7 +156,7 @@ def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:
         if role["kind"] in {"ClusterRole", "Role"} and role["metadata"]["name"] == "vkprovider"
         for rule in role["rules"]
         for kind in rule["resources"]
-        if kind.split("/")[0] in {kind.split("/")[0] for kind, _ in matched}
+        if kind.split("/")[0] in confined
         for verb in rule["verbs"]
         if verb in operations
     }

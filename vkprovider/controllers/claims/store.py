@@ -248,7 +248,6 @@ class ClaimStore:
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld
         written = {**self.claims, **{uid: self._saved[uid] for uid in fitting.withheld}}
-        self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
         try:
             await self._config_map.write(fitting.data, fitting.binary)
         except NotFound:  # the ConfigMap was deleted: write it anew from memory
@@ -257,7 +256,8 @@ class ClaimStore:
         except Conflict:
             await self._merge()
             return 0.0
-        self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
+        finally:
+            self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
         self._ctx.counters.claim_writes += 1
         self._failures, self.fault, self._rewrite, self._saved = 0, None, False, written
         done = [uid for uid, changed in self._dirty.items() if changed <= generation and uid not in self._withheld]
