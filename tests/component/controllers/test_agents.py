@@ -261,6 +261,14 @@ async def test_an_unknown_agent_awaits_approval(place: Place) -> None:
     await lablet.ready()
 
 
+async def test_an_agent_whose_worker_was_refused_is_tried_again(place: Place) -> None:
+    running = await place.replica()
+    refusal = running.api.fault("^POST .*/cmlworkers", status=403)
+    place.agent(place.names[0])
+    await place.reason(place.names[0], "AwaitingApproval")
+    assert refusal.met
+
+
 @pytest.mark.parametrize("policy", ["deny", "allow"])
 async def test_policies_for_unknown_agents(place: Place, policy: str) -> None:
     world, (name, other) = place.world, place.names

@@ -12,10 +12,12 @@ import yaml
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import existing_lab
-from tests.component.controllers.looking import condition, is_ready
-from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES
+from tests.component.controllers.looking import condition, is_ready, when
+from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES, SYSTEM
 from tests.support.topologies import topology
 from vkprovider.domain.definition import refresh
+from vkprovider.domain.definition.content import build
+from vkprovider.domain.definition.package import Package
 
 TWO = topology({"h0": "alpine", "h1": "alpine"})
 CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
@@ -76,7 +78,7 @@ async def test_running_lablet_keeps_its_version_and_new_ones_take_the_changed_on
 async def test_definition_edited_while_lablets_start_changes_only_new_ones(world: World) -> None:
     """Also where one version is kept: a lablet that boots goes on with the one that it was charged for."""
     await world.replica()
-    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (3.0, 3.0)})
+    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (7.0, 7.0)})
     worker, name = await world.worker(simulator.url), await world.define(topology({"old": "iosv"}), keepVersions=1)
     old = [await world.pod(name, worker) for _ in range(3)]
     await old[0].waits("StartingNodes")
@@ -255,7 +257,8 @@ async def test_package_is_fetched_from_the_object_store_on_request(world: World,
 
 
 async def test_replica_that_does_not_lead_takes_in_what_the_leader_wrote(world: World) -> None:
-    await world.replica(name=f"a-{world.name('leader')}")
+    leader = await world.replica(name=f"a-{world.name('leader')}")
+    await when(lambda: leader.replica.ownership.plan.leads, "the first one leads")
     follower = await world.replica(name=f"b-{world.name('follower')}")
     name = await world.define()
     await world.admin.until(f"{RUNTIME_CLASSES}/{name}", bool)
@@ -264,3 +267,21 @@ async def test_replica_that_does_not_lead_takes_in_what_the_leader_wrote(world: 
     for lablet in lablets:
         await lablet.ready()
     assert follower.api.matching(r"^(PATCH|POST|PUT) .*(labletdefinitions|runtimeclasses)") == []
+
+
+async def test_leader_takes_in_what_its_predecessor_stored_last(world: World) -> None:
+    """The watch of contents may show it when that of definitions has long shown the status it was written with."""
+    await world.replica()
+    name = await world.define()
+    found = await world.definition(name)
+    body = build(
+        definition=name,
+        uid=found["metadata"]["uid"],
+        namespace=SYSTEM,
+        package=Package("2.0.0", TWO),
+        sequence=2,
+        request="",
+        stored_at="2026-01-01T10:00:00Z",
+    )
+    await world.admin.create(CONFIG_MAPS, body)
+    await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)

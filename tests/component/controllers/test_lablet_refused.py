@@ -7,11 +7,13 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, eventually, imports, is_ready
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import MORTAL
+from tests.component.controllers.running import MORTAL, SHORT
+from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
+CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 
 
@@ -116,8 +118,7 @@ async def test_full_worker_takes_the_next_lablet_when_one_leaves(
     world: World, simulator: CmlSimulator, capacity: dict[str, Any], reason: str, message: str
 ) -> None:
     await world.replica()
-    whole = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
-    worker = await world.worker(simulator.url, capacity={**whole, **capacity})
+    worker = await world.worker(simulator.url, capacity={**CAPACITY, **capacity})
     definition = await world.define(resources={"cpu": "10"})
     first = await world.pod(definition, worker)
     await first.ready()
@@ -182,3 +183,17 @@ async def test_lablet_waits_for_a_definition_that_comes_later(world: World, simu
     await world.change_definition(definition, version="2.0.0")
     await pinned.ready()
     assert len(imports(simulator)) == 1
+
+
+async def test_room_is_used_even_if_the_node_cannot_show_it_at_once(world: World) -> None:
+    """The lablets are queued by the turn that finds the room: to the next one it is nothing new."""
+    running = await world.replica({**SHORT, "workers": {**SHORT["workers"], "reconcile_s": 600.0}})
+    worker = await world.worker(capacity={**CAPACITY, "labs": 1})
+    definition = await world.define()
+    first, second = [await world.pod(definition, worker) for _ in range(2)]
+    await first.ready()
+    await second.waits("OutOfpods")
+    refusal = running.api.fault("^PATCH .*/nodes/vnode", status=500)
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"capacity": {"labs": 2}}})
+    await second.ready()
+    assert refusal.met

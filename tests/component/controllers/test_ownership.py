@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.looking import when
-from tests.component.controllers.parts import Clock, context, owning_none
+from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.ownership import Ownership
+from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
 from vkprovider.kube.client import KubeClient
+from vkprovider.settings.cluster import ReplicaSettings
 
 PATH = f"{NODE_LEASES}/vnode.w"
 
@@ -150,3 +152,24 @@ async def test_leases_of_many_nodes_are_renewed_in_time_where_the_api_server_is_
         heartbeat.cancel()
     assert slow.met == len(workers)
     assert sorted(ownership.epochs) == sorted(workers)
+
+
+async def test_node_that_patience_has_left_alone_is_offered_again(ctx: Context) -> None:
+    """Its planned owner lives, but takes nothing; patience grows with what is owned, between two plans."""
+    woken: list[str] = []
+    clock = ctx.now
+    assert isinstance(clock, Clock)
+    ownership = Ownership(ctx, ReplicaSettings(), lambda: ["v", "w"], wake=woken.append, led=lambda: None)
+    to_act(ownership.membership)
+    planning, living = ownership.plan, {"a", "me"}
+    ownership.epochs["v"] = 0
+    planning._plan(living)
+    assert planning.planned == {"v": "me", "w": "a"}
+    clock.now += UNCLAIMED_S + 1.5
+    planning._plan(living)
+    assert woken == ["w"]
+    clock.now -= 1.5
+    assert planning.act("w") is Duty.STAND_BY
+    clock.now += 1.5
+    planning._plan(living)
+    assert woken == ["w", "w"]

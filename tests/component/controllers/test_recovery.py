@@ -108,7 +108,7 @@ async def test_crashing_device_is_started_three_times_then_a_person_must_look(wo
 async def test_lab_that_crashes_while_it_boots_follows_the_restart_policy(world: World) -> None:
     """Nobody can have worked in it: after three starts without a wipe it is made afresh, or ends."""
     await world.replica(SOON)
-    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (4.0, 4.0)})
+    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (8.0, 8.0)})
     worker, definition = await world.worker(simulator.url), await world.define(ROUTER)
     always, never = [await world.pod(definition, worker, restartPolicy=policy) for policy in ("Always", "Never")]
     for starts in (0, 1, 2, 3):

@@ -69,7 +69,7 @@ async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_
 
 async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world: World) -> None:
     first = await world.replica(MORTAL)
-    simulator = await world.simulator(boot_seconds=(3.0, 3.0))
+    simulator = await world.simulator(boot_seconds=(7.0, 7.0))
     worker, definition = await world.worker(simulator.url), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.waits("StartingNodes")
@@ -99,6 +99,33 @@ async def test_replica_without_the_api_server_fences_itself_and_resumes(world: W
     await lablet.gone()
     assert len(simulator.log.entries) > asked
     assert (await world.lease(worker))["leaseTransitions"] == epoch, "it resumes the node that nobody took"
+
+
+async def test_turns_during_a_fence_are_repeated(world: World) -> None:
+    """A fence may end before anything has noticed it, as when the machine was suspended for a while."""
+    running = await world.replica(MORTAL)
+    worker, definition = await world.worker(), await world.define()
+    await (await world.pod(definition, worker)).ready()
+    workers = running.replica.workers
+    running.api.cut()
+    await when(lambda: running.replica.ownership.is_fenced, "it is fenced")
+    claims = workers.items[worker].claims
+    [claim] = claims.claims.values()
+    claims.drop(claim.pod_uid)
+    claims.put(claim)
+    assert [(await turn(worker)).after_s for turn in (workers.reconcile, workers.flush)] == [1.0, 1.0]
+
+
+async def test_turn_that_outlasts_its_ownership_does_not_forget_what_is_known_since(world: World) -> None:
+    running = await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    index = running.replica.index
+    before = index.items[lablet.uid]
+    index.given_up(worker)
+    index.forget(before)
+    assert index.items[lablet.uid] is not before
 
 
 async def test_fenced_replica_does_not_touch_the_worker(world: World) -> None:
@@ -221,7 +248,7 @@ async def test_handover_waits_for_a_slow_step(world: World) -> None:
     first = await world.replica()
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define()
-    simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=1.0), simulator.now())
+    simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=3.0), simulator.now())
     lablet = await world.pod(definition, worker)
     await lablet.waits("ImportingLab")
     await first.stop()

@@ -130,6 +130,20 @@ async def test_worker_that_never_worked_has_one_event_that_says_why(world: World
     assert [event["count"] for event in await world.events("CredentialsInvalid", worker)] == [1]
 
 
+async def test_worker_that_is_created_again_while_its_node_is_deleted_has_a_new_one(world: World) -> None:
+    """The plan made meanwhile still shows the node as owned; no garbage collector deletes the Lease here."""
+    running = await world.replica()
+    worker = await world.worker()
+    path, first = f"{GROUP}/cmlworkers/{worker}", await world.node(worker, is_ready)
+    found = await world.cmlworker(worker)
+    slow = running.api.fault("^DELETE .*/nodes/vnode", delay_s=1.0)
+    await world.admin.delete(path)
+    await when(lambda: slow.met, "the Node is being deleted")
+    again = {"metadata": {"name": worker}, "spec": found["spec"]}
+    await world.admin.create(f"{GROUP}/cmlworkers", {key: found[key] for key in ("apiVersion", "kind")} | again)
+    await world.node(worker, lambda node: is_ready(node) and node["metadata"]["uid"] != first["metadata"]["uid"])
+
+
 async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(world: World) -> None:
     await world.replica()
     worker, definition = await world.worker(), await world.define()
@@ -164,7 +178,7 @@ async def test_worker_deleted_as_its_first_lablet_begins_leaves_no_lab_behind(wo
     await when(lambda: fault.met > 0, "it was deleted")
     if moment == "claimed":
         await lablet.ready()
-        assert "InUse" in str(condition(await world.cmlworker(worker), "Ready"))
+        await world.cmlworker(worker, lambda found: condition(found, "Ready").get("reason") == "InUse")
     await lablet.delete(grace_s=0)
     await world.admin.until_gone(f"{GROUP}/cmlworkers/{worker}")
     assert simulator.simulation.world.labs == {}

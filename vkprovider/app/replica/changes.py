@@ -21,7 +21,7 @@ def queue_changes(
         objects: What is followed.
         nodes: The Nodes of all workers.
         queues: The queues.
-        ownership: Plans anew when a worker comes or goes; its leader writes content itself, and needs no event of it.
+        ownership: Plans anew when a worker comes or goes.
         agents: Whether there are tunnels: an agent may be there whose worker is gone.
     """
 
@@ -46,7 +46,7 @@ def queue_changes(
 
     def content_changed(old: ConfigMap | None, new: ConfigMap | None) -> None:
         config_map = new or old
-        if config_map is not None and not ownership.plan.leads:
+        if config_map is not None:
             queues.definitions.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
 
     objects.workers.add_handler(worker_changed)

@@ -134,7 +134,14 @@ class Replica:
             flushes=queues.claims,
             recover=Recovery(ctx, index.items, contents, self.definitions.awaits_content).recover,
         )
-        self.registration = Registration(ctx, settings.tunnels, self.tunnels, objects.workers.items, self._leads)
+        self.registration = Registration(
+            ctx,
+            settings.tunnels,
+            self.tunnels,
+            objects.workers.items,
+            self._leads,
+            reconcile_s=settings.workers.reconcile_s,
+        )
         self.archive = Archive(ctx, settings.lablets, self._leads)
         self.inbox = Inbox(
             ctx,

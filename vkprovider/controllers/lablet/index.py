@@ -119,6 +119,8 @@ class LabletIndex:
 
     def forget(self, lablet: Lablet) -> None:
         """Drop a lablet that has come to its end."""
+        if self.items.get(lablet.uid) is not lablet:
+            return  # a turn that began before its Node was lost, and taken again
         self._drop(lablet)
         self._ctx.events.forget(lablet.uid)
 

@@ -272,7 +272,6 @@ class Ownership:
         if was_ours:
             _log.warning("node lost", worker=worker, replica=self._ctx.replica, why=why)
             self._wake(worker)
-            self._news.set()
 
     def forget(self, worker: str) -> None:
         """Stop acting for a worker, and leave its Lease as it is."""
@@ -282,6 +281,7 @@ class Ownership:
         if was_ours:
             for holder in self._holders:
                 holder.given_up(worker)
+            self._news.set()  # its CMLWorker may have been created again: nothing else would say that it is free
 
     async def release(self, worker: str) -> None:
         """Release a Node, so that the next owner need not wait; nothing may be in hand for it any more."""

@@ -95,7 +95,7 @@ class Planning:
         leads, before = min(living, default="") == me, self.leads
         self.leads = leads
         self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
-        duties = {worker: self.duty(worker) for worker in view.owners}
+        duties = {worker: self._duty(worker) for worker in view.owners}
         old, self._duties = self._duties, duties
         for worker, duty in duties.items():
             if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
@@ -117,8 +117,16 @@ class Planning:
         living = self._membership.living()
         return plan.imbalance(living, self.view(living).owners)
 
-    def duty(self, worker: str) -> Duty:
-        """Return what this replica has to do about a Node now."""
+    def act(self, worker: str) -> Duty:
+        """Return what this replica has to do about a Node now, to the reconciler that does it.
+
+        The reconciler is woken when a plan asks for something else than that, even if no plan asked for it: patience
+        grows with every Node taken, and a fence may begin and end between two plans.
+        """
+        duty = self._duties[worker] = self._duty(worker)
+        return duty
+
+    def _duty(self, worker: str) -> Duty:
         if self._membership.is_fenced:
             return Duty.STAND_BY
         since = self._free_since.get(worker)

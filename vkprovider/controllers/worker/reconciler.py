@@ -123,16 +123,23 @@ class Workers:
             self._flushes.add(name)
 
     async def flush(self, name: str) -> Result:
-        """Write the changed claims of a worker; rebuild them first, if they were lost."""
+        """Write the changed claims of a worker; rebuild them first, if they were lost.
+
+        Raises:
+            InputError: They cannot be written.
+            OutsideError: The API server refused or did not answer.
+        """
         worker = self.items.get(name)
         if worker is None:
             return Result()
-        if not worker.claims.complete:
-            await self._recover(worker)
-            self._lablets.worker_changed(worker)
         before = str(worker.claims.fault)
         try:
+            if not worker.claims.complete:
+                await self._recover(worker)
+                self._lablets.worker_changed(worker)
             return Result(await worker.claims.flush())
+        except Fenced:  # for a moment, or for good: then this replica does not act for it when the key runs again
+            return Result(_TAKE_AGAIN_S)
         finally:
             if str(worker.claims.fault) != before:
                 self._lablets.worker_changed(worker)
@@ -141,16 +148,26 @@ class Workers:
     # --------------------------------------------------------------------------------------------- reconcile
 
     async def reconcile(self, name: str) -> Result:
-        """Bring a worker's Node up to date and observe the worker."""
+        """Bring a worker's Node up to date and observe the worker.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        try:
+            return await self._turn(name)
+        except Fenced:  # for a moment, or for good: then this replica stands by when the key runs again
+            return Result(_TAKE_AGAIN_S)
+
+    async def _turn(self, name: str) -> Result:
         resource = self._resources.get(name)
         for given_up in self._fleet.given_up_before(name):
             await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
-        match self._ownership.plan.duty(name):
+        match self._ownership.plan.act(name):
             case Duty.STAND_BY:
                 self._nodes.forget(name)
-                return Result()
+                return Result(_TAKE_AGAIN_S if self._ownership.is_fenced else None)  # the Node may be ours afterwards
             case Duty.HAND_OVER:
                 return await self._hand_over(name)
             case duty:
@@ -164,8 +181,6 @@ class Workers:
                     self._queue.add(name)  # behind the others that a replica left when it died: their Leases expire
                     return Result()
             worker = await self._open(name, resource)
-        except Fenced:
-            return Result(_TAKE_AGAIN_S)
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
@@ -179,16 +194,14 @@ class Workers:
         worker.capacity = offered.without_ports(worker.claims.count_foreign(first, last))
         worker.running = self._lablets.count_running(name)
         self._identify(resource, worker)
+        if worker.offer != before:  # whether or not the Node can be written: the next run finds nothing new
+            self._lablets.worker_changed(worker)
         try:
             leaving = await self._nodes.write(resource, worker, self._ownership.epochs.get(name, 0))
-        except Fenced:
-            return Result(_TAKE_AGAIN_S)
         except InputError as fault:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
             return await self._refuse(resource, InputError("NodeRefused", error.message))
-        if worker.offer != before:
-            self._lablets.worker_changed(worker)
         if leaving:
             self._left[name] = resource.metadata.uid
             await self._forget(name)

@@ -27,6 +27,7 @@ class Registration:
         tunnels: By which agents come.
         resources: All CMLWorkers, by name.
         leads: Returns whether this replica leads; only that one writes.
+        reconcile_s: Seconds until a CMLWorker that was refused is created again: whatever refuses it sends no event.
     """
 
     def __init__(
@@ -36,12 +37,15 @@ class Registration:
         tunnels: Tunnels,
         resources: Mapping[str, CustomResource],
         leads: Callable[[], bool],
+        *,
+        reconcile_s: float,
     ) -> None:
         self._ctx = ctx
         self._settings = settings
         self._tunnels = tunnels
         self._resources = resources
         self._leads = leads
+        self._reconcile_s = reconcile_s
         self._said: set[tuple[str, str]] = set()
 
     async def reconcile(self, name: str) -> Result:
@@ -52,6 +56,7 @@ class Registration:
         """
         if not self._leads():
             return Result()
+        refused = False
         for kind, hub in self._tunnels.hubs.items():
             view = hub.view(name)
             if view.state is not State.THERE:
@@ -61,24 +66,26 @@ class Registration:
             except InputError as error:
                 self._say(name, error.message)
                 continue
-            await self._do(hello)
-        return Result()
+            refused |= await self._do(hello)
+        return Result(self._reconcile_s if refused else None)
 
-    async def _do(self, hello: Hello) -> None:
+    async def _do(self, hello: Hello) -> bool:
+        """Do what is decided about an agent; return whether the API server refuses it."""
         match decide(hello, self._resources.get(hello.name), self._settings.register_policy):
             case Create(body):
                 try:
                     await self._ctx.api.workers.metadata_only.create(body)
                 except Conflict:
-                    return  # it exists by now: its event queues the name again
+                    return False  # it exists by now: its event queues the name again
                 except (Invalid, Forbidden) as error:
                     self._say(hello.name, f"its CMLWorker cannot be created: {error.message}")
-                    return
+                    return True
                 _log.info("a CMLWorker was made for an agent", worker=hello.name, tunnel=hello.tunnel)
             case Deny(why):
                 self._say(hello.name, why)
             case None:
                 pass
+        return False
 
     def _say(self, name: str, why: str) -> None:
         """Log once why an agent remains without a CMLWorker."""

@@ -79,6 +79,7 @@ def test_another_name_is_put_back(row: Claim, found: str | None) -> None:
     assert isinstance(decision.step, RestoreUsername)
     assert decision.step.username == "alice"
     assert learner_of(decision) is None, "the row keeps its learner"
+    assert decision.after_s, "it is looked at again: the Pod may have changed as it was put back"
 
 
 def test_who_writes_the_name_all_the_time_stops_no_other_step() -> None:

@@ -217,7 +217,7 @@ class Replica:
 
     async def _turn(self, worker: str) -> None:
         with contextlib.suppress(OutsideError, InputError, Fenced):
-            match self.ownership.plan.duty(worker):
+            match self.ownership.plan.act(worker):
                 case Duty.TAKE:
                     await self.ownership.acquire(worker, "uid")
                 case Duty.HAND_OVER:

@@ -58,5 +58,5 @@ def restore_in_s(facts: Facts, claim: Claim, now: float) -> float | None:
 
 
 def restore(facts: Facts, pod: Pod, claim: Claim) -> Decision:
-    """Put the Pod's username back."""
-    return Decision(RestoreUsername(pod, claim.learner, facts.inputs.username))
+    """Put the Pod's username back, and look whether it is: the Pod may have changed meanwhile."""
+    return Decision(RestoreUsername(pod, claim.learner, facts.inputs.username), after_s=_RESTORE_EVERY_S)
