@@ -5,11 +5,23 @@ from vkprovider.kube.window import MIN, QUICK_S, START, Window
 QUICK, SLOW = QUICK_S / 10, QUICK_S * 2
 
 
-def test_each_window_of_quick_answers_admits_one_more() -> None:
+def test_each_quick_answer_admits_one_more_before_the_first_refusal() -> None:
     window = Window(most=64)
     for _ in range(START):
         window.answered(QUICK, full=True)
-    assert START < window.size <= START + 1
+    assert window.size == 2 * START
+    for _ in range(START):
+        window.answered(QUICK, full=True)
+    assert window.size == 64
+
+
+def test_each_window_of_quick_answers_admits_one_more_after_a_refusal() -> None:
+    window = Window(most=64)
+    window.refused(sent_at=0.0, now=1.0)
+    shrunk = window.size
+    for _ in range(int(shrunk)):
+        window.answered(QUICK, full=True)
+    assert shrunk < window.size <= shrunk + 1
     for _ in range(10_000):
         window.answered(QUICK, full=True)
     assert window.size == 64
