@@ -47,7 +47,7 @@ def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
     )
     assert dict(labs) == pods
     assert "4 pods, 4 labs" in story
-    assert re.search(r"^   \$ telnet 127\.0\.0\.\d+ [2-7]\d{3}\n   .*h0", story, re.MULTILINE), "a console answers"
+    assert re.search(r"^   \$ telnet 127\.\d+\.0\.\d+ [2-7]\d{3}\n   .*h0", story, re.MULTILINE), "a console answers"
     assert re.search(r"^   \$ kubectl exec ann-0 -c r1 -- show version\n   Cisco IOS Software", story, re.MULTILINE)
     assert re.search(r"^   \$ kubectl logs ann-0 -c r1 .*\n(   .*\n)*   r1[>#]show version$", story, re.MULTILINE)
     assert "no lab on worker-1, worker-2, worker-3: every CML is empty" in story

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.paths import Layout
-from vkpsandbox.processes.ports import can_listen, free_ports, worker_listen_address, worker_public_address
+from vkpsandbox.processes.ports import free_ports, worker_endpoints, worker_public_address
 from vkpsandbox.processes.process import ProcessSpec, Restart
 from vkpsandbox.processes.record import Lds, Worker
 
@@ -27,15 +27,11 @@ PROVIDER_GRACE_S: Final = 5.0
 
 
 def plan_workers(layout: Layout, count: int, backend: Backend) -> list[Worker]:
-    """Choose names, addresses and free ports of the simulated workers."""
+    """Choose the names and addresses of the simulated workers; those of the null backend listen nowhere."""
+    endpoints = worker_endpoints(count) if backend == "cml" else [("", 0)] * count
     workers = []
-    for number in range(1, count + 1):
+    for number, (host, port) in enumerate(endpoints, 1):
         name = f"worker-{number}"
-        host = worker_listen_address(number)
-        port = 0
-        if backend == "cml":
-            host = host if can_listen(host) else "127.0.0.1"
-            [port] = free_ports(1, host)
         workers.append(
             Worker(
                 name=name,

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from vkprovider.api import names
 from vkpsandbox import Worker
 
-_OPENS_S: Final = 10.0
+_ANSWERS_S: Final = 10.0
 _CONNECT_S: Final = 2.0
-_ANSWER_S: Final = 3.0
+_QUIET_S: Final = 3.0
 _POLL_S: Final = 0.2
 
 
@@ -30,21 +30,21 @@ def host_of(worker: Worker) -> str:
 
 
 def answer_of(host: str, port: int) -> str:
-    """Press Return at a console and return its output; "" if the port does not open in time."""
-    end = time.monotonic() + _OPENS_S
+    """Press Return at a console and return its output; "" if it does not answer in time."""
+    end = time.monotonic() + _ANSWERS_S
     while time.monotonic() < end:
-        try:
-            with socket.create_connection((host, port), timeout=_CONNECT_S) as connection:
-                connection.sendall(b"\r\n")
-                return _read(connection)
-        except OSError:
-            time.sleep(_POLL_S)  # PATty polls: a port opens a moment after the device runs
+        # PATty polls: a port opens a moment after the device runs.
+        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=_CONNECT_S) as connection:
+            connection.sendall(b"\r\n")
+            if said := _read(connection):
+                return said
+        time.sleep(_POLL_S)
     return ""
 
 
 def _read(connection: socket.socket) -> str:
     """Read until the console is quiet."""
-    connection.settimeout(_ANSWER_S)
+    connection.settimeout(_QUIET_S)
     said = b""
     with contextlib.suppress(TimeoutError):
         while not said.rstrip().endswith((b"#", b">", b":", b"$")) and (part := connection.recv(4096)):

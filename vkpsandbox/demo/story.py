@@ -179,7 +179,7 @@ class Story:
             said = reach.answer_of(host, port)
             if not said:
                 log = self._sandbox.layout.log(worker.process)
-                raise DemoError(f"port {port} of {worker.name} does not open; its log is {log}")
+                raise DemoError(f"port {port} of {worker.name} does not answer; its log is {log}")
             self._say(textwrap.indent(said, "   "))
 
     def learn(self) -> None:

@@ -2,9 +2,10 @@
 
 import contextlib
 import errno
+import os
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ LOWEST: Final = 10240
 
 HIGHEST: Final = 32767
 """The default of Linux starts outgoing connections at 32768."""
+
+CML_PORTS: Final = (8443, 9443, 10443)
+"""What the simulated workers listen on that have addresses of their own: the first that no program has everywhere."""
 
 
 def candidate_ports(first_outgoing: int) -> range:
@@ -55,20 +59,27 @@ def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | 
     raise SandboxError(f"{host} has fewer than {count} free ports: end what listens there")
 
 
-def can_listen(host: str) -> bool:
-    """Return whether this machine lets a program listen on an address (macOS: only 127.0.0.1, unless configured)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        try:
-            listener.bind((host, 0))
-        except OSError:
-            return False
-    return True
+def worker_endpoints(
+    count: int, networks: Iterable[int] | None = None, ports: Sequence[int] = CML_PORTS
+) -> list[tuple[str, int]]:
+    """Return the loopback address and port on which each worker of a sandbox serves its API.
 
+    The addresses are the sandbox's own, 127.N.0.11 for its first worker, because a worker also opens the ports that its
+    labs request, and those of two sandboxes would be the same. That N is free shows at a port that sandboxes share.
+    Where a program can listen on 127.0.0.1 only (macOS, unless configured), workers share it, on ports of their own.
 
-def worker_listen_address(number: int) -> str:
-    """Return the loopback address of worker `number` (from 1): 127.0.0.11 for the first."""
-    high, low = divmod(10 + number, 256)
-    return f"127.0.{high}.{low}"
+    Args:
+        count: How many workers.
+        networks: The N to try, in this order; by default all, from one on that depends on the process, because two
+            sandboxes that start at the same moment both find every N free.
+        ports: The ports of which to choose.
+    """
+    port = next((port for port in ports if _can_listen(_listen_address(255, 0), port)), ports[0])
+    for network in networks or _networks(os.getpid()):
+        endpoints = [(_listen_address(network, number), port) for number in range(1, count + 1)]
+        if all(_can_listen(*endpoint) for endpoint in endpoints):
+            return endpoints
+    return [("127.0.0.1", port) for port in free_ports(count)]
 
 
 def worker_public_address(number: int) -> str:
@@ -79,6 +90,28 @@ def worker_public_address(number: int) -> str:
     return f"198.18.{high}.{low}"
 
 
+def _networks(start: int) -> Iterator[int]:
+    """Yield every N from 1 to 254 once, beginning with one that differs for neighbouring `start`."""
+    return ((start + step) % 254 + 1 for step in range(254))
+
+
+def _listen_address(network: int, number: int) -> str:
+    """Return the address of worker `number` in 127.`network`.0.0/16; no sandbox has network 255, or a worker 0."""
+    high, low = divmod(10 + number, 256)
+    return f"127.{network}.{high}.{low}"
+
+
+def _can_listen(host: str, port: int) -> bool:
+    """Return whether this machine lets a program listen there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
 def _first_outgoing() -> int:
     """Return the lowest port the kernel gives to outgoing connections."""
     try:
@@ -87,6 +120,6 @@ def _first_outgoing() -> int:
         return HIGHEST + 1
 
 
-def _shuffled(ports: range) -> list[int]:
-    """Return the ports in random order."""
-    return random.sample(ports, len(ports))
+def _shuffled(numbers: range) -> list[int]:
+    """Return the numbers in random order."""
+    return random.sample(numbers, len(numbers))

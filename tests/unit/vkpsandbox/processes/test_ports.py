@@ -7,7 +7,7 @@ from vkpsandbox import SandboxError
 from vkpsandbox.processes.ports import (
     candidate_ports,
     free_ports,
-    worker_listen_address,
+    worker_endpoints,
     worker_public_address,
 )
 
@@ -43,9 +43,26 @@ def test_listeners_keep_clear_of_outgoing_ports(first_outgoing: int) -> None:
 
 
 def test_workers_have_addresses_of_their_own() -> None:
-    assert worker_listen_address(1) == "127.0.0.11"
     assert worker_public_address(1) == "198.51.100.1"
-    numbers = range(1, 501)
-    assert len({worker_listen_address(n) for n in numbers}) == 500
-    assert len({worker_public_address(n) for n in numbers}) == 500
-    assert all(ipaddress.ip_address(worker_listen_address(n)).is_loopback for n in numbers)
+    hosts = {host for host, _ in worker_endpoints(500)}
+    assert len(hosts) == 500
+    assert all(ipaddress.ip_address(host).is_loopback for host in hosts)
+    assert len({worker_public_address(n) for n in range(1, 501)}) == 500
+
+
+def test_sandboxes_at_once_share_no_address() -> None:
+    [(first, port), _] = worker_endpoints(2)
+    with socket.create_server((first, port)):
+        [(second, _)] = worker_endpoints(1)
+        networks = [int(host.split(".")[1]) for host in (first, second)]
+        assert worker_endpoints(1, networks) == [(second, port)]
+        [(shared, _)] = worker_endpoints(1, networks[:1])
+        assert shared == "127.0.0.1", "every network is taken"
+
+
+def test_a_program_that_listens_on_every_address_leaves_workers_their_own() -> None:
+    [everywhere, free] = free_ports(2)
+    with socket.create_server(("0.0.0.0", everywhere)):  # noqa: S104 (what the test is about)
+        [(host, port)] = worker_endpoints(1, ports=[everywhere, free])
+    assert host != "127.0.0.1"
+    assert port == free
