@@ -3,5 +3,5 @@
 * `throughput`, `main_job`, `idle`, `ports`, `growth`: a benchmark each; `updown`: scale a Deployment up and down again.
 * `versus`: beside KWOK; `tunnels`: beside the direct way; `kubelet`: the kubelet API beside what it is made of.
 * `outside`: measure processes and the API server; `controlplane`: the settings that differ from stock.
-* `figures`: figures, aims and their table.
+* `figures`: figures, aims and their table; `stages`: where the time of a Pod goes.
 """

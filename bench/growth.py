@@ -7,15 +7,15 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 from urllib.request import urlopen
 
-from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
+from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes, without_spreading
 from bench.figures import Figures
-from bench.idle import SETTLE_S
-from bench.outside import Watcher, audited, cpu_of, cpu_s, resident_now_mb, resident_peak_mb
+from bench.idle import MEASURE_S, SETTLE_S
+from bench.outside import Watcher, audited, cpu_of, cpu_s, cpu_since, resident_now_mb, resident_peak_mb
 from bench.throughput import CAPACITY, TOPOLOGY
 from bench.updown import deployment, prepare, up_and_down
 from vkpsandbox import Sandbox
@@ -25,35 +25,38 @@ from vkpsandbox.controlplane.programs import plan_workers
 NODES: Final = (100, 200, 400, 800, 1600)
 PODS: Final = (1250, 2500, 5000, 10000)
 REPLICAS: Final = (1, 2, 3)
+_NAME: Final = "bench-growth"
 _NODES_OF_REPLICAS: Final = 400
 _NODES_OF_PODS: Final = 100
-_MEASURE_S: Final = 60.0
 _CROWD_NODES, _CROWD_PODS = 1000, 10000
 _WITHIN_S: Final = 400.0
 _NODES_S: Final = 180.0
 
 
-async def _up(name: str, workers: int, *, replicas: int = 1, stock: bool = False) -> Sandbox:
-    print("control plane: stock" if stock else changes(), flush=True)
+async def _up(workers: int, *, replicas: int = 1, args: Mapping[str, Sequence[str]] = COMPONENT_ARGS) -> Sandbox:
+    """Start the sandbox, with these arguments of the control plane's components; without any it is stock."""
+    print(changes(args) if args else "control plane: stock", flush=True)
     return await asyncio.to_thread(
         Sandbox.up,
-        name,
+        _NAME,
         workers=workers,
         replicas=replicas,
         backend="null",
         audit=True,
         tied=True,
         worker_spec={"capacity": CAPACITY},
-        component_args={} if stock else COMPONENT_ARGS,
-        component_env={} if stock else COMPONENT_ENV,
+        component_args=args,
+        component_env=COMPONENT_ENV if args else {},
         on_progress=print,
     )
 
 
 def _doublings(name: str, sizes: Sequence[int], costs: Sequence[float], unit: str) -> Figures:
-    """Return the cost of each size, and the greatest factor between a size and the next one, its double."""
+    """Return the cost of each size, and the factor between each size and the one before, its half."""
     figures: Figures = {f"{name}, {size:,}": (cost, unit) for size, cost in zip(sizes, costs, strict=True)}
-    return figures | {f"{name}, dearest doubling": (max(b / a for a, b in pairwise(costs)), "ratio")}
+    for (half, size), (before, after) in zip(pairwise(sizes), pairwise(costs), strict=True):
+        figures[f"{name}, {size:,} / {half:,}"] = (after / before, "ratio")
+    return figures
 
 
 # ------------------------------------------------------------------------------------------------- nodes
@@ -61,7 +64,7 @@ def _doublings(name: str, sizes: Sequence[int], costs: Sequence[float], unit: st
 
 async def nodes() -> Figures:
     """Measure one replica beside more and more idle nodes."""
-    sandbox = await _up("bench-growth", NODES[0], stock=True)
+    sandbox = await _up(NODES[0], args={})
     try:
         seen: list[tuple[float, float, float]] = []
         for before, number in pairwise((NODES[0], *NODES)):
@@ -107,32 +110,37 @@ def _replicas(sandbox: Sandbox) -> list[str]:
 
 
 async def _calm(sandbox: Sandbox) -> tuple[float, float, float]:
-    """Return the CPU seconds and the writes of all replicas in a minute, and their resident megabytes."""
+    """Return the CPU seconds and the writes of all replicas per minute, and their resident megabytes."""
     assert sandbox.audit_log is not None
     await asyncio.sleep(SETTLE_S)
     before, audit_from = cpu_of(sandbox), sandbox.audit_log.stat().st_size
-    await asyncio.sleep(_MEASURE_S)
-    after, names = cpu_of(sandbox), _replicas(sandbox)
+    await asyncio.sleep(MEASURE_S)
+    used, names = cpu_since(before, sandbox), _replicas(sandbox)
     writes = audited(sandbox.audit_log, audit_from)
     resident = sum(resident_now_mb(sandbox.process(name).pid or 0) for name in names)
-    return sum(after[name] - before[name] for name in names), float(sum(writes.values()) - writes["failed"]), resident
+    per_minute = 60.0 / MEASURE_S
+    written = sum(writes.values()) - writes["failed"]
+    return sum(used[name] for name in names) * per_minute, written * per_minute, resident
 
 
 # ------------------------------------------------------------------------------------------------- pods
 
 
 async def pods() -> Figures:
-    """Measure one replica with Deployments of more and more lablets, up and down."""
-    sandbox = await _up("bench-growth", _NODES_OF_PODS)
-    try:
-        prepare(sandbox, TOPOLOGY)
-        seen = []
-        for number in PODS:
+    """Measure one replica with Deployments of more and more lablets, up and down.
+
+    Each has a control plane of its own, so that none pays for what the one before left in the API server and in etcd.
+    """
+    seen = []
+    for number in PODS:
+        sandbox = await _up(_NODES_OF_PODS, args=without_spreading(_NAME))
+        try:
+            prepare(sandbox, TOPOLOGY)
             seen.append(await up_and_down(sandbox, number))
-            one = seen[-1]
-            print(f"{number} pods: {one.ready_s:.1f} s, {one.gone_s:.1f} s, {one.resident_mb:.0f} MB", flush=True)
-    finally:
-        await asyncio.to_thread(sandbox.down)
+        finally:
+            await asyncio.to_thread(sandbox.down)
+        one = seen[-1]
+        print(f"{number} pods: {one.ready_s:.1f} s, {one.gone_s:.1f} s, {one.resident_mb:.0f} MB", flush=True)
     return (
         _doublings("create to all Ready, pods", PODS, [one.ready_s for one in seen], "s")
         | _doublings("scale to 0 to all gone, pods", PODS, [one.gone_s for one in seen], "s")
@@ -143,7 +151,7 @@ async def pods() -> Figures:
         )
         | _doublings("create to all bound, pods", PODS, [one.bound_s for one in seen], "s")
         | _doublings("writes, pods", PODS, [float(sum(one.writes.values())) for one in seen], "writes")
-        | {"resident after all": (seen[-1].resident_mb, "MB")}
+        | _doublings("resident, pods", PODS, [one.resident_mb for one in seen], "MB")
     )
 
 
@@ -154,7 +162,7 @@ async def replicas() -> Figures:
     """Measure more and more replicas that share the same idle nodes."""
     seen = []
     for number in REPLICAS:
-        sandbox = await _up("bench-growth", _NODES_OF_REPLICAS, replicas=number, stock=True)
+        sandbox = await _up(_NODES_OF_REPLICAS, replicas=number, args={})
         try:
             seen.append(await _calm(sandbox))
             print(f"{number} replicas: {seen[-1]}", flush=True)
@@ -175,7 +183,7 @@ async def replicas() -> Figures:
 
 async def crowd() -> Figures:
     """Let a replica join 1,000 nodes with 10,000 lablets, and take over half of them."""
-    sandbox = await _up("bench-growth", _CROWD_NODES, replicas=2)
+    sandbox = await _up(_CROWD_NODES, replicas=2)
     try:
         prepare(sandbox, TOPOLOGY)
         await asyncio.to_thread(sandbox.stop, "provider-2", grace_s=20)

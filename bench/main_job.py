@@ -7,19 +7,26 @@ to the same API server: of each lablet, the one that was sent next to the first 
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench import stages
 from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, percentile
 from bench.outside import Yardstick
-from bench.updown import prepare, up_and_down
+from bench.updown import OURS, UpAndDown, prepare, up_and_down
+from vkprovider.controllers import timeline
 from vkpsandbox import Sandbox
 
+_NAME = "bench-main-job"
 LABLETS = 200
 WORKERS = 10
 _BATCHING_MS = 100
 """What may be added to the p99 for writing the claims of many lablets at once."""
+_IMPORTED = "import arrived, by the simulator's log"
+_CONVERGED = "converged, by the simulator's log"
+_TO_IMPORT = (stages.BOUND, timeline.SEEN, timeline.TURN_BEGUN, timeline.CLAIM_STORED, _IMPORTED)
+_TO_READY = (_CONVERGED, timeline.READY_DECIDED, timeline.STATUS_SENT, timeline.STATUS_ANSWERED, stages.READY)
 TOPOLOGY = """
 lab: {version: 0.1.0, title: pair, description: '', notes: ''}
 nodes:
@@ -34,12 +41,13 @@ async def run() -> Figures:
     print(changes(), flush=True)
     sandbox = await asyncio.to_thread(
         Sandbox.up,
-        "bench-main-job",
+        _NAME,
         workers=WORKERS,
         audit=True,
         tied=True,
         component_args=COMPONENT_ARGS,
         component_env=COMPONENT_ENV,
+        provider_env={"VKPROVIDER_TIMELINE_FILE": str(stages.timeline_of(_NAME))},
         worker_args=[["--boot-seconds", "5-20", "--latency-ms", "50", "--seed", str(n)] for n in range(WORKERS)],
         on_progress=print,
     )
@@ -60,6 +68,8 @@ async def _measure(sandbox: Sandbox) -> Figures:
     imports, converged = _simulator_times(sandbox)
     lives, writes = seen.lives, seen.writes
     assert set(imports) == set(converged) == set(lives), "a lablet was not imported or not seen converged"
+    await asyncio.to_thread(sandbox.stop, OURS, grace_s=20)
+    print("stages of both shares:", _stages(seen, imports, converged), sep="\n", flush=True)
     to_import = [(life.bound, imports[uid]) for uid, life in lives.items()]
     to_ready = [(converged[uid], life.ready) for uid, life in lives.items()]
     return {
@@ -95,6 +105,14 @@ def _shares(name: str, spans: Sequence[tuple[float, float]], yardstick: Yardstic
         figures |= {f"{name} p{percent}": (ours, "ms"), f"{name}, bare PUT p{percent}": (bare, "ms")}
         figures[f"{share} / bare PUT"] = ((ours - spared_ms) / bare, "ratio")
     return figures
+
+
+def _stages(seen: UpAndDown, imports: Mapping[str, float], converged: Mapping[str, float]) -> str:
+    """Return what the provider did in its two shares, and when; it has stopped."""
+    found, _ = stages.read(stages.timeline_of(_NAME), seen.lives)
+    for uid, times in found.items():
+        times |= {_IMPORTED: imports[uid], _CONVERGED: converged[uid]}
+    return "\n".join(stages.rows(found, way) for way in (_TO_IMPORT, _TO_READY))
 
 
 def _simulator_times(sandbox: Sandbox) -> tuple[dict[str, float], dict[str, float]]:

@@ -13,6 +13,8 @@ from bench.outside import Life, Watcher, audited, cpu_of, cpu_since, machine_bus
 from vkprovider.controllers.claims.store import LAZY_S
 from vkpsandbox import Sandbox
 
+OURS = "provider-1"
+"""The process of a sandbox's first provider replica."""
 _WITHIN_S = 300.0
 _AFTERWARDS_S = LAZY_S + 2.0
 """Late writes count, too: claims that nobody waits for are written last."""
@@ -93,9 +95,7 @@ def deployment(replicas: int, *, name: str = "bench", placed: Mapping[str, Any] 
     )
 
 
-async def up_and_down(
-    sandbox: Sandbox, pods: int, *, process: str = "provider-1", manifest: str | None = None
-) -> UpAndDown:
+async def up_and_down(sandbox: Sandbox, pods: int, *, process: str = OURS, manifest: str | None = None) -> UpAndDown:
     """Scale a Deployment up to so many pods, wait until all are Ready, and scale it to 0.
 
     Args:
@@ -135,20 +135,6 @@ async def up_and_down(
         resident_mb=resident_peak_mb(pid),
         writes=audited(sandbox.audit_log, audit_from) if sandbox.audit_log else Counter(),
     )
-
-
-async def bind(sandbox: Sandbox, pods: int) -> tuple[float, dict[str, float]]:
-    """Create a Deployment of lablets that no provider serves; it stays.
-
-    Returns:
-        The seconds until all are bound, and the CPU seconds of each process until then.
-    """
-    before = cpu_of(sandbox)
-    async with _watched(sandbox, pods) as (lives, reach):
-        created = time.time()
-        await asyncio.to_thread(sandbox.kubectl, "apply", "-f", "-", input=deployment(pods))
-        await reach("bound")
-    return max(life.bound for life in lives.values()) - created, cpu_since(before, sandbox)
 
 
 @asynccontextmanager

@@ -8,8 +8,9 @@ from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.idle import CAPACITY, NODES, SETTLE_S
 from bench.outside import PROVIDER, audited, cpu_of, cpu_since, resident_now_mb
+from bench.updown import OURS
 from bench.versus import kwok
-from bench.versus.pods import OURS, begin, in_turns, sandbox_of_both
+from bench.versus.pods import begin, in_turns, sandbox_of_both
 from vkpsandbox import Sandbox
 
 _MEASURE_S: Final = 60.0

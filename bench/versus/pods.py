@@ -9,18 +9,18 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
+from bench import stages
 from bench.controlplane import ETCD
 from bench.figures import BUILD, Figures, percentile, show
 from bench.throughput import CAPACITY, TOPOLOGY
-from bench.updown import UpAndDown, bind, deployment, prepare, up_and_down
-from bench.versus import kwok, stages
+from bench.updown import OURS, UpAndDown, deployment, prepare, up_and_down
+from bench.versus import kwok, least
 from bench.versus.chart import Curve, write_chart
 from bench.versus.served import served, since, table
+from vkprovider.api.names import NODE_PREFIX
 from vkpsandbox import Sandbox
-from vkpsandbox.paths import layout_of
 
 SIZES: Final = (1000, 5000)
 PODS_PER_NODE: Final = 100
@@ -30,8 +30,8 @@ COMPONENT_ARGS: Final = {
 }
 """At the stock 20 requests a second nobody would see a difference between providers."""
 
-OURS: Final = "provider-1"
 _SIDES: Final = {kwok.NAME: "KWOK", OURS: "ours"}
+_NAMES: Final = {**_SIDES, least.NAME: "the least"}
 _NAME: Final = "bench-versus"
 _NODES_S: Final = 300.0
 _CPU_S_MIN: Final = 0.05
@@ -47,11 +47,11 @@ async def run(pods: int, rounds: int) -> list[Figures]:
         nodes,
         component_args=COMPONENT_ARGS,
         worker_spec={"capacity": CAPACITY},
-        provider_env={"VKPROVIDER_TIMELINE_FILE": str(_timeline())},
+        provider_env={"VKPROVIDER_TIMELINE_FILE": str(stages.timeline_of(_NAME))},
     )
     try:
         found = []
-        await _bind_alone(sandbox, pods)
+        await _least(sandbox, pods)
         for number in range(rounds):
             seen: dict[str, UpAndDown] = {}
             found.append(await in_turns(number, partial(_turn, sandbox, pods, seen)))
@@ -100,16 +100,13 @@ async def in_turns(number: int, turn: Callable[[str], Awaitable[Figures]]) -> Fi
     return figures
 
 
-async def _bind_alone(sandbox: Sandbox, pods: int) -> None:
-    """Print what it takes to create and bind the pods where no provider runs: no provider can be faster."""
-    bound_s, used = await bind(sandbox, pods)
-    print(f"without a provider: all bound after {bound_s:.2f} s; {_cpu(used)}", flush=True)
-    await begin(sandbox, OURS)
-    await asyncio.to_thread(sandbox.kubectl, "scale", "deployment/bench", "--replicas=0")
-    while await _list(sandbox, "pods"):  # noqa: ASYNC110 (the pods are the API server's)
-        await asyncio.sleep(1.0)
-    await asyncio.to_thread(sandbox.kubectl, "delete", "deployment/bench", "--wait")
+async def _least(sandbox: Sandbox, pods: int) -> None:
+    """Print the figures of the least that a provider can do."""
+    await asyncio.to_thread(least.add, sandbox)
+    await asyncio.to_thread(sandbox.stop, least.NAME)
+    await begin(sandbox, OURS)  # makes the nodes Ready again, which it does not do itself
     await asyncio.to_thread(sandbox.stop, OURS, grace_s=20)
+    show(_NAMES[least.NAME], await _turn(sandbox, pods, {}, least.NAME))
 
 
 def _cpu(used: Mapping[str, float]) -> str:
@@ -119,7 +116,7 @@ def _cpu(used: Mapping[str, float]) -> str:
 
 
 async def begin(sandbox: Sandbox, process: str) -> None:
-    """Start one of the two and wait until it serves its nodes."""
+    """Start KWOK, the provider or the least, and wait until it serves its nodes."""
     began = datetime.now(UTC)
     await asyncio.to_thread(sandbox.start, process)
     await _until_ready(sandbox, process, began)
@@ -130,11 +127,11 @@ async def _until_ready(sandbox: Sandbox, process: str, began: datetime | None = 
 
     Args:
         sandbox: Where.
-        process: One of the two.
+        process: What serves them.
         began: When it was started again. Its nodes are Ready from before, and KWOK serves none before the Lease that
             its predecessor held has expired, after 40 s.
     """
-    prefix = "vnode." if process == OURS else f"{kwok.NAME}-"
+    prefix = f"{kwok.NAME}-" if process == kwok.NAME else NODE_PREFIX
     deadline = time.monotonic() + _NODES_S
     while True:
         ready = {node["metadata"]["name"] for node in await _list(sandbox, "nodes") if _is_ready(node)}
@@ -165,25 +162,22 @@ def _is_ready(node: dict[str, Any]) -> bool:
 
 
 async def _turn(sandbox: Sandbox, pods: int, seen: dict[str, UpAndDown], process: str) -> Figures:
-    """Start one of the two, measure it, and stop it; print where its time went."""
+    """Start one of them, measure it, and stop it; print where its time went."""
     try:
         await begin(sandbox, process)
         before = await asyncio.to_thread(served, sandbox)
-        manifest = deployment(pods, placed=None if process == OURS else kwok.ON_ITS_NODES)
+        manifest = deployment(pods, placed=kwok.ON_ITS_NODES if process == kwok.NAME else None)
         seen[process] = one = await up_and_down(sandbox, pods, process=process, manifest=manifest)
         during = since(before, await asyncio.to_thread(served, sandbox))
-        print(f"{_SIDES[process]}, until all are Ready: {_cpu(one.cpu_until_ready_s)}")
-        print(table(_SIDES[process], during), flush=True)
+        print(f"{_NAMES[process]}, until all are Ready: {_cpu(one.cpu_until_ready_s)}")
+        print(f"{_NAMES[process]}, up and down: {one.others_cpu_s:.2f} s of CPU for what else ran on the machine")
+        print(table(_NAMES[process], during), flush=True)
     finally:
         await asyncio.to_thread(sandbox.kubectl, "delete", "deployment/bench", "--ignore-not-found", "--wait")
         await asyncio.to_thread(sandbox.stop, process, grace_s=20)
     if process == OURS:
-        print("the provider's own stages:", stages.table(_timeline(), one.lives), sep="\n", flush=True)
+        print("the provider's own stages:", stages.table(stages.timeline_of(_NAME), one.lives), sep="\n", flush=True)
     return _figures(one)
-
-
-def _timeline() -> Path:
-    return layout_of(_NAME, None).workers / "timeline"
 
 
 def _figures(seen: UpAndDown) -> Figures:
@@ -198,7 +192,6 @@ def _figures(seen: UpAndDown) -> Figures:
         "create to all bound": (seen.bound_s, "s"),
         "CPU of API server and etcd": (seen.server_cpu_s, "s"),
         "CPU of scheduler and controller-manager": (seen.controllers_cpu_s, "s"),
-        "CPU of what else ran": (seen.others_cpu_s, "s"),
     }
 
 

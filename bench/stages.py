@@ -7,6 +7,10 @@ from typing import Final
 from bench.figures import percentile
 from bench.outside import Life
 from vkprovider.controllers import timeline
+from vkpsandbox.paths import layout_of
+
+Times = dict[str, dict[str, float]]
+"""When each Pod, by UID, reached each stage (Unix seconds)."""
 
 UP: Final = (
     timeline.SEEN,
@@ -24,11 +28,22 @@ READY: Final = "Ready, by the benchmark's watch"
 GONE: Final = "gone, by the benchmark's watch"
 
 
+def timeline_of(sandbox: str) -> Path:
+    """Return where the provider of a sandbox writes its timeline, if its settings say so."""
+    return layout_of(sandbox, None).workers / "timeline"
+
+
 def table(path: Path, lives: Mapping[str, Life]) -> str:
-    """Return a table of the milliseconds from each stage to the next, and since the first, over all pods.
+    """Return a table of the whole way up and down; for the arguments see `read`."""
+    ups, downs = read(path, lives)
+    return "\n".join((rows(ups, (BOUND, *UP, READY)), rows(downs, (*DOWN, GONE))))
+
+
+def read(path: Path, lives: Mapping[str, Life]) -> tuple[Times, Times]:
+    """Return when each pod reached each stage up and down.
 
     Args:
-        path: A file as `vkprovider.controllers.timeline` writes it.
+        path: A file as `vkprovider.controllers.timeline` writes it; it is complete when the provider has stopped.
         lives: The pods that count, by UID.
     """
     ups = {uid: {BOUND: life.bound, READY: life.ready} for uid, life in lives.items()}
@@ -38,7 +53,19 @@ def table(path: Path, lives: Mapping[str, Life]) -> str:
             at, uid, stage = line.rstrip("\n").split(" ", 2)
             if uid in lives:
                 _note(ups[uid], downs[uid], stage, float(at))
-    return "\n".join(_rows(ups, (BOUND, *UP, READY)) + _rows(downs, (*DOWN, GONE)))
+    return ups, downs
+
+
+def rows(found: Times, way: tuple[str, ...]) -> str:
+    """Return a table of the milliseconds from each stage of a way to the next, and since the first, over all pods."""
+    whole = [times for times in found.values() if times.keys() >= set(way)]
+    lines = [f"  {len(whole)} pods, ms {'from the stage before: p50':>44} {'p99':>8}   since the first: p50 {'p99':>8}"]
+    for number, stage in enumerate(way[1:]):
+        steps = [1000 * (times[stage] - times[way[number]]) for times in whole]
+        since = [1000 * (times[stage] - times[way[0]]) for times in whole]
+        cells = [percentile(values, share) for values in (steps, since) for share in (0.5, 0.99)]
+        lines.append(f"    {stage:<40} {cells[0]:>12.0f} {cells[1]:>8.0f} {cells[2]:>21.0f} {cells[3]:>8.0f}")
+    return "\n".join(lines)
 
 
 def _note(up: dict[str, float], down: dict[str, float], stage: str, at: float) -> None:
@@ -48,14 +75,3 @@ def _note(up: dict[str, float], down: dict[str, float], stage: str, at: float) -
         up.setdefault(stage, at)
     elif stage in DOWN:
         down.setdefault(stage, at)
-
-
-def _rows(found: Mapping[str, Mapping[str, float]], stages: tuple[str, ...]) -> list[str]:
-    whole = [times for times in found.values() if times.keys() >= set(stages)]
-    rows = [f"  {len(whole)} pods, ms {'from the stage before: p50':>44} {'p99':>8}   since the first: p50 {'p99':>8}"]
-    for number, stage in enumerate(stages[1:]):
-        steps = [1000 * (times[stage] - times[stages[number]]) for times in whole]
-        since = [1000 * (times[stage] - times[stages[0]]) for times in whole]
-        cells = [percentile(values, share) for values in (steps, since) for share in (0.5, 0.99)]
-        rows.append(f"    {stage:<40} {cells[0]:>12.0f} {cells[1]:>8.0f} {cells[2]:>21.0f} {cells[3]:>8.0f}")
-    return rows
