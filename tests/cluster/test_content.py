@@ -326,7 +326,7 @@ def test_first_package_that_is_missing_and_then_there(cluster: Cluster, store: S
     cluster.apply(definition_of("missing"))
     until(lambda: netlab.said("Ready") == ("False", "PackageNotFound"), 30)
     assert "s3://content/forms/missing.zip at " in condition(netlab.found, "Ready")["message"]
-    assert [event["count"] for event in cluster.events("default", "missing")] == [1]
+    until(lambda: [event["count"] for event in cluster.events("default", "missing")] == [1], 30)
     netlab.upload(files("1"))
     assert netlab.refresh()[0] == 0
     assert (netlab.said("Ready"), netlab.versions) == (("True", "ContentReady"), ["1"])

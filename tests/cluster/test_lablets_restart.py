@@ -110,7 +110,7 @@ def test_worker_restart_is_survived_by_a_lablet_in_the_making(cluster: Cluster, 
     worker = cluster.workers[1]
     name = f"anew-{namespace[-5:]}"
     cluster.define(definition(name))
-    worker.fault("delay", "/import$", delay_s=5)
+    worker.fault("delay", "/import$", delay_s=10)
     cluster.apply(pod("anew", name, nodeSelector={"kubernetes.io/hostname": worker.node}), namespace=namespace)
     until(lambda: waiting_reason(cluster.pod(namespace, "anew")) == "ImportingLab", 30)
     cluster.sandbox.kill(worker.process)

@@ -145,7 +145,7 @@ def test_real_node_of_that_name_is_never_touched(cluster: Cluster) -> None:
     assert (told["status"], told["reason"]) == ("False", "NodeConflict")
     assert "vnode.real" in told["message"]
     assert cluster.get(f"{LEASES}/vnode.real") is None
-    until(lambda: {event["reason"] for event in cluster.events("default", "real")} == {"NodeConflict"}, 60)
+    until(lambda: {event["reason"] for event in cluster.events("default", "real", "CMLWorker")} == {"NodeConflict"}, 60)
 
     def untouched() -> bool:
         node = cluster.get(f"{NODES}/vnode.real")

@@ -35,7 +35,7 @@ def reasons(cluster: Cluster, namespace: str, name: str) -> set[str]:
     return {event["reason"] for event in cluster.events(namespace, name)}
 
 
-@pytest.mark.parametrize(("mode", "seconds"), [("hold", 120), ("refuse", 10)])
+@pytest.mark.parametrize(("mode", "seconds"), [("hold", 120), ("refuse", 20)])
 def test_silence_is_told_and_forgotten(cluster: Cluster, namespace: str, mode: str, seconds: float) -> None:
     """R004-047, R004-049: Ready turns False on node and lablets, with the reason, and True again; nothing is lost."""
     silent, other = cluster.workers[0], cluster.workers[1]

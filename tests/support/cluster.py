@@ -155,9 +155,13 @@ class Cluster:
         assert found
         return found
 
-    def events(self, namespace: str, name: str) -> list[dict[str, Any]]:
-        """List the Events about an object; those of cluster-scoped objects are in `default`."""
-        return self.items(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
+    def events(self, namespace: str, name: str, kind: str = "") -> list[dict[str, Any]]:
+        """List the Events about an object; those of cluster-scoped objects are in `default`.
+
+        Name the kind where an object of another kind may have the same name.
+        """
+        of = f"involvedObject.name={name}" + (f",involvedObject.kind={kind}" if kind else "")
+        return self.items(f"/api/v1/namespaces/{namespace}/events?fieldSelector={of}")
 
     def wait_ready(self, namespace: str, count: int, selector: str = "", within_s: float = 90) -> list[dict[str, Any]]:
         """Wait until a namespace has exactly so many Pods and all are Ready; give them."""

@@ -16,8 +16,9 @@ GREEN = "\x1b[32m"
 
 @pytest.fixture
 async def lablet(world: World) -> Lablet:
+    """Return a lablet that takes longer to stop than a command takes to look at it for the first time."""
     await world.replica()
-    simulator = await world.simulator()
+    simulator = await world.simulator(stop_seconds=2.0)
     worker = await world.worker(simulator.url, tls={"insecureSkipVerify": True})
     made = await world.pod(await world.define(), worker)
     await made.ready()

@@ -48,11 +48,11 @@ async def refused(session: ServiceClient, mini: MiniCml) -> float:
 
 
 async def test_refused_logins_grow_rare(session: ServiceClient, mini: MiniCml, account: Account) -> None:
-    times = [await refused(session, mini) for _ in range(5)]
+    times = [await refused(session, mini) for _ in range(7)]
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    for gap, hold_s in zip(gaps, (0.2, 0.4, 0.7, 0.7), strict=True):
+    for gap, hold_s in zip(gaps, (0.2, 0.4, 0.7, 0.7, 0.7, 0.7), strict=True):
         assert hold_s - 0.02 <= gap, "sooner than CML was to be left alone"
-    assert gaps[3] < 1.2, "no longer than the greatest hold"
+    assert min(gaps[3:]) < 1.2, "no longer than the greatest hold"
     account.password = "right"
     response = await session.send(LIST_LABS.to())
     assert response.status == 200

@@ -46,8 +46,8 @@ def labs(session: ServiceClient, mini: MiniCml) -> CmlLabs:
 
 @pytest.fixture
 async def hasty(mini: MiniCml, secret: Secret) -> AsyncIterator[CmlLabs]:
-    """Labs of a session that waits 0.2 s for everything."""
-    opened = CmlLabs(open_session(mini.url, secret.read, timeout_s=lambda _: 0.2), mini.url)
+    """Labs of a session that waits 0.6 s for everything."""
+    opened = CmlLabs(open_session(mini.url, secret.read, timeout_s=lambda _: 0.6), mini.url)
     yield opened
     await opened.close()
 
@@ -199,13 +199,13 @@ async def test_slow_requests_leave_connections_for_probes(
 
 async def test_time_of_a_slow_request_begins_when_it_is_its_turn(hasty: CmlLabs, mini: MiniCml) -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
         return web.json_response("Lab is stopping")
 
     mini.replies["/labs/lab-1/stop"] = slow
     began = time.monotonic()
     await asyncio.gather(*(hasty.stop_lab("lab-1") for _ in range(3 * SLOW_MAX)))
-    assert time.monotonic() - began > 0.2, "the last ones waited longer than they may take"
+    assert time.monotonic() - began > 0.6, "the last ones waited longer than they may take"
     assert mini.count("PUT /labs/lab-1/stop") == 3 * SLOW_MAX
 
 

@@ -1,6 +1,7 @@
 """A lablet whose consoles and ports a test uses, on a simulator in the same loop."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -82,8 +83,9 @@ class Site:
 
 
 def free_range() -> int:
-    """Return the first of nine ports of which none is in use."""
-    for first in range(21_000, 60_000, 10):
+    """Return the first of nine ports of which none is in use, among those of this process of pytest."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for first in range(21_000 + 1_000 * process, 22_000 + 1_000 * process, 10):
         try:
             for port in range(first, first + NINE):
                 socket.create_server(("127.0.0.1", port)).close()

@@ -94,7 +94,7 @@ async def test_other_lablets_do_not_hurry_one_that_is_held_back(world: World, si
     [lab] = simulator.simulation.world.labs.values()
     simulator.faults.clear()
     simulator.faults.add(Fault(kind="status", status=400, route=f"^PUT .*/{lab.id}/start"), simulator.now())
-    simulator.simulation.settings.boot_seconds_by_definition["iosv"] = (3.0, 3.0)
+    simulator.simulation.settings.boot_seconds_by_definition["iosv"] = (7.0, 7.0)
     lively = await world.pod(await world.define(topology({"r1": "iosv"})), worker)
     await lively.waits("StartingNodes")
     before = len(attempts(simulator, "PUT", f"/{lab.id}/start"))

@@ -57,7 +57,7 @@ async def test_deletion_while_importing(world: World, grace_s: int | None) -> No
     await world.replica()
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define()
-    fault(simulator, "delay", "/import$", delay_s=1.5)
+    fault(simulator, "delay", "/import$", delay_s=7.0)
     lablet = await world.pod(definition, worker)
     await lablet.waits("ImportingLab")
     await lablet.delete(grace_s=grace_s)

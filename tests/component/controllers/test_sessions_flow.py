@@ -76,6 +76,7 @@ async def test_events_that_any_replica_hears_reach_the_lablet(world: World, lds:
     lablet = await lend(world)
     [session] = lds.world.sessions.values()
     for replica in (running, listener):
+        await when(lambda inbox=replica.replica.inbox: inbox.known(session.id), "its watch shows the session")  # type: ignore[misc]
         outcome = await replica.replica.inbox.accept(said(lablet, session.id, "started"))
         assert outcome in {EventOutcome.ACCEPTED, EventOutcome.DUPLICATE}
     await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "RUNNING")

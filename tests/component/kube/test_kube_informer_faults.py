@@ -20,7 +20,7 @@ async def test_410_lists_again_and_reports_what_vanished(pods: Pods, client: Kub
         heard.changes.clear()
         heard.uids.clear()
         pods.api.fault("watch=", status=410)
-        entered = pods.api.fault("limit=", delay_s=0.3)  # the list shows all three changes at once
+        entered = pods.api.fault("limit=", delay_s=1.5)  # the list shows all three changes at once
         pods.api.finish_watches()
         await until(lambda: entered.met)
         await pods.remove("goes")

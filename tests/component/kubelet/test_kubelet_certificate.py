@@ -139,7 +139,7 @@ async def test_an_expired_certificate_is_replaced_by_one_of_the_replicas_own(
     await world.replica()
     node = await world.node(await world.worker(), is_ready)
     signer = Signer(world, apiserver)
-    await signer.decide(await signer.pending(), approved=True, lasts_s=4)
+    await signer.decide(await signer.pending(), approved=True, lasts_s=10)
     await until_served(node, "vkprovider-sandbox-server-ca")
     await signer.decide(await signer.pending(), approved=False)
     await until_served(node, "vkprovider self-signed")

@@ -126,7 +126,7 @@ async def test_what_will_never_be_taken_is_not_sent_again(status: int) -> None:
 
 
 async def test_an_event_that_nobody_takes_is_given_up() -> None:
-    async with sink(*[503] * 50) as target, sending(target, give_up_s=0.5) as (simulator, lds):
+    async with sink(*[503] * 50) as target, sending(target, give_up_s=1.5) as (simulator, lds):
         await play(lds, "log-in")
         await eventually(lambda: not simulator.sender.undelivered)
         assert 2 <= len(target.arrived) < 20
