@@ -161,7 +161,8 @@ class KeyedQueue(Generic[K]):
 
         Args:
             reconcile: Brings the world nearer to what the key's object specifies. An exception is logged, and the key
-                runs again after a back-off; `Fenced` drops the key: another replica owns it.
+                runs again after a back-off; `Fenced` drops the key: another replica owns it, or this one adds all keys
+                when it may act again.
         """
         self._reconcile = reconcile
         try:

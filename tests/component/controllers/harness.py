@@ -26,6 +26,7 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
 from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
+from vkprovider.controllers.context import monotonic
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
@@ -41,6 +42,7 @@ class World:
 
     Attributes:
         ahead_s: By how much the wall clocks of all replicas are ahead.
+        slept_s: For how long the machine of all replicas was suspended: their clocks went on, their timers did not.
     """
 
     def __init__(self, server: real.ApiServer, admin: Admin, directory: Path, stack: AsyncExitStack) -> None:
@@ -49,6 +51,7 @@ class World:
         self.run = next(_runs)
         self.namespace = f"team-{self.run}"
         self.ahead_s = 0.0
+        self.slept_s = 0.0
         self._directory = directory
         self.stack = stack
         self._names = itertools.count(1)
@@ -77,6 +80,7 @@ class World:
         settings = given.model_copy(update=groups)
         ctx = dataclasses.replace(
             await connect(settings),
+            now=lambda: monotonic() + self.slept_s,
             wall=lambda: time.time() + self.ahead_s,
             process=process or f"host-{self.run}-{len(self._replicas)}-1-abcd",
         )

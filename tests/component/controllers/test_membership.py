@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import MEMBERS, Admin
 from tests.support.faultyapi import FaultyApi
-from tests.support.tunnels import eventually
+from tests.support.tunnels import eventually, running
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
 from vkprovider.controllers.context import Context
@@ -177,6 +178,20 @@ async def test_a_membership_that_another_replica_has_ended_is_lost_with_all_node
     assert await members.exist() == set()
     await membership._renew()
     assert await members.exist() == {"me"}
+
+
+@pytest.mark.usefixtures("admin")
+async def test_a_machine_that_was_suspended_past_a_fence_resumes(ctx: Context, clock: Clock) -> None:
+    """The clock goes on and timers do not, so that the Lease may be renewed before anything has seen the fence."""
+    resumed: list[float] = []
+    membership = Membership(ctx, 15.0, changed=lambda: None, ended=lambda: None)
+    membership.ready.set()
+    fence = partial(membership.run_fence, fenced=lambda: None, resumed=lambda: resumed.append(clock.now))
+    async with running(membership.run, fence):
+        await eventually(lambda: resumed == [1000.0])
+        clock.now += 60.0
+        assert membership.is_fenced, "and nothing has seen it"
+        await eventually(lambda: resumed == [1000.0, 1060.0])
 
 
 @pytest.mark.parametrize("mine", [True, False])

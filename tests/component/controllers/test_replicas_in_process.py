@@ -1,5 +1,6 @@
 """Several replicas in one loop: who acts for which node, what a loss leaves to the next, who must not act."""
 
+import asyncio
 from collections import Counter
 
 import structlog
@@ -101,19 +102,19 @@ async def test_replica_without_the_api_server_fences_itself_and_resumes(world: W
     assert (await world.lease(worker))["leaseTransitions"] == epoch, "it resumes the node that nobody took"
 
 
-async def test_turns_during_a_fence_are_repeated(world: World) -> None:
-    """A fence may end before anything has noticed it, as when the machine was suspended for a while."""
+async def test_turn_that_a_fence_refused_is_repeated_when_the_replica_may_act_again(world: World) -> None:
+    """A machine that was suspended may be past the fence before anything has seen it; the next pass is 30 s away."""
     running = await world.replica(MORTAL)
     worker, definition = await world.worker(), await world.define()
-    await (await world.pod(definition, worker)).ready()
-    workers = running.replica.workers
-    running.api.cut()
-    await when(lambda: running.replica.ownership.is_fenced, "it is fenced")
-    claims = workers.items[worker].claims
-    [claim] = claims.claims.values()
-    claims.drop(claim.pod_uid)
-    claims.put(claim)
-    assert [(await turn(worker)).after_s for turn in (workers.reconcile, workers.flush)] == [1.0, 1.0]
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    refused, renewal = running.ctx.counters.fenced, running.api.fault("^PUT .*/vkprovider-replica-", delay_s=1.0)
+    await when(lambda: renewal.met, "the last renewal before the suspension is under way")
+    world.slept_s = 60.0
+    await lablet.delete()
+    await when(lambda: running.ctx.counters.fenced > refused, "the lablet's turn is refused")
+    async with asyncio.timeout(15):
+        await lablet.gone()
 
 
 async def test_turn_that_outlasts_its_ownership_does_not_forget_what_is_known_since(world: World) -> None:

@@ -223,6 +223,8 @@ class Replica:
         queue_all(self.objects, self.nodes.objects, self.queues, agents=self.tunnels.names)
 
     def _resumed(self) -> None:
+        """Queue everything: what raises `Fenced` is dropped from its queue."""
+        self._led()
         self.workers.resume()
         self.index.wake_all()
 

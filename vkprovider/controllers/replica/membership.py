@@ -14,6 +14,7 @@ long enough; of two that live the first one stays.
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Final
@@ -34,7 +35,6 @@ _log: Final = structlog.get_logger(__name__)
 
 MEMBER_PREFIX: Final = "vkprovider-replica-"
 LABEL_MEMBER: Final = f"{names.GROUP}/replica"
-_FENCED_LOOK_S: Final = 0.2
 
 
 class Membership:
@@ -66,6 +66,7 @@ class Membership:
         self._namesake = ""
         self._renew_began_at = -1e9
         self._listening_since = -1e9
+        self._regained = asyncio.Event()
         self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
         self.members: Informer[Lease] = Informer(
@@ -174,9 +175,10 @@ class Membership:
             except OutsideError as error:
                 _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
             else:
-                if began - self._renew_began_at >= self._times.fence_s:  # we were not listening to the others either
+                if self.is_fenced:  # we were not listening to the others either
                     self._listening_since = self._ctx.now()
                     self._changed()
+                    self._regained.set()
                 self._renew_began_at = began
             await asyncio.sleep(
                 max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
@@ -185,20 +187,25 @@ class Membership:
     async def run_fence(self, *, fenced: Callable[[], None], resumed: Callable[[], None]) -> None:
         """Report for ever when this replica must stop acting, and when it may act (again).
 
+        A machine that was suspended may be past a fence before this loop has seen it; `resumed` follows all the same.
+
         Args:
             fenced: Cancels what is in flight.
-            resumed: Continues with everything.
+            resumed: Continues with everything: whatever was tried during the fence has raised `Fenced`.
         """
         acting = False
         while True:
             if acting and self.is_fenced:
                 _log.warning("fenced: the replica's Lease could not be renewed", replica=self._ctx.replica)
                 fenced()
-            elif not acting and not self.is_fenced:
+            elif self._regained.is_set() and not self.is_fenced:
                 resumed()
+            self._regained.clear()
             acting = not self.is_fenced
             left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
-            await asyncio.sleep(max(0.0, left_s) if acting else _FENCED_LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, left_s) if acting else None):
+                    await self._regained.wait()
 
     async def _renew(self, *, again: bool = True) -> None:
         """Write the Lease; once more if it turns out that the answer to our last write was lost."""

@@ -121,7 +121,7 @@ class Planning:
         """Return what this replica has to do about a Node now, to the reconciler that does it.
 
         The reconciler is woken when a plan asks for something else than that, even if no plan asked for it: patience
-        grows with every Node taken, and a fence may begin and end between two plans.
+        grows with every Node taken, between two plans.
         """
         duty = self._duties[worker] = self._duty(worker)
         return duty

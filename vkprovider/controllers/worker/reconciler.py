@@ -117,15 +117,17 @@ class Workers:
         return self._ownership.epochs.get(name, 0)
 
     def resume(self) -> None:
-        """Queue every worker and its claims: this replica could not act for a while."""
-        for name in self.items.keys() | self._ownership.epochs.keys():  # one that is ours may not be open yet
+        """Queue every worker, and the claims of ours: this replica could not act for a while."""
+        for name in self._resources.keys() | self._ownership.epochs.keys() | self.items.keys():
             self._queue.add(name)
+        for name in self.items:
             self._flushes.add(name)
 
     async def flush(self, name: str) -> Result:
         """Write the changed claims of a worker; rebuild them first, if they were lost.
 
         Raises:
+            Fenced: This replica no longer owns the Node, or may not act for a while.
             InputError: They cannot be written.
             OutsideError: The API server refused or did not answer.
         """
@@ -138,8 +140,6 @@ class Workers:
                 await self._recover(worker)
                 self._lablets.worker_changed(worker)
             return Result(await worker.claims.flush())
-        except Fenced:  # for a moment, or for good: then this replica does not act for it when the key runs again
-            return Result(_TAKE_AGAIN_S)
         finally:
             if str(worker.claims.fault) != before:
                 self._lablets.worker_changed(worker)
@@ -151,14 +151,9 @@ class Workers:
         """Bring a worker's Node up to date and observe the worker.
 
         Raises:
+            Fenced: This replica no longer owns the Node, or may not act for a while.
             OutsideError: The API server refused or did not answer.
         """
-        try:
-            return await self._turn(name)
-        except Fenced:  # for a moment, or for good: then this replica stands by when the key runs again
-            return Result(_TAKE_AGAIN_S)
-
-    async def _turn(self, name: str) -> Result:
         resource = self._resources.get(name)
         for given_up in self._fleet.given_up_before(name):
             await given_up.connection.close()
@@ -167,7 +162,7 @@ class Workers:
         match self._ownership.plan.act(name):
             case Duty.STAND_BY:
                 self._nodes.forget(name)
-                return Result(_TAKE_AGAIN_S if self._ownership.is_fenced else None)  # the Node may be ours afterwards
+                return Result()
             case Duty.HAND_OVER:
                 return await self._hand_over(name)
             case duty:
