@@ -86,15 +86,14 @@ def test_each_device_has_a_container_of_its_own(cluster: Cluster, namespace: str
     cluster.define(definition(name, topology({"h0": "alpine", "R 1": "iosv"})))
     cluster.apply(pod("mixed", name, devices=("h0", "r-1"), nodeSelector=on(worker)), namespace=namespace)
 
-    def half() -> bool:
+    def half() -> dict[str, Any]:
         now = made(cluster, namespace, "mixed")
         assert container(now, "h0").get("ready")
         assert waiting_reason(now, "r-1") == waiting_reason(now) == "StartingNodes"
         assert "R 1" in container(now)["state"]["waiting"]["message"]
-        return True
+        return now
 
-    until(half, 45)
-    now = made(cluster, namespace, "mixed")
+    now = until(half, 45)
     assert (now["status"]["phase"], is_ready(now)) == ("Pending", False)
     assert condition(now, "vkprovider.io/LabImported")["status"] == "True"
     assert condition(now, "vkprovider.io/LabConverged")["status"] == "False"
