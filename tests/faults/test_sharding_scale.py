@@ -72,6 +72,7 @@ def test_leaving_and_joining_move_no_more_than_they_must(cluster: Cluster, repli
 
 
 def test_lease_stolen_again_and_again_leaks_nothing(cluster: Cluster, replicas: Replicas) -> None:
+    cluster.wait_gone("default")  # the lablets of the test before are tasks, too
     path = f"{LEASES}/vnode.worker-1"
     kept: list[tuple[int, int, int]] = []
     for number in range(THEFTS):
