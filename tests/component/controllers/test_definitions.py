@@ -285,3 +285,22 @@ async def test_leader_takes_in_what_its_predecessor_stored_last(world: World) ->
     )
     await world.admin.create(CONFIG_MAPS, body)
     await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)
+
+
+async def test_content_that_another_client_deletes_is_stored_again(world: World) -> None:
+    """Before a change of the definition makes another version current, and makes this one current again."""
+    await world.replica()
+    name, worker = await world.define(), await world.worker()
+    running = await world.pod(name, worker)
+    await running.ready()
+    [stored] = await world.admin.items(CONTENT)
+    await world.admin.delete(f"{CONFIG_MAPS}/{stored['metadata']['name']}")
+    again = await world.admin.until(
+        f"{CONFIG_MAPS}/{stored['metadata']['name']}", lambda now: now["metadata"]["uid"] != stored["metadata"]["uid"]
+    )
+    assert again["binaryData"] == stored["binaryData"]
+    assert again["metadata"]["annotations"] == stored["metadata"]["annotations"]
+    await world.change_definition(name, version="2.0.0", source={"inline": TWO})
+    await world.definition(name, lambda found: found["status"]["versions"][0]["version"] == "2.0.0")
+    await world.change_definition(name, version="1.0.0", source={"inline": topology({"h0": "alpine"})})
+    await world.definition(name, lambda found: found["status"]["versions"][0]["version"] == "1.0.0")

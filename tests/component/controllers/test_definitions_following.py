@@ -1,4 +1,4 @@
-"""A replica that does not lead adopts what the leader has written of a definition, and writes nothing."""
+"""A replica that does not lead adopts what the leader has written of a definition; it writes nothing until it leads."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from tests.component.controllers.parts import context
-from tests.support.scripted import ScriptedServer
+from tests.support.scripted import ScriptedServer, refuse
 from tests.support.topologies import topology
+from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.content.objects import open_store
 from vkprovider.controllers.definition.impediments import Impediments
@@ -31,8 +32,10 @@ class Follower:
     def __init__(self, kube: KubeClient) -> None:
         ctx = context(kube)
         self.resource: CustomResource | None = None
+        self.leads = False
         self.changes = 0
         stored = contents.build(definition="netlab", uid="u1", namespace="n", package=Package("1.0", TEXT), sequence=1)
+        self.stored = [msgspec.convert(stored, ConfigMap)]
         queue = KeyedQueue[str](name="packages", workers=1)
         store = open_store(ContentSettings())
         packages = Packages(store, ctx.parser, PackageSettings(), queue, lambda _: None)
@@ -40,8 +43,8 @@ class Follower:
             ctx,
             lambda _: self.resource,
             lambda _: None,
-            lambda: [msgspec.convert(stored, ConfigMap)],
-            lambda: False,
+            lambda: self.stored,
+            lambda: self.leads,
             packages,
             Impediments(ctx, list, (10000, 20000)),
             node_definitions=SHIPPED,
@@ -88,3 +91,19 @@ async def test_a_definition_that_is_gone_is_forgotten(follower: Follower) -> Non
     follower.resource = None
     await follower.definitions.reconcile("netlab")
     assert (follower.definitions.items, follower.definitions.contents, follower.changes) == ({}, {}, 2)
+
+
+async def test_content_that_was_deleted_while_no_replica_led_is_stored_by_the_next_leader(
+    follower: Follower, server: ScriptedServer
+) -> None:
+    await follower.see(READY)
+    follower.definitions.content_changed(follower.stored.pop(), None)
+    assert await follower.see(READY) == (["1.0"], "")
+    assert not server.seen
+    follower.leads = True
+    server.next(refuse(404, "not found"), when="GET /apis/node.k8s.io/v1/runtimeclasses/netlab", times=2)
+    server.next(refuse(404, "not found"), when="labletdefinitions/netlab/status", times=2)
+    for _ in range(2):
+        await follower.see(READY, finalizers=[names.FINALIZER])
+    [stored] = [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+    assert stored.json["metadata"]["annotations"]["vkprovider.io/version"] == "1.0"

@@ -206,6 +206,7 @@ class Replica:
         objects.workers.add_handler(identities.changed)
         for pod_changed in (index.pod_changed, self.inbox.pod_changed, self.kubelet.stories.pod_changed):
             objects.pods.add_handler(pod_changed)
+        objects.content.add_handler(self.definitions.content_changed)
         queue_changes(objects, self.nodes.objects, queues, self.ownership, agents=bool(self.tunnels.hubs))
 
     def _leads(self) -> bool:

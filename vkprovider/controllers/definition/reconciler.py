@@ -104,6 +104,11 @@ class Definitions:
             return False
         return definitionstatus.condition(resource, definitionstatus.READY).get("status") != "False"
 
+    def content_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        """Remember content that is gone, so that the leading replica stores it again unless it deleted it itself."""
+        if old is not None and new is None:
+            self._versions.removed(old)
+
     async def reconcile(self, name: str) -> Result:
         """Bring content and RuntimeClass of one definition up to date."""
         resource = self._resource(name)
@@ -127,6 +132,7 @@ class Definitions:
                 fault = await self._finalize(resource)
             else:
                 await self._add_finalizer(resource)
+                await self._versions.restore(name)
                 turn = await self._refresher.refresh(resource, spec)
         except (InputError, Invalid, Forbidden) as error:
             fault = _fault(error)
@@ -153,7 +159,8 @@ class Definitions:
 
     async def _follow(self, resource: CustomResource, spec: LabletDefinitionSpec) -> None:
         """Adopt what the leading replica has written."""
-        kept, _ = await self._versions.sort(resource, spec)
+        kept, dropped = await self._versions.sort(resource, spec)
+        self._versions.leave(dropped)
         ready = definitionstatus.condition(resource, definitionstatus.READY)
         fault: Fault | None = None
         if ready.get("status") == "False" or not kept:

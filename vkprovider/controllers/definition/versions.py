@@ -64,6 +64,7 @@ class Versions:
         self._node_definitions = node_definitions
         self._ports_max = ports_max
         self._dropped_at: dict[str, float] = {}
+        self._missing: dict[str, ConfigMap] = {}  # by name, what another client deleted
         self.contents: dict[str, Content] = {}
 
     def of(self, definition: str) -> list[Content]:
@@ -74,6 +75,32 @@ class Versions:
         """Forget the versions of a definition that was deleted."""
         for content in self.of(definition):
             del self.contents[content.digest]
+            self._missing.pop(content.config_map, None)
+
+    def removed(self, config_map: ConfigMap) -> None:
+        """Remember a ConfigMap that is gone, if a known version was stored in it."""
+        if any(content.config_map == config_map.metadata.name for content in self.contents.values()):
+            self._missing[config_map.metadata.name] = config_map
+
+    def leave(self, dropped: list[Content]) -> None:
+        """Forget that versions to delete are missing: the leading replica may have deleted them."""
+        for content in dropped:
+            self._missing.pop(content.config_map, None)
+
+    async def restore(self, definition: str) -> None:
+        """Store each version of a definition again that another client deleted; what no Pod needs is dropped later.
+
+        Raises:
+            InputError: `ContentInvalid`: its annotations were changed before.
+            OutsideError: The API server refused a ConfigMap, or did not answer.
+        """
+        for content in self.of(definition):
+            config_map = self._missing.get(content.config_map)
+            if config_map is None:
+                continue
+            await self._store(await asyncio.to_thread(contents.rebuild, content, config_map))
+            self._missing.pop(content.config_map, None)
+            _log.warning("content was deleted by another client and is stored again", config_map=content.config_map)
 
     async def current(self, resource: CustomResource, spec: LabletDefinitionSpec) -> Content | None:
         """Return the newest version of a definition."""
@@ -244,7 +271,7 @@ class Versions:
         for content in due:
             if content.digest in used:
                 continue
+            self.contents.pop(content.digest, None)  # first, so that no deletion by another client is seen in it
             await self._ctx.api.config_maps.delete(content.config_map)
-            self.contents.pop(content.digest, None)
             self._dropped_at.pop(content.digest, None)
         return _DROP_AFTER_S

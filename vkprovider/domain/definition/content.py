@@ -123,6 +123,27 @@ def build(
     }
 
 
+def rebuild(content: Content, config_map: ConfigMap) -> dict[str, Any]:
+    """Build the ConfigMap of a version again, from what it last was; slow for a large one.
+
+    Raises:
+        InputError: `ContentInvalid`: it was damaged.
+    """
+    return build(
+        definition=content.definition,
+        uid=_owner(config_map),
+        namespace=config_map.metadata.namespace,
+        package=package_of(config_map),
+        sequence=content.sequence,
+        request=content.request,
+        stored_at=content.stored_at,
+    )
+
+
+def _owner(config_map: ConfigMap) -> str:
+    return next((owner.uid for owner in config_map.metadata.owner_references), "")
+
+
 def _unpack(packed: str) -> str:
     return unpack(packed, topologies.TOPOLOGY_CHARS_MAX * 4).decode()
 
@@ -173,7 +194,6 @@ def read(
         InputError: It is damaged, or its devices are no longer known.
     """
     annotations = config_map.metadata.annotations
-    uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
     try:
         definition, sequence = annotations[ANNOTATION_DEFINITION], int(annotations[ANNOTATION_SEQUENCE])
     except (KeyError, ValueError) as error:
@@ -181,7 +201,7 @@ def read(
     return Content(
         definition=definition,
         version=package.version,
-        digest=digest_of(uid, package),
+        digest=digest_of(_owner(config_map), package),
         sequence=sequence,
         topology=topology,
         need=need_of(topology, spec.resources, table),
