@@ -46,6 +46,15 @@ def refuse(code: int, message: str, **headers: str) -> Handler:
     return handler
 
 
+def answer(body: Any) -> Handler:
+    """Answer with a JSON document."""
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(body)
+
+    return handler
+
+
 def kubeconfig_of(url: str) -> str:
     """Return a kubeconfig for a server that asks for no more than a token."""
     return f"""

@@ -1,12 +1,14 @@
 """A replica that does not lead adopts what the leader has written of a definition; it writes nothing until it leads."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.component.controllers.parts import context
-from tests.support.scripted import ScriptedServer, refuse
+from tests.component.controllers.parts import Clock, context
+from tests.support.apiserver import SYSTEM
+from tests.support.scripted import ScriptedServer, answer, refuse
 from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource
@@ -15,27 +17,33 @@ from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
 from vkprovider.domain.definition import content as contents
+from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.queue import KeyedQueue
 from vkprovider.settings.services import ContentSettings, PackageSettings
 
-TEXT = topology({"h0": "alpine"})
+TEXT, OTHER = topology({"h0": "alpine"}), topology({"h1": "alpine"})
 READY = {"conditions": [{"type": "Ready", "status": "True", "reason": "ContentReady", "message": "versions kept: 1.0"}]}
 REFUSED = {"conditions": [{"type": "Ready", "status": "False", "reason": "TopologyInvalid", "message": "line 3"}]}
+
+
+def version(name: str, text: str, sequence: int) -> ConfigMap:
+    body = contents.build(definition="netlab", uid="u1", namespace="n", package=Package(name, text), sequence=sequence)
+    return msgspec.convert(body, ConfigMap)
 
 
 class Follower:
     """The definitions of a replica that does not lead, with what its informers know."""
 
     def __init__(self, kube: KubeClient) -> None:
-        ctx = context(kube)
+        self.clock = Clock()
+        ctx = context(kube, now=self.clock)
         self.resource: CustomResource | None = None
         self.leads = False
         self.changes = 0
-        stored = contents.build(definition="netlab", uid="u1", namespace="n", package=Package("1.0", TEXT), sequence=1)
-        self.stored = [msgspec.convert(stored, ConfigMap)]
+        self.stored = [version("1.0", TEXT, 1)]
         queue = KeyedQueue[str](name="packages", workers=1)
         store = open_store(ContentSettings())
         packages = Packages(store, ctx.parser, PackageSettings(), queue, lambda _: None)
@@ -93,17 +101,69 @@ async def test_a_definition_that_is_gone_is_forgotten(follower: Follower) -> Non
     assert (follower.definitions.items, follower.definitions.contents, follower.changes) == ({}, {}, 2)
 
 
-async def test_content_that_was_deleted_while_no_replica_led_is_stored_by_the_next_leader(
-    follower: Follower, server: ScriptedServer
-) -> None:
-    await follower.see(READY)
-    follower.definitions.content_changed(follower.stored.pop(), None)
-    assert await follower.see(READY) == (["1.0"], "")
-    assert not server.seen
+@pytest.fixture
+def leader(follower: Follower, server: ScriptedServer) -> Follower:
+    """Return the follower, which leads from now on."""
+    server.next(refuse(404, "not found"), when="GET /apis/node.k8s.io/v1/runtimeclasses/netlab", times=9)
+    server.next(refuse(404, "not found"), when="labletdefinitions/netlab/status", times=9)
     follower.leads = True
-    server.next(refuse(404, "not found"), when="GET /apis/node.k8s.io/v1/runtimeclasses/netlab", times=2)
-    server.next(refuse(404, "not found"), when="labletdefinitions/netlab/status", times=2)
+    return follower
+
+
+async def test_content_that_was_deleted_while_no_replica_led_is_stored_by_the_next_leader(
+    leader: Follower, server: ScriptedServer
+) -> None:
+    leader.leads = False
+    await leader.see(READY)
+    leader.definitions.content_changed(leader.stored.pop(), None)
+    assert await leader.see(READY) == (["1.0"], "")
+    assert not server.seen
+    leader.leads = True
     for _ in range(2):
-        await follower.see(READY, finalizers=[names.FINALIZER])
+        await leader.see(READY, finalizers=[names.FINALIZER])
     [stored] = [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
     assert stored.json["metadata"]["annotations"]["vkprovider.io/version"] == "1.0"
+
+
+async def test_content_that_another_replica_stored_again_is_not_missing(
+    leader: Follower, server: ScriptedServer
+) -> None:
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    [stored] = leader.stored
+    leader.definitions.content_changed(stored, None)
+    leader.definitions.content_changed(None, stored)
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    assert not [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+
+
+async def test_content_that_the_leader_deleted_is_not_missing_when_the_watch_shows_it_late(
+    leader: Follower, server: ScriptedServer
+) -> None:
+    old = version("1.0", OTHER, 0)
+    leader.stored.append(old)
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    leader.clock.now += 61.0
+    server.next(answer({"metadata": {}, "items": []}), when="GET ", times=2)  # the claims of all workers
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    assert next(seen.path for seen in server.seen if seen.method == "DELETE").endswith(old.metadata.name)
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    leader.stored.remove(old)
+    leader.definitions.content_changed(old, None)
+    await leader.see(READY, finalizers=[names.FINALIZER])
+    assert not [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+    assert len(leader.definitions.contents) == 1
+
+
+async def test_request_that_makes_an_older_version_current_has_one_answer(
+    leader: Follower, server: ScriptedServer
+) -> None:
+    """Also if the definition is looked at again before its watch shows the answer."""
+    [stored] = leader.stored
+    leader.stored.append(version("2.0", OTHER, 2))
+    path = f"GET /api/v1/namespaces/{SYSTEM}/configmaps/{stored.metadata.name}"
+    server.next(answer(json.loads(msgspec.json.encode(stored))), when=path)
+    request = {names.ANNOTATION_REFRESH: refresh.write("jane", "2026-01-01T00:00:00Z", force=False)}
+    for _ in range(2):
+        await leader.see(READY, finalizers=[names.FINALIZER], annotations=request)
+    answers = [seen.json["status"]["lastRefresh"]["result"] for seen in server.seen if seen.path.endswith("/status")]
+    assert answers == ["Stored", "Stored"]

@@ -105,8 +105,10 @@ class Definitions:
         return definitionstatus.condition(resource, definitionstatus.READY).get("status") != "False"
 
     def content_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
-        """Remember content that is gone, so that the leading replica stores it again unless it deleted it itself."""
-        if old is not None and new is None:
+        """Note which content exists; the leading replica stores again what another client deleted."""
+        if new is not None:
+            self._versions.exists(new)
+        elif old is not None:
             self._versions.removed(old)
 
     async def reconcile(self, name: str) -> Result:
@@ -132,7 +134,7 @@ class Definitions:
                 fault = await self._finalize(resource)
             else:
                 await self._add_finalizer(resource)
-                await self._versions.restore(name)
+                await self._versions.restore(resource)
                 turn = await self._refresher.refresh(resource, spec)
         except (InputError, Invalid, Forbidden) as error:
             fault = _fault(error)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import structlog
 
+from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
@@ -65,6 +66,7 @@ class Versions:
         self._ports_max = ports_max
         self._dropped_at: dict[str, float] = {}
         self._missing: dict[str, ConfigMap] = {}  # by name, what another client deleted
+        self._deleted: set[str] = set()  # names of what this replica deleted; the watch may still show them
         self.contents: dict[str, Content] = {}
 
     def of(self, definition: str) -> list[Content]:
@@ -77,30 +79,39 @@ class Versions:
             del self.contents[content.digest]
             self._missing.pop(content.config_map, None)
 
+    def exists(self, config_map: ConfigMap) -> None:
+        """Note that the watch shows a ConfigMap."""
+        self._missing.pop(config_map.metadata.name, None)
+        self._deleted.discard(config_map.metadata.name)
+
     def removed(self, config_map: ConfigMap) -> None:
-        """Remember a ConfigMap that is gone, if a known version was stored in it."""
-        if any(content.config_map == config_map.metadata.name for content in self.contents.values()):
-            self._missing[config_map.metadata.name] = config_map
+        """Note that a ConfigMap is gone: if it holds a known version, and another client deleted it, it is missing."""
+        name = config_map.metadata.name
+        if name in self._deleted:
+            self._deleted.discard(name)
+        elif any(content.config_map == name for content in self.contents.values()):
+            self._missing[name] = config_map
 
     def leave(self, dropped: list[Content]) -> None:
         """Forget that versions to delete are missing: the leading replica may have deleted them."""
         for content in dropped:
             self._missing.pop(content.config_map, None)
 
-    async def restore(self, definition: str) -> None:
+    async def restore(self, resource: CustomResource) -> None:
         """Store each version of a definition again that another client deleted; what no Pod needs is dropped later.
 
         Raises:
-            InputError: `ContentInvalid`: its annotations were changed before.
             OutsideError: The API server refused a ConfigMap, or did not answer.
         """
-        for content in self.of(definition):
+        for content in self.of(resource.metadata.name):
             config_map = self._missing.get(content.config_map)
             if config_map is None:
                 continue
-            await self._store(await asyncio.to_thread(contents.rebuild, content, config_map))
+            body = await asyncio.to_thread(contents.rebuild, content, config_map, resource.metadata.uid)
+            if body is not None:
+                await self._store(body)
+                _log.warning("content was deleted by another client and is stored again", config_map=content.config_map)
             self._missing.pop(content.config_map, None)
-            _log.warning("content was deleted by another client and is stored again", config_map=content.config_map)
 
     async def current(self, resource: CustomResource, spec: LabletDefinitionSpec) -> Content | None:
         """Return the newest version of a definition."""
@@ -145,7 +156,7 @@ class Versions:
             self._check(found.topology, spec)
             if found.sequence == newest:
                 return found, False
-            return await self._raise_sequence(found, newest + 1), True
+            return await self._raise_sequence(found, newest + 1, request), True
         if (fault := definitionstatus.refused_content(resource, digest)) is not None:
             raise ContentRefusedError(InputError(fault.reason, fault.message), digest)
         topology = await self._parse(digest, package)
@@ -181,7 +192,7 @@ class Versions:
             raise Unavailable(f"ConfigMap {name} existed, and was deleted before it could be read")
         return found
 
-    async def _raise_sequence(self, content: Content, sequence: int) -> Content:
+    async def _raise_sequence(self, content: Content, sequence: int, request: str) -> Content:
         """Make an older version the current one, by its annotation: data of an immutable ConfigMap cannot change.
 
         Raises:
@@ -192,9 +203,12 @@ class Versions:
         document = await handle.get(content.config_map)
         if document is None:
             raise NotFound(f"ConfigMap {content.config_map} was deleted", status=404)
-        document["metadata"]["annotations"][contents.ANNOTATION_SEQUENCE] = str(sequence)
+        document["metadata"]["annotations"] |= {
+            contents.ANNOTATION_SEQUENCE: str(sequence),
+            names.ANNOTATION_REFRESH: request,
+        }
         await handle.replace(document)
-        raised = self.contents[content.digest] = contents.with_sequence(content, sequence)
+        raised = self.contents[content.digest] = contents.with_sequence(content, sequence, request)
         return raised
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
@@ -224,6 +238,8 @@ class Versions:
                 continue
             if all(o.uid != resource.metadata.uid for o in config_map.metadata.owner_references):
                 continue  # of a deleted definition of the same name
+            if config_map.metadata.name in self._deleted:
+                continue
             content = known.get(config_map.metadata.name)
             if content is None:
                 try:
@@ -231,8 +247,8 @@ class Versions:
                 except InputError as error:
                     _log.warning("content cannot be read", config_map=config_map.metadata.name, error=str(error))
                     continue
-            elif (sequence := contents.sequence_of(config_map)) > content.sequence:
-                content = contents.with_sequence(content, sequence)  # the former leader made it current again
+            elif (sequence := contents.sequence_of(config_map)) > content.sequence:  # the former leader raised it
+                content = contents.with_sequence(content, sequence, contents.request_of(config_map))
             found[content.digest] = content
         for content in self.of(name):
             found.setdefault(content.digest, content)
@@ -271,7 +287,8 @@ class Versions:
         for content in due:
             if content.digest in used:
                 continue
-            self.contents.pop(content.digest, None)  # first, so that no deletion by another client is seen in it
+            self._deleted.add(content.config_map)
             await self._ctx.api.config_maps.delete(content.config_map)
+            self.contents.pop(content.digest, None)
             self._dropped_at.pop(content.digest, None)
         return _DROP_AFTER_S

@@ -40,7 +40,7 @@ class Content:
         sequence: Grows with every new version of the definition; the highest is current.
         config_map: The object that holds it.
         files: Name to text of the package's other files: `grade.xml`, `pod.xml`, `devices.yaml`.
-        request: The refresh request by which it was stored, as annotated; empty if the definition was changed.
+        request: The refresh request by which it became the current one; empty if the definition was changed.
         stored_at: When that was; empty if unknown.
     """
 
@@ -123,25 +123,32 @@ def build(
     }
 
 
-def rebuild(content: Content, config_map: ConfigMap) -> dict[str, Any]:
-    """Build the ConfigMap of a version again, from what it last was; slow for a large one.
+def rebuild(content: Content, config_map: ConfigMap, uid: str) -> dict[str, Any] | None:
+    """Build the ConfigMap of a version again; slow for a large one.
 
-    Raises:
-        InputError: `ContentInvalid`: it was damaged.
+    Args:
+        content: The version.
+        config_map: That held it, as it was last; only its topology counts, because annotations may have been changed.
+        uid: Of the definition.
+
+    Returns:
+        The ConfigMap; None if the topology is damaged, or the version is that of an earlier definition.
     """
+    try:
+        package = Package(content.version, _unpack(config_map.binary_data[CONTENT_KEY]), content.files)
+    except (KeyError, ValueError):
+        return None
+    if digest_of(uid, package) != content.digest:
+        return None
     return build(
         definition=content.definition,
-        uid=_owner(config_map),
+        uid=uid,
         namespace=config_map.metadata.namespace,
-        package=package_of(config_map),
+        package=package,
         sequence=content.sequence,
         request=content.request,
         stored_at=content.stored_at,
     )
-
-
-def _owner(config_map: ConfigMap) -> str:
-    return next((owner.uid for owner in config_map.metadata.owner_references), "")
 
 
 def _unpack(packed: str) -> str:
@@ -194,6 +201,7 @@ def read(
         InputError: It is damaged, or its devices are no longer known.
     """
     annotations = config_map.metadata.annotations
+    uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
     try:
         definition, sequence = annotations[ANNOTATION_DEFINITION], int(annotations[ANNOTATION_SEQUENCE])
     except (KeyError, ValueError) as error:
@@ -201,13 +209,13 @@ def read(
     return Content(
         definition=definition,
         version=package.version,
-        digest=digest_of(_owner(config_map), package),
+        digest=digest_of(uid, package),
         sequence=sequence,
         topology=topology,
         need=need_of(topology, spec.resources, table),
         config_map=config_map.metadata.name,
         files=package.files,
-        request=annotations.get(names.ANNOTATION_REFRESH, ""),
+        request=request_of(config_map),
         stored_at=annotations.get(ANNOTATION_STORED_AT, ""),
     )
 
@@ -222,14 +230,19 @@ def sequence_of(config_map: ConfigMap) -> int:
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
+def request_of(config_map: ConfigMap) -> str:
+    """Return the refresh request by which a version became the current one; empty if the definition was changed."""
+    return config_map.metadata.annotations.get(names.ANNOTATION_REFRESH, "")
+
+
 def with_need(content: Content, need: Resources) -> Content:
     """Return the content with another need: the definition's overrides changed."""
     return dataclasses.replace(content, need=need)
 
 
-def with_sequence(content: Content, sequence: int) -> Content:
-    """Return the content with another sequence number."""
-    return dataclasses.replace(content, sequence=sequence)
+def with_sequence(content: Content, sequence: int, request: str) -> Content:
+    """Return the content with another sequence number, given it by a refresh request or, if empty, without one."""
+    return dataclasses.replace(content, sequence=sequence, request=request)
 
 
 def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str]) -> tuple[list[Content], list[Content]]:

@@ -114,6 +114,19 @@ def test_who_asked_for_a_version_and_when_is_kept_with_it() -> None:
     )
 
 
+def test_a_version_is_built_again_from_what_it_was() -> None:
+    found = built(files={"grade.xml": "<grade/>"})
+    content = read(found)
+    again = contents.rebuild(content, found, "uid")
+    assert msgspec.convert(again, ConfigMap) == found
+    found.metadata.annotations.clear()
+    found.metadata.owner_references.clear()
+    assert contents.rebuild(content, found, "uid") == again
+    for damaged in (changed(found, "no gzip"), msgspec.structs.replace(found, binary_data={})):
+        assert contents.rebuild(content, damaged, "uid") is None
+    assert contents.rebuild(content, found, "another") is None, "the definition was created again"
+
+
 def test_a_content_that_no_object_holds_is_refused_with_its_size() -> None:
     big = TEXT + "# " + base64.b64encode(Random(1).randbytes(900_000)).decode()
     with pytest.raises(InputError) as caught:
