@@ -16,6 +16,11 @@ def nodes_of(running: Running) -> set[str]:
     return set(running.replica.ownership.epochs)
 
 
+def planned_for(running: Running) -> set[str]:
+    planned = running.replica.ownership.plan.planned
+    return {worker for worker, replica in planned.items() if replica == running.name}
+
+
 async def test_nodes_are_shared_within_one_and_handed_over_gracefully(world: World) -> None:
     first = await world.replica()
     simulator = await world.simulator()
@@ -103,18 +108,36 @@ async def test_replica_without_the_api_server_fences_itself_and_resumes(world: W
 
 
 async def test_turn_that_a_fence_refused_is_repeated_when_the_replica_may_act_again(world: World) -> None:
-    """A machine that was suspended may be past the fence before anything has seen it; the next pass is 30 s away."""
-    running = await world.replica(MORTAL)
+    """A machine that was suspended may be past the fence before anything has seen it; the next pass is far away."""
+    running = await world.replica({**MORTAL, "workers": {**SHORT["workers"], "reconcile_s": 600.0}})
     worker, definition = await world.worker(), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()
-    refused, renewal = running.ctx.counters.fenced, running.api.fault("^PUT .*/vkprovider-replica-", delay_s=1.0)
+    refused, passed = running.ctx.counters.fenced, asyncio.Event()
+    renewal = running.api.fault("^PUT .*/vkprovider-replica-", first=lambda _: passed.wait(), count=None)
     await when(lambda: renewal.met, "the last renewal before the suspension is under way")
     world.slept_s = 60.0
     await lablet.delete()
     await when(lambda: running.ctx.counters.fenced > refused, "the lablet's turn is refused")
-    async with asyncio.timeout(15):
+    passed.set()
+    async with asyncio.timeout(30):
         await lablet.gone()
+
+
+async def test_replica_that_resumes_before_others_count_it_as_gone_keeps_its_nodes(world: World) -> None:
+    """Whom it would plan for while it is fenced: only others."""
+    first, second = await world.replica({**SHORT, "replica": {"lease_ttl_s": 8.0}}), await world.replica()
+    for _ in range(4):
+        await world.worker()
+    await when(lambda: (len(nodes_of(first)), len(nodes_of(second))) == (2, 2), "two nodes each")
+    before, plan = dict(first.replica.ownership.epochs), first.replica.ownership.plan
+    first.api.fault("^PUT .*/vkprovider-replica-", status=503, count=None)
+    await when(lambda: not planned_for(first), "it plans while it is fenced")
+    assert not plan.leads
+    first.api.heal()
+    await when(lambda: before.keys() == planned_for(first), "it takes part again")
+    assert await first.replica.queues.workers.drain(10)
+    assert first.replica.ownership.epochs == before
 
 
 async def test_turn_that_outlasts_its_ownership_does_not_forget_what_is_known_since(world: World) -> None:
@@ -251,7 +274,7 @@ async def test_handover_waits_for_a_slow_step(world: World) -> None:
     worker, definition = await world.worker(simulator.url), await world.define()
     simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=3.0), simulator.now())
     lablet = await world.pod(definition, worker)
-    await lablet.waits("ImportingLab")
+    await when(lambda: first.ctx.counters.steps.get("IMPORT"), "the import begins")
     await first.stop()
     await world.replica()
     await lablet.ready()

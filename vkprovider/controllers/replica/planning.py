@@ -20,8 +20,7 @@ class Planning:
     """The plan of one replica.
 
     Attributes:
-        planned: Which replica should own which Node, by worker.
-        leads: Whether this replica does what only one should do.
+        planned: Which replica should own which Node, by worker; nothing while this replica is fenced.
         settled: Set when the first plan is made in which this replica takes part.
     """
 
@@ -63,9 +62,14 @@ class Planning:
         self._free_since: dict[str, float] = {}
         self._duties: dict[str, Duty] = {}
         self._dice = ctx.dice()
+        self._first = False
         self.planned: dict[str, str] = {}
-        self.leads = False
         self.settled = asyncio.Event()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this replica does what only one should do: it is the first of those that live, and not fenced."""
+        return self._first and not self._membership.is_fenced
 
     def renew(self) -> None:
         """Make the plan anew soon: a worker came or went."""
@@ -91,16 +95,16 @@ class Planning:
     def _plan(self, living: AbstractSet[str]) -> None:
         now, me = self._ctx.now(), self._ctx.replica
         view = self.view(living)
-        self.planned = plan.plan(living, view.owners)
-        leads, before = min(living, default="") == me, self.leads
-        self.leads = leads
+        # A plan of the others alone would be carried out as soon as the fence ends, and give them our Nodes.
+        self.planned = plan.plan(living, view.owners) if me in living else {}
+        before, self._first = self._first, min(living, default="") == me
         self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
         duties = {worker: self._duty(worker) for worker in view.owners}
         old, self._duties = self._duties, duties
         for worker, duty in duties.items():
             if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
                 self._wake(worker)
-        if leads and not before:
+        if self._first and not before:
             self._led()
         if me in living:
             self.settled.set()
@@ -120,8 +124,8 @@ class Planning:
     def act(self, worker: str) -> Duty:
         """Return what this replica has to do about a Node now, to the reconciler that does it.
 
-        The reconciler is woken when a plan asks for something else than that, even if no plan asked for it: patience
-        grows with every Node taken, between two plans.
+        A later plan wakes the reconciler if it asks for something else than this answer, which may differ from that of
+        the plan before: patience grows with every Node taken.
         """
         duty = self._duties[worker] = self._duty(worker)
         return duty
