@@ -80,7 +80,7 @@ def test_table_names_what_runs_and_where(guest: Path) -> None:
     worker = processes(guest)["cml-worker-1"]
     row = next(line for line in table.splitlines() if line.startswith("cml-worker-1"))
     assert row.split() == ["cml-worker-1", str(worker["pid"]), "running", "0", worker["url"], worker["log"]]
-    assert re.fullmatch(r"https://127\.\d+\.0\.11:8443", worker["url"])
+    assert re.fullmatch(r"https://127\.\d+\.0\.11:(8443|9443|10443)", worker["url"])
 
 
 def test_log_of_a_process_is_printed(guest: Path) -> None:

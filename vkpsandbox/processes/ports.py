@@ -65,7 +65,7 @@ def worker_endpoints(
     """Return the loopback address and port on which each worker of a sandbox serves its API.
 
     The addresses are the sandbox's own, 127.N.0.11 for its first worker, because a worker also opens the ports that its
-    labs request, and those of two sandboxes would be the same. That N is free shows at a port that sandboxes share.
+    labs request, and those of two sandboxes would be the same. That N is free shows at the ports that sandboxes share.
     Where a program can listen on 127.0.0.1 only (macOS, unless configured), workers share it, on ports of their own.
 
     Args:
@@ -74,11 +74,11 @@ def worker_endpoints(
             sandboxes that start at the same moment both find every N free.
         ports: The ports of which to choose.
     """
-    port = next((port for port in ports if _can_listen(_listen_address(255, 0), port)), ports[0])
+    free = [port for port in ports if _can_listen(_listen_address(255, 0), port)] or [ports[0]]
     for network in networks or _networks(os.getpid()):
-        endpoints = [(_listen_address(network, number), port) for number in range(1, count + 1)]
-        if all(_can_listen(*endpoint) for endpoint in endpoints):
-            return endpoints
+        addresses = [_listen_address(network, number) for number in range(1, count + 1)]
+        if all(_can_listen(address, port) for address in addresses for port in free):  # another sandbox may use any
+            return [(address, free[0]) for address in addresses]
     return [("127.0.0.1", port) for port in free_ports(count)]
 
 

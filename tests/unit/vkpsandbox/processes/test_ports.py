@@ -58,6 +58,8 @@ def test_sandboxes_at_once_share_no_address() -> None:
         assert worker_endpoints(1, networks) == [(second, port)]
         [(shared, _)] = worker_endpoints(1, networks[:1])
         assert shared == "127.0.0.1", "every network is taken"
+        other = free_ports(1, first)
+        assert worker_endpoints(1, networks, [*other, port])[0][0] == second, "taken at another port that may be used"
 
 
 def test_a_program_that_listens_on_every_address_leaves_workers_their_own() -> None:
