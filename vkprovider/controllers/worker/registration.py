@@ -27,7 +27,7 @@ class Registration:
         tunnels: By which agents come.
         resources: All CMLWorkers, by name.
         leads: Returns whether this replica leads; only that one writes.
-        reconcile_s: Seconds until a CMLWorker that was refused is created again: whatever refuses it sends no event.
+        reconcile_s: Seconds until creating a refused CMLWorker is tried again: nothing announces that it would succeed.
     """
 
     def __init__(
