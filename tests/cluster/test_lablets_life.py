@@ -138,7 +138,7 @@ def test_deletion_ends_as_soon_as_the_lab_is_gone(cluster: Cluster, namespace: s
     cluster.apply(pod("short", two, nodeSelector=on(worker)), namespace=namespace)
     [ready] = cluster.wait_ready(namespace, 1)
     since = worker.last_request()
-    cluster.kubectl("delete", "pod", "short", "--timeout=10s", f"--namespace={namespace}")
+    cluster.kubectl("delete", "pod", "short", "--timeout=20s", f"--namespace={namespace}")
     assert worker.lab_of(ready["metadata"]["uid"]) is None
     assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
 

@@ -20,14 +20,14 @@ REPLICAS, WORKERS, LABLETS = 3, 6, 12
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    """A sandbox of its own: three replicas, six workers whose labs take five seconds to boot."""
+    """A sandbox of its own: three replicas, six workers whose labs take twelve seconds to boot."""
     with started(
         "replicas",
         tmp_path_factory.mktemp("replicas"),
         workers=WORKERS,
         replicas=REPLICAS,
         provider_env={"WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"},
-        worker_args=[["--boot-seconds=5"]],
+        worker_args=[["--boot-seconds=12"]],
         tunnel=tunnel,
     ) as made:
         yield made

@@ -339,14 +339,14 @@ def test_repeated_and_late_events_change_nothing(cluster: Cluster, lds: LdsSide,
     session, since = session_of(lds, ready), worker.last_request()
     lds.event_fault("duplicate", copies=3)
     lds.event_fault("forge", "started", count=1)
-    lds.event_fault("reorder", "started", delay_s=3, count=1)
+    lds.event_fault("reorder", "started", delay_s=60, count=1)
     lds.act(session["id"], "log-in")
     lds.act(session["id"], "finish")
     wait_ended(cluster, lds, namespace, "mixed", "Failed")
     until(lambda: not lds.admin("GET", "/undelivered"), 60)
     sent = [one for one in lds.deliveries() if one["session"] == session["id"]]
     assert len({one["target"] for one in sent}) == 2, "both replicas were told"
-    good = [one["type"] for one in sent if not one.get("forged")]
+    good = [one["type"] for one in sent if one["status"] == 202]  # a replica may ask for one again
     assert {kind: good.count(kind) for kind in good} == {"session.started": 4, "session.ended": 4}
     assert good[0] == "session.ended", "the end came first"
     assert {one["status"] for one in sent if one.get("forged")} <= {401, 403}

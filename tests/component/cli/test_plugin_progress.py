@@ -9,19 +9,24 @@ import pytest
 from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import Running
 from tests.support.ptys import Pty
 
 GREEN = "\x1b[32m"
 
 
 @pytest.fixture
-async def lablet(world: World) -> Lablet:
-    """Return a lablet that takes longer to stop than a command takes to look at it for the first time."""
-    await world.replica()
-    simulator = await world.simulator(stop_seconds=2.0)
+async def running(world: World) -> Running:
+    return await world.replica()
+
+
+@pytest.fixture
+async def lablet(world: World, running: Running) -> Lablet:
+    simulator = await world.simulator()
     worker = await world.worker(simulator.url, tls={"insecureSkipVerify": True})
     made = await world.pod(await world.define(), worker)
     await made.ready()
+    running.api.fault(r"^PATCH .*/pods/[^/]*/status", delay_s=3.0, count=None)  # a command sees each state
     return made
 
 

@@ -221,7 +221,7 @@ async def test_a_broken_connection_is_repeated_once_if_that_is_harmless(labs: Cm
 
 
 async def test_silence_meets_the_deadline(sim: CmlSimulator, secret: Secret) -> None:
-    labs = CmlLabs(open_session(sim.url, secret.read, timeout_s=lambda _: 0.2), sim.url)
+    labs = CmlLabs(open_session(sim.url, secret.read, timeout_s=lambda _: 2.0), sim.url)
     await labs.list_lab_ids()
     sim.endpoint.silence(60)
     with pytest.raises(DeadlineExceeded):

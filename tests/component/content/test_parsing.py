@@ -115,6 +115,7 @@ async def test_an_end_that_is_not_the_documents_fault_refuses_nothing(parser: Co
     await parser.topology(Package("1", TEXT + "\n"))
     (other,) = set(processes()) - before
     os.kill(other, signal.SIGTERM)  # idle: the next request starts another one
+    await asyncio.to_thread(until, lambda: is_over(other), 30)
     await asyncio.sleep(0.2)
     assert (await parser.topology(Package("2", TEXT))).devices[0].label == "R1"
 

@@ -180,12 +180,12 @@ async def test_deadline_passes_while_the_lab_boots(world: World) -> None:
     await world.replica()
     simulator = await world.simulator(boot_seconds_by_definition=SLOW)
     worker, definition = await world.worker(simulator.url), await world.define(ROUTER)
-    lablet = await world.pod(definition, worker, activeDeadlineSeconds=3)
+    lablet = await world.pod(definition, worker, activeDeadlineSeconds=15)
     await until_done(simulator, lablet, *MADE)
     pod = await lablet.until(lambda pod: pod["status"].get("phase") == "Failed")
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (pod["status"]["reason"], ended["reason"]) == ("DeadlineExceeded", "DeadlineExceeded")
-    assert "activeDeadlineSeconds of 3" in ended["message"]
+    assert "activeDeadlineSeconds of 15" in ended["message"]
     assert history(simulator, lablet.uid) == [*MADE, *TAKEN_DOWN]
 
 

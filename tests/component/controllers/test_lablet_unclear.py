@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.component.controllers.harness import PASSWORD, World
-from tests.component.controllers.looking import imports, labs, waiting
+from tests.component.controllers.looking import imports, labs, requests, waiting, when
 from tests.component.controllers.podhandle import Lablet
 from vkpsandbox.cml import server
 from vkpsandbox.cml.simulation import Settings as CmlSettings
@@ -13,7 +13,7 @@ from vkpsandbox.cml.simulation import Settings as CmlSettings
 
 async def lab_in_use(world: World, url: str) -> Lablet:
     """Make a lablet whose learner may have worked in its lab, and that no recovery may touch."""
-    await world.replica(LAB_START_TIMEOUT="2")
+    await world.replica(LAB_START_TIMEOUT="8")
     worker, definition = await world.worker(url), await world.define()
     lablet = await world.pod(definition, worker, restartPolicy="Never")
     await lablet.ready()
@@ -25,7 +25,7 @@ async def kept(lablet: Lablet, reason: str) -> None:
     """Wait until it says why it waits, and that a person has to look."""
     await lablet.waits(reason)
     said = await lablet.waits("NeedsAttention")
-    assert "for more than 2 s" in said["message"]
+    assert "for more than 8 s" in said["message"]
     assert "kubectl lablet reset" in said["message"]
 
 
@@ -82,7 +82,7 @@ async def test_lab_in_which_nobody_worked_follows_restart_policy(world: World) -
     simulator = await world.simulator(boot_seconds=(600.0, 600.0))
     worker, definition = await world.worker(simulator.url), await world.define()
     lablet = await world.pod(definition, worker, restartPolicy="Never")
-    await lablet.waits("StartingNodes")
+    await when(lambda: requests(simulator, "PUT", "/start"), "the lab is started")
     simulator.simulation.world.set_connected(simulator.now(), connected=False)
     pod = await lablet.until(lambda pod: pod["status"]["phase"] == "Failed")
     assert pod["status"]["reason"] == "ComputeDisconnected"

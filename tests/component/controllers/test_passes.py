@@ -27,8 +27,7 @@ async def test_claims_deleted_under_a_living_owner_are_written_again_by_themselv
     ports = await world.ports(worker)
     path = f"{CONFIG_MAPS}/{worker}-port-allocations"
     await world.admin.delete(path)
-    async with asyncio.timeout(5):
-        found = await eventually(lambda: world.admin.get(path), "the claims")
+    found = await eventually(lambda: world.admin.get(path), "the claims")
     assert rows_of(found)[lablet.uid] == before
     assert await world.ports(worker) == ports
     await lablet.delete()

@@ -35,5 +35,5 @@ async def test_stages_of_a_pod_are_written_in_their_order(world: World, tmp_path
     assert times == sorted(times)
     stages = [stage for _, uid, stage in lines if uid == lablet.uid]
     for wanted in UP, DOWN, GONE:
-        firsts = [stages.index(stage) for stage in wanted]
-        assert firsts == sorted(firsts)
+        rest = iter(stages)  # a status may be sent before the claim is stored, too
+        assert all(stage in rest for stage in wanted), stages

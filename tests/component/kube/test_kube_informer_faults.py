@@ -19,13 +19,15 @@ async def test_410_lists_again_and_reports_what_vanished(pods: Pods, client: Kub
     async with following(client, pods) as (informer, heard):
         heard.changes.clear()
         heard.uids.clear()
+
+        async def meanwhile() -> None:
+            await pods.remove("goes")
+            await pods.remove("again")
+            await pods.add("again")
+
         pods.api.fault("watch=", status=410)
-        entered = pods.api.fault("limit=", delay_s=1.5)  # the list shows all three changes at once
+        pods.api.fault("limit=", first=lambda _: meanwhile())  # the list shows all three changes at once
         pods.api.finish_watches()
-        await until(lambda: entered.met)
-        await pods.remove("goes")
-        await pods.remove("again")
-        await pods.add("again")
         await until(lambda: informer.relists_total == 1)
         goes, again = heard.uids[0], heard.uids[1:]
         assert heard.changes == [("goes", None), ("again", None), (None, "again")]
@@ -110,7 +112,7 @@ async def test_a_watch_that_stays_silent_leads_to_a_list(pods: Pods, client: Kub
     pods.api.fault("limit=", alter=of_the_future)
     async with following(client, pods, inactivity_s=0.2) as (informer, heard):
         assert pods.watches()[-1].params["resourceVersion"] == FUTURE
-        await pods.remove("b")
+        pods.api.fault("limit=", first=lambda _: pods.remove("b"))
         await until(lambda: informer.relists_total == 1)
         assert heard.changes[-1] == ("b", None)
         await until(lambda: pods.watches()[-1].params["resourceVersion"] != FUTURE)

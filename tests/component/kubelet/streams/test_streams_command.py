@@ -194,11 +194,11 @@ async def test_idle_session_whose_client_does_not_read_is_dropped() -> None:
 
 
 async def test_session_that_is_used_is_not_idle() -> None:
-    server = KubeletServer(Limits(idle_s=1.0, closing_s=5.0))
+    server = KubeletServer(Limits(idle_s=4.0, closing_s=5.0))
     async with server.running(), channels(server, "cat") as socket:
         await socket.receive_bytes()
-        for _ in range(6):
-            await asyncio.sleep(0.25)
+        for _ in range(9):
+            await asyncio.sleep(0.5)
             await socket.send_bytes(b"\x00x")
             assert await socket.receive_bytes() == b"\x01x"
 
