@@ -1,5 +1,6 @@
 """An API server that refuses, does not answer, or loses its answers while the work goes on."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import imports, is_ready, labs, requests, when
 from tests.support.apiserver import CONFIG_MAPS, RUNTIME_CLASSES
+from vkprovider.api.names import API_VERSION
 from vkprovider.kube.informer import Informer
 
 FAULTS: list[dict[str, Any]] = [{"status": 409}, {"status": 429}, {"status": 500}, {"drop": True}, {"lose": True}]
@@ -101,6 +103,20 @@ async def test_stale_list_of_pods_takes_no_lab_down(world: World) -> None:
     assert is_ready(await lablet.ready())
     assert len(labs(simulator)) == 1
     assert requests(simulator, "PUT", "/stop") == []
+
+
+async def test_stale_list_of_cmlworkers_takes_no_node_down(world: World) -> None:
+    running = await world.replica()
+    worker = await world.worker()
+    before = await world.node(worker, is_ready)
+    empty = {"kind": "CMLWorkerList", "apiVersion": API_VERSION, "metadata": {"resourceVersion": "1"}, "items": []}
+    stale = running.api.fault(r"^GET .*/cmlworkers\?(?!.*watch)", answer=json.dumps(empty).encode())
+    gone = running.api.fault(r"^GET .*/cmlworkers\?.*watch", status=410)
+    running.api.end_watches("/cmlworkers")
+    await when(lambda: stale.met and gone.met, "the informer has listed")
+    await when(lambda: worker in running.replica.objects.workers.items, "the CMLWorker is seen again")
+    assert await running.replica.queues.workers.drain(10)
+    assert (await world.node(worker, is_ready))["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 async def test_claims_that_others_write_at_the_same_time_are_merged(world: World) -> None:

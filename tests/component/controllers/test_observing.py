@@ -44,7 +44,9 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     connection = Connection(
         parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, lambda: False
     )
-    worker = Worker("w1", spec, connection, claims, lambda: None, Finalizer(ctx, "w1", lambda: None, lambda _: None))
+    worker = Worker(
+        "w1", "uid-w1", spec, connection, claims, lambda: None, Finalizer(ctx, "w1", lambda: None, lambda _: None)
+    )
     show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
     yield worker
     await labs_.close()

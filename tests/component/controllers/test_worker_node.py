@@ -144,6 +144,23 @@ async def test_worker_that_is_created_again_while_its_node_is_deleted_has_a_new_
     await world.node(worker, lambda node: is_ready(node) and node["metadata"]["uid"] != first["metadata"]["uid"])
 
 
+async def test_worker_that_is_created_again_during_a_turn_has_a_lease_of_its_own(world: World) -> None:
+    """The next turn sees only the new CMLWorker; what the old one owns, the garbage collector deletes."""
+    await world.replica()
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    found = await world.cmlworker(worker)
+    simulator.faults.add(Fault(kind="delay", route="^GET .*/labs", delay_s=3.0, count=1), simulator.now())
+    await when(lambda: not simulator.faults.list(simulator.now()), "a turn asks the worker")
+    await world.admin.delete(f"{GROUP}/cmlworkers/{worker}")
+    again = {"metadata": {"name": worker}, "spec": found["spec"]}
+    new = await world.admin.create(f"{GROUP}/cmlworkers", {key: found[key] for key in ("apiVersion", "kind")} | again)
+    await world.admin.until(
+        f"{NODE_LEASES}/vnode.{worker}",
+        lambda lease: lease["metadata"]["ownerReferences"][0]["uid"] == new["metadata"]["uid"],
+    )
+
+
 async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(world: World) -> None:
     await world.replica()
     worker, definition = await world.worker(), await world.define()

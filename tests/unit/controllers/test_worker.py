@@ -29,7 +29,7 @@ class Claims:
 def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: object) -> Worker:
     connection = Connection(parse_worker_spec(SPEC), None, None, lambda: None, lambda: False)  # type: ignore[arg-type]  # (not asked)
     claims = cast("ClaimStore", Claims(claims_fault))
-    return Worker(name, SPEC, connection, claims, lambda: None, None, Observation(**seen))  # type: ignore[arg-type]  # (words)
+    return Worker(name, f"uid-{name}", SPEC, connection, claims, lambda: None, None, Observation(**seen))  # type: ignore[arg-type]  # (words)
 
 
 ANSWERS = {"reached": True, "version": "2.9.1"}

@@ -159,6 +159,9 @@ class Workers:
             await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
+        known = self.items.get(name)
+        if known is not None and known.uid != resource.metadata.uid:
+            await self._forget(name)  # created again: Lease and claims are to be the new one's
         match self._ownership.plan.act(name):
             case Duty.STAND_BY:
                 self._nodes.forget(name)
@@ -218,6 +221,8 @@ class Workers:
         if resource is None:
             self._left.pop(name, None)
             if name in self._ownership.epochs or self._ownership.plan.leads:
+                if await self._ctx.api.workers.metadata_only.get(name) is not None:
+                    return Result(_TAKE_AGAIN_S)  # our watch is late
                 await self._nodes.remove(name)
         await self._forget(name)
         return Result()
@@ -289,7 +294,7 @@ class Workers:
             await connection.close()
             raise
         connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
-        worker = Worker(name, resource.spec, connection, claims, guard, finalizer)
+        worker = Worker(name, resource.metadata.uid, resource.spec, connection, claims, guard, finalizer)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
         if not claims.complete:

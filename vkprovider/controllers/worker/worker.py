@@ -102,6 +102,7 @@ class Worker:
     """
 
     name: str
+    uid: str
     raw_spec: object
     connection: Connection
     claims: ClaimStore
