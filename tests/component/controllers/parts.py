@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,9 @@ def claim_store(
     *,
     saved: Callable[[Collection[str]], None] = lambda _: None,
     turns: asyncio.Semaphore | None = None,
+    hold: Callable[[], Awaitable[None]] | None = None,
 ) -> ClaimStore:
-    """Return the claims of CMLWorker `w1`, which need not exist: nothing holds it."""
+    """Return the claims of CMLWorker `w1`, which need not exist: nothing holds it, unless `hold` does."""
     return ClaimStore(
         ctx,
         WorkerSettings(),
@@ -49,7 +50,7 @@ def claim_store(
         "uid-w1",
         guard=lambda: None,
         turns=turns or asyncio.Semaphore(),
-        hold=_unheld,
+        hold=hold or _unheld,
         flush_in=lambda _: None,
         saved=saved,
     )

@@ -36,7 +36,11 @@ class Writer:
 
     def __init__(self, ctx: Context, turns: asyncio.Semaphore | None = None) -> None:
         self.told: list[set[str]] = []
-        self.store = claim_store(ctx, saved=lambda u: self.told.append(set(u)), turns=turns)
+        self.held: list[set[str]] = []
+        self.store = claim_store(ctx, saved=lambda u: self.told.append(set(u)), turns=turns, hold=self.hold)
+
+    async def hold(self) -> None:
+        self.held.append(set(self.store.claims))
 
     async def load(self) -> "Writer":
         await self.store.load()
@@ -252,17 +256,33 @@ async def test_a_saved_port_that_somebody_else_has_is_a_fault(
     await one.flush()
     text = await server.text()
     two.begin("2", "a")
-    with pytest.raises(InputError, match="remove the row of the one that has no lab"):
-        await two.flush()
-    assert two.fault == "ClaimStoreInvalid"
-    assert set(two.store.claims) == {"0", "2"}
-    assert await server.text() == text
+    for _ in range(2):
+        with pytest.raises(InputError, match="remove the row of the one that has no lab"):
+            await two.flush()
+        assert two.fault == "ClaimStoreInvalid"
+        assert set(two.store.claims) == {"0", "2"}
+        assert await server.text() == text
     again = await Writer(ctx).load()
     again.store.drop("1")
     await again.flush()
     await two.flush()
     assert two.fault == ""
     assert await rows(server) == {("pod-0", TCP, 100), ("pod-2", TCP, 101)}
+
+
+@pytest.mark.usefixtures("server")
+async def test_first_row_that_joins_a_waiting_write_waits_until_its_worker_is_held(ctx: Context) -> None:
+    turns = asyncio.Semaphore(1)
+    one = await Writer(ctx, turns).load()
+    one.begin("1", "a")
+    await one.flush()
+    one.store.drop("1")
+    async with turns:
+        writing = asyncio.create_task(one.flush())
+        await asyncio.sleep(0.05)
+        one.begin("2", "a")
+    await writing
+    assert one.held == [{"1"}, {"2"}]
 
 
 async def test_an_answer_that_was_lost_costs_nothing(one: Writer, server: ClaimDocument) -> None:

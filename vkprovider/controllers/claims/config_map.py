@@ -80,6 +80,10 @@ class ClaimsConfigMap:
             raise
         self.uid, self._version = written.metadata.uid, written.metadata.resource_version
 
+    def unread(self) -> None:
+        """Note that what was read last could not be merged: the next write finds the conflict again."""
+        self._version = ""
+
     def forget(self) -> None:
         """Note that the object was deleted: the next write creates it."""
         self.uid = self._version = ""

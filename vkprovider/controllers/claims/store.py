@@ -237,10 +237,13 @@ class ClaimStore:
             raise
 
     async def _write_all(self) -> float | None:
-        if self.claims:
-            await self._hold_worker()
-        async with self._turns:
-            return await self._write_now()
+        while True:
+            held = bool(self.claims)
+            if held:
+                await self._hold_worker()
+            async with self._turns:
+                if held or not self.claims:  # the first row may have come while this write waited
+                    return await self._write_now()
 
     async def _write_now(self) -> float | None:
         generation = self._generation
@@ -289,7 +292,11 @@ class ClaimStore:
         ours = self._table.stored
         theirs = await self._config_map.read() or Stored({}, ours.foreign, ours.fields)
         dropped = self._dirty.keys() - self.claims.keys()
-        merged, lost = merge(self._table.stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        try:
+            merged, lost = merge(self._table.stored, theirs, unsaved=self._unsaved, dropped=dropped)
+        except InputError:
+            self._config_map.unread()
+            raise
         self._table = ClaimTable(merged)
         self._saved = {uid: claim for uid, claim in (self._saved | theirs.claims).items() if uid in self.claims}
         self._unsaved -= lost
