@@ -130,6 +130,8 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             memory = _replace(memory, searched=pod.status.start_time is None)
             return After(memory, made, lazy=False, notices=ignored(pod))
         case steps.Renew(), outcomes.Claimed(claim=renewed):
+            if renewed.digest == renewed.renews:  # the replaced content is the current one again
+                renewed = _replace(renewed, renews="")
             return After(_replace(memory, absent=False, assumed=None, searched=True), renewed, lazy=False)
         case steps.Release(), _:
             return After(memory, None)
@@ -260,8 +262,13 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
     match step:
         case steps.Import():  # without an error nothing was sent; without an answer the lab may exist
             changes["searched"] = not isinstance(error, Unavailable)
-        case steps.Start(claim=before) if error is not None and claim is not None:
-            claim = before  # a refused start does not count as an attempt
+        case steps.Start(claim=before) if claim is not None:
+            claim = before  # a start that was refused, or not even sent, does not count as an attempt
+            unsure = isinstance(error, Unavailable) and not failure.not_done
+            if not unsure or not before.started_at:  # then the first look at a lab that boots after all begins the time
+                changes["starting_since"] = 0.0
+        case steps.RestoreUsername():  # the other steps go on meanwhile
+            changes |= {"restored_at": place.now + failure.pause_s, "hold_until": 0.0}
         case steps.ArchiveSession() if error is not None:
             changes["archive_failed"] = True
         case steps.Provision(session=session, first_request=True) if error is not None and failure.not_done:

@@ -208,6 +208,13 @@ def test_an_end_waits_until_its_claim_is_persisted(closing: str, lazy: bool) -> 
     assert after(BLANK, row, steps.Collect(*EXTRACT), Archived(LEFT, {}), PLACE).lazy is False
 
 
+def test_renewed_claim_whose_content_is_the_current_one_again_replaces_nothing() -> None:
+    for renews, left in (("other", "other"), (ROW.digest, "")):
+        renewed = msgspec.structs.replace(ROW, lab_id="", renews=renews)
+        result = after(BLANK, ROW, steps.Renew(pod(), ROW), outcomes.Claimed(renewed), PLACE)
+        assert result.claim == msgspec.structs.replace(renewed, renews=left)
+
+
 def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
     memory = begun(Memory(starting_since=NOW - 40, stop_sent_at=NOW - 50, extracted=True), steps.Start(ROW))
     result = after(memory, ROW, steps.Start(ROW), Acted(), PLACE)
@@ -298,6 +305,8 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         "hold_until": NOW + 7.0,
         "warned": Fault("WorkerError", "m"),
     }
+    if step.kind is Kind.RESTORE_USERNAME:  # nothing waits for it
+        expected |= {"hold_until": 0.0, "restored_at": NOW + 7.0}
     if step.kind is Kind.IMPORT and not isinstance(error, Unavailable):
         expected["searched"] = True
     if step.kind is Kind.ARCHIVE and error is not None:
@@ -306,7 +315,8 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         expected["acted_at"] = NOW
     if isinstance(error, Unavailable) and step.kind in COMMANDS:
         expected["acted_at"] = NOW
-    assert changes(result, memory) == expected
+    changed = {field: value for field, value in expected.items() if value != getattr(memory, field)}
+    assert changes(result, memory) == changed
     assert result.claim == ROW
     assert result.notices == (Notice("Warning", "WorkerError", "m"),)
 
@@ -326,7 +336,30 @@ def test_a_refused_start_does_not_count_as_an_attempt() -> None:
     attempted = msgspec.structs.replace(ROW, recoveries=1, restarts=1)
     refused = Failure(Fault("StartRefused", "m"), 1.0, Invalid("no", status=400))
     assert failed(BLANK, attempted, steps.Start(ROW), refused, PLACE).claim == ROW
+    unsent = Failure(Fault("PortConflict", "m"), 1.0, None)
+    assert failed(BLANK, attempted, steps.Start(ROW), unsent, PLACE).claim == ROW
     assert failed(BLANK, None, steps.Start(ROW), refused, PLACE).claim is None, "a claim that gave way comes back"
+
+
+@pytest.mark.parametrize(
+    ("started_at", "error", "since"),
+    [
+        (0, None, 0.0),
+        (900, None, 0.0),
+        (900, Invalid("no", status=400), 0.0),
+        (0, Unavailable("away"), 0.0),
+        (900, Unavailable("away"), NOW - 500),
+    ],
+)
+def test_time_to_boot_does_not_begin_with_a_start_that_failed(
+    started_at: int, error: OutsideError | None, since: float
+) -> None:
+    """But the time of a start that may have been carried out goes on where nothing else would begin it."""
+    before = msgspec.structs.replace(ROW, started_at=started_at, ready_at=started_at)
+    failure = Failure(Fault("PortConflict", "m"), 1.0, error)
+    result = failed(Memory(starting_since=NOW - 500), ROW, steps.Start(before), failure, PLACE)
+    assert result.memory.starting_since == since
+    assert after(result.memory, ROW, steps.Start(ROW), Acted(), PLACE).memory.starting_since == (since or NOW)
 
 
 @pytest.mark.parametrize(

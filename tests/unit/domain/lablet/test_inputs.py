@@ -52,6 +52,14 @@ def test_annotation_that_means_nothing_is_a_fault(name: str, hint: str) -> None:
     assert read.username == ""
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-05:00", "9999-12-31T12:00:00Z", "9000-01-01T00:00:01Z"])
+def test_a_time_that_is_meant_to_be_never_is_a_fault(text: str) -> None:
+    """A duration is added to it, and the LDS is sent the result as a date."""
+    read = inputs_of(Metadata(name="p", annotations={names.ANNOTATION_TIMESLOT_END: text}))
+    assert read.slot_end == 0
+    assert read.faults == (f"vkprovider.io/timeslot-end {text!r} is after the year 9000; leave it out for no end",)
+
+
 def test_what_others_and_the_provider_write_is_none_of_them() -> None:
     notes = dict.fromkeys([*names.POD_ANNOTATIONS, "example.com/user", "kubectl.kubernetes.io/restartedAt"], "")
     assert inputs_of(Metadata(name="p", annotations=notes)).faults == ()

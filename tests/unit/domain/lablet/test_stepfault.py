@@ -4,6 +4,7 @@ import pytest
 
 from vkprovider.api.errors import (
     DeadlineExceeded,
+    Forbidden,
     Invalid,
     OutsideError,
     Throttled,
@@ -49,7 +50,9 @@ def test_reason(kind: Kind, error: OutsideError, reason: str) -> None:
         (Unavailable("the device said no", status=500), False),
         (DeadlineExceeded("the device hangs"), False),
         (Invalid("it has none", status=400), False),
-        (Unauthorized("no", status=401), False),
+        (Unauthorized("no", status=401), True),
+        (TlsFailed("another certificate"), True),
+        (Forbidden("no", status=403), False),
     ],
 )
 def test_what_may_pass(error: OutsideError, *, passes: bool) -> None:

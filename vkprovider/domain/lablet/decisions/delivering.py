@@ -33,6 +33,8 @@ from vkprovider.domain.lablet.steps import (
 from vkprovider.domain.session.delivery import Session, client_key
 from vkprovider.settings.cluster import LabletSettings
 
+PATCHED_S: Final = 2.0
+"""How soon to look whether the Pod shows a patch: it gives way to any other change, also to our own status."""
 _RESCHEDULE_AGAIN_S: Final = 10.0
 """The pause before an LDS that did not answer is asked again for another end of a session."""
 _LOOK_AGAIN_S: Final = 5.0
@@ -209,7 +211,7 @@ def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
     if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
-        return Decision(ClearLearner(pod), report)
+        return Decision(ClearLearner(pod), report, after_s=PATCHED_S)
     said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
     changed = msgspec.structs.replace(
         claim,

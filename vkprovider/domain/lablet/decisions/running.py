@@ -12,6 +12,7 @@ from vkprovider.api.reasons import known
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import (
+    PATCHED_S,
     back_to_pool,
     closing_state,
     follow,
@@ -275,7 +276,7 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
     if claim.lent_back:
         return _back_in_pool(facts, pod, claim, report)
     if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
-        return Decision(ReturnToPool(pod, facts.inputs.lent_by), report)
+        return Decision(ReturnToPool(pod, facts.inputs.lent_by), report, after_s=PATCHED_S)
     if (renewal := begin(facts, claim)) is not None:
         return renewal
     if not claim.recoveries or not facts.memory.ready_since:
@@ -290,4 +291,4 @@ def _back_in_pool(facts: Facts, pod: Pod, claim: Claim, report: Report) -> Decis
     """Set a warm lablet's pool label again; one with a username had its label and was assigned at once."""
     if facts.inputs.pool == claim.lent_back or facts.inputs.username:
         return Decision(SAVE, report, msgspec.structs.replace(claim, lent_back=""))
-    return Decision(ReturnToPool(pod, claim.lent_back), report)
+    return Decision(ReturnToPool(pod, claim.lent_back), report, after_s=PATCHED_S)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, Unauthorized, Unavailable
+from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.api.messages import Fault
 from vkprovider.domain.lablet.decisions.delivering import closing_state
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
@@ -51,7 +51,13 @@ def worker_fault(error: OutsideError) -> Fault:
 
 
 def may_pass(error: OutsideError) -> bool:
-    """Return whether a retry may soon succeed: there was no answer, and no device that takes CML too long."""
+    """Return whether a retry may soon succeed.
+
+    There was no answer, and no device that takes CML too long; or CML's password or certificate was changed, and the
+    CMLWorker's is not yet.
+    """
+    if isinstance(error, Unauthorized | TlsFailed):
+        return True
     return isinstance(error, Unavailable) and not isinstance(error, DeadlineExceeded) and error.status in _TRANSIENT
 
 

@@ -6,7 +6,7 @@ They are requests by users who may edit the Pod, and affect that one lablet and 
 import difflib
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -15,6 +15,8 @@ from vkprovider.api import names
 from vkprovider.api.objects import Metadata
 from vkprovider.domain.lablet.lifecycle import State
 
+_TIME_MAX: Final = int(datetime(9000, 1, 1, tzinfo=UTC).timestamp())
+"""Later times, or a little more, cannot be written as dates."""
 _DESIRABLE: Final = (State.READY, State.RUNNING, State.STOPPED, State.COLLECTING, State.TERMINATED)
 _USERNAME_CHARS_MAX: Final = 256
 _TOKEN: Final = re.compile(r"[\x20-\x7e]{1,64}")
@@ -128,7 +130,9 @@ def _time(notes: dict[str, str], name: str, faults: list[str]) -> int:
         seconds = 0
     if seconds <= 0:
         faults.append(f"{name} {text[:40]!r} is not a time with a zone; example: 2026-01-31T12:00:00Z")
-    return max(0, seconds)
+    elif seconds > _TIME_MAX:
+        faults.append(f"{name} {text[:40]!r} is after the year 9000; leave it out for no end")
+    return seconds if 0 < seconds <= _TIME_MAX else 0
 
 
 def _desired(notes: dict[str, str], faults: list[str]) -> State | None:
