@@ -1,6 +1,5 @@
 """A replica that does not lead adopts what the leader has written of a definition; it writes nothing until it leads."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -8,7 +7,7 @@ import pytest
 
 from tests.component.controllers.parts import Clock, context
 from tests.support.apiserver import SYSTEM
-from tests.support.scripted import ScriptedServer, answer, refuse
+from tests.support.scripted import ScriptedServer, Seen, answer, refuse
 from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource
@@ -32,6 +31,11 @@ REFUSED = {"conditions": [{"type": "Ready", "status": "False", "reason": "Topolo
 def version(name: str, text: str, sequence: int) -> ConfigMap:
     body = contents.build(definition="netlab", uid="u1", namespace="n", package=Package(name, text), sequence=sequence)
     return msgspec.convert(body, ConfigMap)
+
+
+def created(server: ScriptedServer) -> list[Seen]:
+    """Return the requests that create a ConfigMap."""
+    return [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
 
 
 class Follower:
@@ -121,7 +125,7 @@ async def test_content_that_was_deleted_while_no_replica_led_is_stored_by_the_ne
     leader.leads = True
     for _ in range(2):
         await leader.see(READY, finalizers=[names.FINALIZER])
-    [stored] = [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+    [stored] = created(server)
     assert stored.json["metadata"]["annotations"]["vkprovider.io/version"] == "1.0"
 
 
@@ -133,7 +137,7 @@ async def test_content_that_another_replica_stored_again_is_not_missing(
     leader.definitions.content_changed(stored, None)
     leader.definitions.content_changed(None, stored)
     await leader.see(READY, finalizers=[names.FINALIZER])
-    assert not [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+    assert not created(server)
 
 
 async def test_content_that_the_leader_deleted_is_not_missing_when_the_watch_shows_it_late(
@@ -150,7 +154,7 @@ async def test_content_that_the_leader_deleted_is_not_missing_when_the_watch_sho
     leader.stored.remove(old)
     leader.definitions.content_changed(old, None)
     await leader.see(READY, finalizers=[names.FINALIZER])
-    assert not [seen for seen in server.seen if seen.method == "POST" and seen.path.endswith("/configmaps")]
+    assert not created(server)
     assert len(leader.definitions.contents) == 1
 
 
@@ -161,7 +165,7 @@ async def test_request_that_makes_an_older_version_current_has_one_answer(
     [stored] = leader.stored
     leader.stored.append(version("2.0", OTHER, 2))
     path = f"GET /api/v1/namespaces/{SYSTEM}/configmaps/{stored.metadata.name}"
-    server.next(answer(json.loads(msgspec.json.encode(stored))), when=path)
+    server.next(answer(msgspec.to_builtins(stored)), when=path)
     request = {names.ANNOTATION_REFRESH: refresh.write("jane", "2026-01-01T00:00:00Z", force=False)}
     for _ in range(2):
         await leader.see(READY, finalizers=[names.FINALIZER], annotations=request)
