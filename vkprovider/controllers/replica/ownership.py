@@ -253,7 +253,7 @@ class Ownership:
         """End the memberships of replicas that are gone, while this one leads, for ever."""
         while True:
             await asyncio.sleep(_CLEAR_UP_S)
-            if not self.plan.leads or self.is_fenced:
+            if not self.plan.leads:
                 continue
             try:
                 await self.membership.end_all_gone()

@@ -253,6 +253,7 @@ def _rescheduled(
 def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, place: Place) -> After:
     """Record a step that failed; arguments as for `after`."""
     lazy, error = True, failure.error
+    unsure = isinstance(error, Unavailable) and not failure.not_done
     changes: dict[str, Any] = {
         "failures": memory.failures + 1,
         "fault": failure.fault,
@@ -264,8 +265,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
             changes["searched"] = not isinstance(error, Unavailable)
         case steps.Start(claim=before) if claim is not None:
             claim = before  # a start that was refused, or not even sent, does not count as an attempt
-            unsure = isinstance(error, Unavailable) and not failure.not_done
-            if not unsure or not before.started_at:  # then the first look at a lab that boots after all begins the time
+            if not unsure or not before.started_at:  # a lab that boots all the same gets it from the next observation
                 changes["starting_since"] = 0.0
         case steps.RestoreUsername():  # the other steps go on meanwhile
             changes |= {"restored_at": place.now + failure.pause_s, "hold_until": 0.0}
@@ -278,7 +278,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
                 claim, lazy = _replace(claim, session=None), False
         case _:
             pass
-    unknown = isinstance(error, Unavailable) and not failure.not_done and step.kind in _COMMANDS
+    unknown = unsure and step.kind in _COMMANDS
     if unknown or (isinstance(error, NotFound) and step.kind in WORKER_KINDS):  # NotFound: another client deleted it
         changes |= {"acted_at": place.now, "assumed": None}  # observe before doing anything else
     memory = _replace(memory, **changes)

@@ -53,8 +53,8 @@ def worker_fault(error: OutsideError) -> Fault:
 def may_pass(error: OutsideError) -> bool:
     """Return whether a retry may soon succeed.
 
-    There was no answer, and no device that takes CML too long; or CML's password or certificate was changed, and the
-    CMLWorker's is not yet.
+    It may if there was no answer, unless a device takes CML too long, and if CML's password or certificate has changed:
+    the CMLWorker may soon be given the new one.
     """
     if isinstance(error, Unauthorized | TlsFailed):
         return True
