@@ -7,7 +7,8 @@ The packages, top to bottom; each imports only what stands below it:
 * `app`: the settings from the environment, and the wiring of one replica; `doctor`: the checks of `vkprovider doctor`.
 * `web`: the HTTP page of a replica; `kubelet`: the kubelet API of its Nodes.
 * `controllers`: reconcilers, one package per noun; `serving`: what every server of a replica shares.
-* `kube`, `cml`, `lds`, `content`: one shell per outside system; `rest`: the client below those of HTTP services.
+* `kube`, `cml`, `lds`, `content`, `broker`: one shell per outside system; `rest`: the client below those of HTTP
+  services.
 * `domain`: decisions, pure functions of (state, facts, now).
 * `settings`: every setting, declared once.
 * `api`: vocabulary, pure data; `concurrency`: work on many things, a few at a time.

@@ -8,7 +8,7 @@ from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
-from vkprovider.app.broker import TOPICS, broker_of, read_line, read_pem
+from vkprovider.broker import TOPICS, broker_of, read_line, read_pem
 from vkprovider.settings.agent import DialSettings
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.services import reveal

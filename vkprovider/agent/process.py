@@ -22,7 +22,7 @@ from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
 from vkprovider.agent.watching import Watch
 from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
-from vkprovider.app.broker import read_pem
+from vkprovider.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.agent import AgentSettings, DialSettings

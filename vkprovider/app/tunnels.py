@@ -8,7 +8,7 @@ from typing import Final
 from tunnels.link.carrier import Carrier
 from tunnels.mqtt.carrier import CallerSide, MqttCarrier
 from tunnels.websocket.listening import Listening
-from vkprovider.app.broker import TOPICS, broker_of
+from vkprovider.broker import TOPICS, broker_of
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings, parse_tokens
 

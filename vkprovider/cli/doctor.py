@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
 from vkprovider.api.wording import count
-from vkprovider.app.broker import broker_of
 from vkprovider.app.settings import DoctorProcessSettings
+from vkprovider.broker import broker_of
 from vkprovider.cli.shared.cluster import cluster_options, context_of
 from vkprovider.cli.shared.environment import faults_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked

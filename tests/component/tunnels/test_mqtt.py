@@ -29,7 +29,7 @@ from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.protocol.presence import State
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
-from vkprovider.app.broker import broker_of
+from vkprovider.broker import broker_of
 from vkprovider.settings.tunnels import MqttSettings
 
 

@@ -6,8 +6,8 @@ import pytest
 import structlog
 
 from vkprovider.api.errors import InputError
-from vkprovider.app.broker import broker_of, read_line
 from vkprovider.app.tunnels import agent_tokens
+from vkprovider.broker import broker_of, read_line
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings
 
