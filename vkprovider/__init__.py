@@ -6,7 +6,9 @@ The packages, top to bottom; each imports only what stands below it:
 * `agent`: the agent beside a worker that the cluster cannot dial.
 * `app`: the settings from the environment, and the wiring of one replica; `doctor`: the checks of `vkprovider doctor`.
 * `web`: the HTTP page of a replica; `kubelet`: the kubelet API of its Nodes.
-* `controllers`: reconcilers, one package per noun; `serving`: what every server of a replica shares.
+* `controllers`: reconcilers, one package per noun.
+* `runtime`: what every process needs that acts under a fence.
+* `serving`: what every server of a process shares.
 * `kube`, `cml`, `lds`, `content`, `broker`: one shell per outside system; `rest`: the client below those of HTTP
   services.
 * `domain`: decisions, pure functions of (state, facts, now).

@@ -12,7 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource
-from vkprovider.controllers.context import Context
+from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.document import Stored
@@ -20,6 +20,7 @@ from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
 
 WORKER = "w1"
 CONTENT = f"labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}"
@@ -38,7 +39,7 @@ class Shelf:
         self.clock = 0.0
         events = EventRecorder(kube, component="test", instance="test")
         self.ctx = Context(kube, events, "inst", "r1", namespace, now=lambda: self.clock)
-        self.versions = Versions(self.ctx, self.stored, SHIPPED, 50)
+        self.versions = Versions(self.ctx, shared_parser(), self.stored, SHIPPED, 50)
 
     def stored(self) -> list[ConfigMap]:
         """As an informer has them."""
@@ -131,13 +132,13 @@ async def test_earlier_version_becomes_current_without_another_object(shelf: She
     assert await shelf.take("1.0") == first
     assert await shelf.take("1.0") == (first[0], False)
     assert {item.metadata.name: item.metadata.uid for item in shelf.stored()} == names_before
-    another = Versions(shelf.ctx, shelf.stored, SHIPPED, 50)
+    another = Versions(shelf.ctx, shared_parser(), shelf.stored, SHIPPED, 50)
     kept, _ = await another.sort(shelf.resource, shelf.spec)
     assert [content.version for content in kept] == ["1.0", "2.0"], "who reads it afresh agrees"
 
 
 async def test_replica_that_only_follows_sees_an_earlier_version_come_back(shelf: Shelf) -> None:
-    following = Versions(shelf.ctx, shelf.stored, SHIPPED, 50)
+    following = Versions(shelf.ctx, shared_parser(), shelf.stored, SHIPPED, 50)
     await shelf.take("1.0")
     await shelf.take("2.0")
     assert [c.version for c in (await following.sort(shelf.resource, shelf.spec))[0]] == ["2.0", "1.0"]

@@ -21,12 +21,12 @@ from tests.support.sandboxes import started
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider.api.objects import ConfigMap
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
 from vkprovider.serving.access import REMEMBER_S
 from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox

@@ -12,9 +12,9 @@ from vkprovider.app.metrics.exposition import exposition, registry_of
 from vkprovider.app.metrics.measures import MEASURES
 from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.controllers.context import Context
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import KubeSettings
 
 KUBECONFIG = """
@@ -47,7 +47,7 @@ async def test_every_metric_of_the_table_is_exported(replica: Replica) -> None:
 
 
 async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> None:
-    counters = replica.ctx.counters
+    counters = replica.counters
     counters.steps["IMPORT"] = 2
     counters.transitions["READY", "RUNNING"] = 3
     counters.lab_started("gone", 5.0)

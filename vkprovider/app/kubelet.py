@@ -10,7 +10,6 @@ from vkprovider.controllers.console import usage
 from vkprovider.controllers.console.devices import LabletDevices
 from vkprovider.controllers.console.finding import Finder
 from vkprovider.controllers.console.open import Opened
-from vkprovider.controllers.context import Context, own_ip
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
@@ -31,6 +30,7 @@ from vkprovider.kubelet.story import Stories
 from vkprovider.kubelet.streams.limits import Limits
 from vkprovider.kubelet.tls import ServingTls
 from vkprovider.kubelet.usage import Meter, Usage
+from vkprovider.runtime.context import Context, own_ip
 from vkprovider.serving.access import Access
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.kubelet import KubeletSettings

@@ -12,14 +12,13 @@ from vkprovider.app.page import Page
 from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.content.parsing import shared_parser
-from vkprovider.controllers.context import Context
-from vkprovider.controllers.timeline import Timeline
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.context import Context
 from vkprovider.settings.plaintext import plain_text
 
 _log: Final = structlog.get_logger(__name__)
@@ -34,7 +33,6 @@ async def connect(settings: Settings) -> Context:
         installation=await _installation(Api(kube, settings.replica.namespace)),
         replica=settings.replica.instance_id,
         namespace=settings.replica.namespace,
-        timeline=Timeline(settings.replica.timeline_file),
         agents_url=settings.http_tunnel.advertised_url if settings.http_tunnel.is_on else None,
     )
 
@@ -108,5 +106,5 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
             await grader.close()
         shared_parser().close()
         await ctx.kube.close()
-        ctx.timeline.close()
+        replica.counters.timeline.close()
     _log.info("stopped", replica=ctx.replica)

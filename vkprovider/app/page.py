@@ -210,7 +210,7 @@ def _info(replica: Replica) -> dict[str, Any]:
 
 
 def _stats(replica: Replica) -> dict[str, Any]:
-    counters, kube = replica.ctx.counters, replica.ctx.kube
+    counters, kube = replica.counters, replica.ctx.kube
     workers = replica.fleet.items
     states = Counter(
         str(lablet.state or "unreported") for lablet in replica.index.items.values() if lablet.worker in workers
@@ -225,8 +225,8 @@ def _stats(replica: Replica) -> dict[str, Any]:
         "transitions_refused": counters.transitions_refused,
         "status_writes": counters.status_writes,
         "claim_writes": counters.claim_writes,
-        "fenced": counters.fenced,
-        "takeovers": counters.takeovers,
+        "fenced": replica.ownership.fenced_total,
+        "takeovers": replica.ownership.takeovers_total,
         "session_events": dict(replica.session_events),
         "sessions_in_inbox": len(replica.inbox.rows),
         "queues": {

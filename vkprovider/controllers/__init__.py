@@ -8,8 +8,7 @@
 * `claims`: the claims of one worker, written in batches.
 * `replica`: which nodes this replica may act for, and the proof of it at every side effect.
 * `secrets`: Secrets of the provider's namespace, read when they are needed.
-* `context`: what every controller is given: API client, Events, clock, identity; `timeline`: when each Pod reached each
-  stage, if anybody wants to know.
+* `counters`: what is counted about lablets; `timeline`: when each Pod reached each stage, if anybody wants to know.
 
 Nothing here decides what a state means; that is `domain`. Nothing here knows HTTP; that is `kube`, `cml` and `lds`.
 """

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import Secret
-from vkprovider.controllers.context import Context
 from vkprovider.domain.worker.secrets import device_secret_refusal
+from vkprovider.runtime.context import Context
 
 
 async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:

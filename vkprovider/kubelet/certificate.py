@@ -23,11 +23,11 @@ from cryptography.x509.oid import NameOID
 
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
-from vkprovider.controllers.context import Context
 from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.resources import Resource
 from vkprovider.kubelet.signing import REQUESTS, SIGNER
 from vkprovider.kubelet.tls import ServingTls
+from vkprovider.runtime.context import Context
 from vkprovider.serving.selfsigned import self_signed
 
 _log: Final = structlog.get_logger(__name__)

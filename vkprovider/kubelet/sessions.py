@@ -15,9 +15,9 @@ from aiohttp import web
 
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Happened
-from vkprovider.controllers.context import Context
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kubelet.server import Call, failure
+from vkprovider.runtime.context import Context
 from vkprovider.serving.connections import uncount
 
 _audit: Final = structlog.get_logger("vkprovider.audit")

@@ -26,10 +26,10 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.app.main import connect
 from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
-from vkprovider.controllers.context import monotonic
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.context import monotonic
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 

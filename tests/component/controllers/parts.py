@@ -11,11 +11,12 @@ from tests.support.apiserver import SYSTEM
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.replica.membership import Membership
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings, WorkerSettings
 
 
@@ -45,6 +46,7 @@ def claim_store(
     """Return the claims of CMLWorker `w1`, which need not exist: nothing holds it, unless `hold` does."""
     return ClaimStore(
         ctx,
+        Counters(),
         WorkerSettings(),
         "w1",
         "uid-w1",

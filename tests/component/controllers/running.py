@@ -7,9 +7,9 @@ from typing import Final
 
 from tests.support.faultyapi import FaultyApi
 from vkprovider.app.replica.run import Replica
-from vkprovider.controllers.context import Context
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.context import Context
 
 Groups = Mapping[str, Mapping[str, object]]
 """Fields of groups of settings, by group."""

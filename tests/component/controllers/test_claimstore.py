@@ -11,11 +11,11 @@ import pytest
 from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.context import Context
 
 HERE = PortRange(100, 109)
 

@@ -12,6 +12,7 @@ from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.content.objects import open_store
+from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
@@ -49,8 +50,9 @@ class Follower:
         self.changes = 0
         self.stored = [version("1.0", TEXT, 1)]
         queue = KeyedQueue[str](name="packages", workers=1)
+        parser = shared_parser()
         store = open_store(ContentSettings())
-        packages = Packages(store, ctx.parser, PackageSettings(), queue, lambda _: None)
+        packages = Packages(store, parser, PackageSettings(), queue, lambda _: None)
         self.definitions = Definitions(
             ctx,
             lambda _: self.resource,
@@ -59,6 +61,7 @@ class Follower:
             lambda: self.leads,
             packages,
             Impediments(ctx, list, (10000, 20000)),
+            parser=parser,
             node_definitions=SHIPPED,
             ports_max=50,
             reconcile_s=30.0,

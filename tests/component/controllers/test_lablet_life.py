@@ -184,7 +184,7 @@ async def test_every_step_survives_the_graceful_end_of_the_replica(world: World)
     await starting.waits("StartingNodes")
     for route in ("/import$", "/stop$"):
         simulator.faults.add(Fault(kind="delay", route=route, delay_s=3.0, count=100), simulator.now())
-    steps = first.ctx.counters.steps
+    steps = first.replica.counters.steps
     imported = steps["IMPORT"]
     await stopping.delete()
     importing = await world.pod(fast, worker)

@@ -10,7 +10,6 @@ from tests.component.controllers.parts import claim_store, context
 from vkprovider.api import labs
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.lab_index import LabIndex
@@ -19,6 +18,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings
 
 

@@ -10,13 +10,14 @@ from tests.support.topologies import topology
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.controllers.context import Context
+from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.context import Context
 
 TEXT = topology({"h0": "alpine"})
 SPEC = parse_definition_spec({"version": "1", "source": {"inline": TEXT}, "keepVersions": 1})
@@ -39,7 +40,7 @@ def ctx(real_kube: KubeClient, clock: Clock) -> Context:
 @pytest.fixture
 async def versions(ctx: Context) -> Versions:
     """Three versions, of which new Pods may run the last."""
-    versions = Versions(ctx, list, SHIPPED, 50)
+    versions = Versions(ctx, shared_parser(), list, SHIPPED, 50)
     for number in ("1", "2", "3"):
         await versions.adopt(RESOURCE, SPEC, Package(number, TEXT), "")
     return versions

@@ -113,12 +113,12 @@ async def test_turn_that_a_fence_refused_is_repeated_when_the_replica_may_act_ag
     worker, definition = await world.worker(), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()
-    refused, passed = running.ctx.counters.fenced, asyncio.Event()
+    refused, passed = running.replica.ownership.fenced_total, asyncio.Event()
     renewal = running.api.fault("^PUT .*/vkprovider-replica-", first=lambda _: passed.wait(), count=None)
     await when(lambda: renewal.met, "the last renewal before the suspension is under way")
     world.slept_s = 60.0
     await lablet.delete()
-    await when(lambda: running.ctx.counters.fenced > refused, "the lablet's turn is refused")
+    await when(lambda: running.replica.ownership.fenced_total > refused, "the lablet's turn is refused")
     passed.set()
     async with asyncio.timeout(30):
         await lablet.gone()
@@ -274,7 +274,7 @@ async def test_handover_waits_for_a_slow_step(world: World) -> None:
     worker, definition = await world.worker(simulator.url), await world.define()
     simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=3.0), simulator.now())
     lablet = await world.pod(definition, worker)
-    await when(lambda: first.ctx.counters.steps.get("IMPORT"), "the import begins")
+    await when(lambda: first.replica.counters.steps.get("IMPORT"), "the import begins")
     await first.stop()
     await world.replica()
     await lablet.ready()

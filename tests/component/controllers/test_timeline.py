@@ -29,7 +29,7 @@ async def test_stages_of_a_pod_are_written_in_their_order(world: World, tmp_path
     await lablet.delete()
     await lablet.gone()
     await running.stop()
-    running.ctx.timeline.close()
+    running.replica.counters.timeline.close()
     lines = [line.split(" ", 2) for line in path.read_text().splitlines()]
     times = [float(unix_s) for unix_s, _, _ in lines]
     assert times == sorted(times)

@@ -13,7 +13,6 @@ from aiohttp import web
 from tests.support.lds_simulator import FORM, TOKEN
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import names
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions
 from vkprovider.domain.claims import document
@@ -24,6 +23,7 @@ from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.deployments import Deployments
+from vkprovider.runtime.context import Context
 from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator

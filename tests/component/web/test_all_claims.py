@@ -9,12 +9,12 @@ from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.controllers.claims import reader
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
 
 
 @pytest.fixture

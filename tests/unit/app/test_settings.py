@@ -16,8 +16,8 @@ from tools.generate import groups, variables
 from vkprovider.api.errors import InputError
 from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.cli.main import main
-from vkprovider.controllers.context import own_ip
 from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.runtime.context import own_ip
 from vkprovider.settings.services import reveal
 
 Effect = Callable[[Settings], object]

@@ -36,7 +36,7 @@ MEASURES: Final = (
     counter(
         "instance_state_transitions_total",
         "State changes of lablets; from nothing when a replica meets one.",
-        lambda r: r.ctx.counters.transitions.items(),
+        lambda r: r.counters.transitions.items(),
         "from_state",
         "to_state",
     ),
@@ -112,27 +112,27 @@ MEASURES: Final = (
         lambda r: (((w.name,), w.claims.fault is not None) for w in r.fleet.items.values()),
         "worker",
     ),
-    counter("vkprovider_claim_writes_total", "Claim stores written.", lambda r: value(r.ctx.counters.claim_writes)),
-    counter("vkprovider_status_writes_total", "Pod statuses written.", lambda r: value(r.ctx.counters.status_writes)),
-    counter("vkprovider_steps_total", "Steps taken for lablets.", lambda r: by_name(r.ctx.counters.steps), "step"),
+    counter("vkprovider_claim_writes_total", "Claim stores written.", lambda r: value(r.counters.claim_writes)),
+    counter("vkprovider_status_writes_total", "Pod statuses written.", lambda r: value(r.counters.status_writes)),
+    counter("vkprovider_steps_total", "Steps taken for lablets.", lambda r: by_name(r.counters.steps), "step"),
     counter(
         "vkprovider_step_failures_total",
         "Steps that failed: what they ask refused or did not answer, or an object they need was wrong.",
-        lambda r: by_name(r.ctx.counters.step_failures),
+        lambda r: by_name(r.counters.step_failures),
         "step",
     ),
     counter(
         "vkprovider_state_transitions_refused_total",
         "State changes that no table allows.",
-        lambda r: value(r.ctx.counters.transitions_refused),
+        lambda r: value(r.counters.transitions_refused),
     ),
     counter(
         "vkprovider_fenced_total",
         "Side effects that were stopped because the Node was not this replica's (any more).",
-        lambda r: value(r.ctx.counters.fenced),
+        lambda r: value(r.ownership.fenced_total),
     ),
     counter(
-        "vkprovider_takeovers_total", "Nodes taken from a silent replica.", lambda r: value(r.ctx.counters.takeovers)
+        "vkprovider_takeovers_total", "Nodes taken from a silent replica.", lambda r: value(r.ownership.takeovers_total)
     ),
     counter(
         "vkprovider_session_events_total",

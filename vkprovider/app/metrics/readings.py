@@ -49,7 +49,7 @@ def reconciles(replica: Replica) -> Iterator[Sample]:
 
 def lab_starts(replica: Replica) -> Iterator[Sample]:
     """Return how long labs took to boot, of the CMLWorkers that exist."""
-    starts = replica.ctx.counters.lab_starts_s
+    starts = replica.counters.lab_starts_s
     return by_name({worker: starts[worker] for worker in starts if worker in replica.objects.workers.items})
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
 from vkprovider.api.slimming import WholePod, slim_pod
-from vkprovider.controllers.context import Context
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import PartialObject
+from vkprovider.runtime.context import Context
 
 _LARGE_PAGE: Final = 10
 """Objects of up to 1 MiB in a page."""

@@ -20,8 +20,9 @@ from vkprovider.app.replica.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
 from vkprovider.app.tunnels import carriers, listening
 from vkprovider.content.objects import open_store
+from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.console.open import Opened
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
@@ -43,6 +44,7 @@ from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
+from vkprovider.controllers.timeline import Timeline
 from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_writer import NodeWriter
@@ -56,6 +58,7 @@ from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _DEFINITIONS_S: Final = 10.0
@@ -77,14 +80,16 @@ class Replica:
     ) -> None:
         """Wire the controllers; nothing runs before `run`."""
         self.ctx = ctx
+        self.counters = counters = Counters(timeline=Timeline(settings.replica.timeline_file))
         self.queues = queues = Queues()
         self.objects = objects = informers(ctx)
         self.fleet = Fleet()
-        self.index = index = LabletIndex(ctx, queues.lablets, self.fleet.items)
+        parser = shared_parser()
+        self.index = index = LabletIndex(ctx, counters, queues.lablets, self.fleet.items)
         self.deployments = deployments
         self.lds_content = LdsContent(deployments if settings.lds.refresh_content else None, queues.lds_content)
         self.packages = Packages(
-            open_store(settings.content), ctx.parser, settings.packages, queues.packages, queues.definitions.add
+            open_store(settings.content), parser, settings.packages, queues.packages, queues.definitions.add
         )
         given = node_definitions(settings.content.node_definitions_file)
         self.definitions = Definitions(
@@ -95,6 +100,7 @@ class Replica:
             self._leads,
             self.packages,
             Impediments(ctx, objects.workers.items.values, settings.ports.range),
+            parser=parser,
             node_definitions=given,
             ports_max=settings.ports.per_instance_max,
             reconcile_s=settings.workers.reconcile_s,
@@ -127,6 +133,7 @@ class Replica:
             index,
             self.nodes,
             Observer(ctx, settings.workers, self.definitions.need),
+            counters=counters,
             identities=identities,
             connector=connector,
             ports=settings.ports,
@@ -173,12 +180,14 @@ class Replica:
         renewals = Renewals(index, workers, items)
         self.lablets = Lablets(
             ctx,
+            counters,
             settings.lablets,
             index,
             workers,
             Gatherer(ctx, index.items, items, contents, self.sessions, renewals.due),
             Effects(
                 ctx,
+                counters,
                 settings.ports,
                 self.workers.epoch,
                 items,
@@ -188,7 +197,7 @@ class Replica:
                 Twins(index.items, objects.workers.items),
                 Environments(ctx),
             ),
-            Publisher(ctx, settings.lablets, contents, queues.lablets.add),
+            Publisher(ctx, counters, settings.lablets, contents, queues.lablets.add),
             self.sessions,
             self.ports,
             observe_soon=self.workers.observe_soon,

@@ -4,11 +4,11 @@ from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.document import Stored
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
+from vkprovider.runtime.context import Context
 
 
 class ClaimsConfigMap:

@@ -6,9 +6,9 @@
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.api.objects import ConfigMap, CustomResource
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.runtime.context import Context
 
 
 async def of_all(ctx: Context) -> list[Claim]:

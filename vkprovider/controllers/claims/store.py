@@ -18,7 +18,7 @@ import structlog
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
 from vkprovider.controllers import timeline
 from vkprovider.controllers.claims.config_map import ClaimsConfigMap
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
@@ -28,6 +28,7 @@ from vkprovider.domain.claims.merge import merge
 from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike
 from vkprovider.domain.claims.table import ClaimTable
 from vkprovider.kube.client import Guard
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -49,6 +50,7 @@ class ClaimStore:
     def __init__(
         self,
         ctx: Context,
+        counters: Counters,
         settings: WorkerSettings,
         worker: str,
         uid: str,
@@ -63,6 +65,7 @@ class ClaimStore:
 
         Args:
             ctx: The replica.
+            counters: Count the writes.
             settings: How soon a failed write is repeated.
             worker: The CMLWorker's name.
             uid: Its UID; it owns the ConfigMap.
@@ -74,6 +77,7 @@ class ClaimStore:
                 or changed because they conflict with saved ones.
         """
         self._ctx = ctx
+        self._counters = counters
         self._settings = settings
         self._worker = worker
         self._config_map = ClaimsConfigMap(ctx, worker, uid, guard)
@@ -261,7 +265,7 @@ class ClaimStore:
             return 0.0
         finally:
             self._next_write_at = self._ctx.now() + document.rest_s(len(self.claims))
-        self._ctx.counters.claim_writes += 1
+        self._counters.claim_writes += 1
         self._failures, self.fault, self._rewrite, self._saved = 0, None, False, written
         done = [uid for uid, changed in self._dirty.items() if changed <= generation and uid not in self._withheld]
         for uid in done:
@@ -270,7 +274,7 @@ class ClaimStore:
         if awaited := self._awaited.intersection(done):
             self._awaited -= awaited
             for uid in awaited:
-                self._ctx.timeline.note(uid, timeline.CLAIM_STORED)
+                self._counters.timeline.note(uid, timeline.CLAIM_STORED)
             self._on_saved(awaited)
         return LAZY_S if self._dirty else None
 

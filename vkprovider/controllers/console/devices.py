@@ -16,13 +16,13 @@ from vkprovider.controllers.console.finding import Device, Finder, Place, told
 from vkprovider.controllers.console.logs import Followed, chosen
 from vkprovider.controllers.console.open import Opened
 from vkprovider.controllers.console.usage import Usage
-from vkprovider.controllers.context import Context
 from vkprovider.domain.console.dialogue import Dialogue
 from vkprovider.domain.console.history import Line
 from vkprovider.domain.console.manners import Manners
 from vkprovider.domain.console.ports import Way
 from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.rest.errors import Unsent
+from vkprovider.runtime.context import Context
 
 CONSOLE: Final = "console"
 """`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""

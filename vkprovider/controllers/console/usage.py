@@ -15,12 +15,12 @@ from vkprovider.api import names
 from vkprovider.api.errors import Fenced, OutsideError
 from vkprovider.concurrency import at_most
 from vkprovider.controllers.console.finding import Finder
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.topology.resources import NodeDefinition
 from vkprovider.domain.topology.topology import Device
 from vkprovider.kubelet.spi import DeviceUsage, Target
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -7,11 +7,11 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.domain.definition.content import Content, charged
 from vkprovider.domain.definition.fitting import Room, room_of, too_large
 from vkprovider.domain.worker.secrets import secrets_of
+from vkprovider.runtime.context import Context
 
 
 class Impediments:

@@ -15,8 +15,8 @@ from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definit
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason, known
 from vkprovider.api.wording import count
+from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
-from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.refresh import Refresher, refusal
@@ -30,6 +30,7 @@ from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
 from vkprovider.kube.queue import Result
+from vkprovider.runtime.context import Context, ref_of
 
 _DELETING_S: Final = 2.0
 """How often a definition that is being deleted is checked for lablets that still run it."""
@@ -53,6 +54,7 @@ class Definitions:
         packages: Packages,
         impediments: Impediments,
         *,
+        parser: Parser,
         node_definitions: Mapping[str, NodeDefinition],
         ports_max: int,
         reconcile_s: float,
@@ -69,6 +71,7 @@ class Definitions:
             leads: Returns whether this replica writes.
             packages: Downloads of content packages.
             impediments: Checks what a definition needs beside its content.
+            parser: Parses untrusted content.
             node_definitions: What devices need, by node definition.
             ports_max: External ports of one lablet, at most.
             reconcile_s: Seconds between two looks at a definition that no event names.
@@ -79,7 +82,7 @@ class Definitions:
         self._reconcile_s = reconcile_s
         self._leads = leads
         self._resource = resource
-        self._versions = Versions(ctx, stored, node_definitions, ports_max)
+        self._versions = Versions(ctx, parser, stored, node_definitions, ports_max)
         self._impediments = impediments
         self._runtime_classes = RuntimeClasses(ctx, runtime_class)
         self._warned: dict[str, set[tuple[str, str]]] = {}  # by UID, reasons and messages

@@ -14,7 +14,6 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.wording import count
 from vkprovider.content.spi import PackageName
-from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.definition import sources
 from vkprovider.controllers.definition.packages import Packages, Want
 from vkprovider.controllers.definition.versions import Versions
@@ -26,6 +25,7 @@ from vkprovider.domain.definition.package import Package
 from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.session.delivery import terms_of
+from vkprovider.runtime.context import Context, ref_of
 
 
 @dataclass(frozen=True, slots=True)

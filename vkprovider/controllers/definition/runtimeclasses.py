@@ -9,9 +9,9 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource, RuntimeClass
-from vkprovider.controllers.context import Context
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition.content import Content
+from vkprovider.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)

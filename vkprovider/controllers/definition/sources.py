@@ -5,7 +5,7 @@ An inline topology needs no reading; content packages come from `packages`.
 
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.models.definition import ConfigMapSource
-from vkprovider.controllers.context import Context
+from vkprovider.runtime.context import Context
 
 
 async def read_config_map(ctx: Context, where: ConfigMapSource) -> str:

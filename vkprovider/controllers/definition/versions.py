@@ -11,8 +11,8 @@ from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.api.times import iso
+from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
-from vkprovider.controllers.context import Context
 from vkprovider.domain.claims.ports import check_count
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import status as definitionstatus
@@ -20,6 +20,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import NodeDefinition, need_of
 from vkprovider.domain.topology.topology import Topology
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _DROP_AFTER_S: Final = 60.0
@@ -48,6 +49,7 @@ class Versions:
     def __init__(
         self,
         ctx: Context,
+        parser: Parser,
         stored: Callable[[], list[ConfigMap]],
         node_definitions: Mapping[str, NodeDefinition],
         ports_max: int,
@@ -56,11 +58,13 @@ class Versions:
 
         Args:
             ctx: The replica.
+            parser: Parses untrusted content.
             stored: Returns the content ConfigMaps, as the informer knows them.
             node_definitions: What devices need, by node definition.
             ports_max: External ports of one lablet, at most.
         """
         self._ctx = ctx
+        self._parser = parser
         self._stored = stored
         self._node_definitions = node_definitions
         self._ports_max = ports_max
@@ -214,7 +218,7 @@ class Versions:
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
         """Parse a stored version; an earlier release, with fewer limits, may have written it."""
         package = await asyncio.to_thread(contents.package_of, config_map)
-        topology = await self._ctx.parser.topology(package)
+        topology = await self._parser.topology(package)
         return contents.read(config_map, package, topology, spec, self._node_definitions)
 
     async def _parse(self, digest: str, package: Package) -> Topology:
@@ -225,7 +229,7 @@ class Versions:
             OutsideError: It could not be parsed now.
         """
         try:
-            return await self._ctx.parser.topology(package)
+            return await self._parser.topology(package)
         except InputError as error:
             raise ContentRefusedError(error, digest) from None
 

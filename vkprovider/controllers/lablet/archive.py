@@ -12,13 +12,13 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import Conflict, InputError, Invalid, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.reasons import Happened
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import keeping, leftovers
 from vkprovider.domain.lablet.archive.keeping import Kept
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.kube.events import ObjectRef
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)

@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, 
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.controllers import timeline
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.environment import Environments, withheld
 from vkprovider.controllers.lablet.portcheck import range_of
@@ -35,6 +35,7 @@ from vkprovider.domain.lablet.recovered import MarkedLab, adopted
 from vkprovider.domain.lablet.steps import Collect, Extract, Step
 from vkprovider.domain.topology import mappings
 from vkprovider.kube.flow import Lane
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import PortSettings
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Effects:
     """
 
     ctx: Context
+    counters: Counters
     ports: PortSettings
     epoch: Callable[[str], int]
     definitions: Mapping[str, Definition]
@@ -162,7 +164,7 @@ class Effects:
     async def _delete_pod(self, pod: Pod, worker: Worker) -> Outcome:
         meta = pod.metadata
         pods = self.ctx.api.pods.within(meta.namespace).metadata_only
-        guard = self.ctx.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
+        guard = self.counters.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
         with contextlib.suppress(Conflict):  # the name is another Pod's by now
             await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard, lane=Lane.RESULT)
         return Done()

@@ -20,7 +20,6 @@ from vkprovider.api.errors import (
 )
 from vkprovider.api.objects import ENV, Pod
 from vkprovider.api.reasons import Trouble
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.lablet.decisions.stepfault import api_fault
 from vkprovider.domain.lablet.environment.downward import Place
@@ -36,6 +35,7 @@ from vkprovider.domain.lablet.environment.sources import (
     sources_of,
 )
 from vkprovider.domain.topology.resources import Resources
+from vkprovider.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)

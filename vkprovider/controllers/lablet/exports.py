@@ -12,10 +12,10 @@ from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.controllers.claims import reader
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.readers import Readers
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)

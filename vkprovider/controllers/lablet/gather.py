@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
@@ -21,6 +20,7 @@ from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_DELIVERY
 from vkprovider.domain.topology.resources import Resources
+from vkprovider.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)

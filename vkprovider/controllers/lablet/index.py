@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from vkprovider.api import names
 from vkprovider.api.objects import Pod
 from vkprovider.controllers import timeline
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.lablet.memory import Memory
 from vkprovider.kube.due import Priority
 from vkprovider.kube.queue import KeyedQueue
+from vkprovider.runtime.context import Context
 
 
 class LabletIndex:
@@ -27,15 +28,17 @@ class LabletIndex:
         items: By Pod UID; of a worker that another replica acts for, only the Pod is known.
     """
 
-    def __init__(self, ctx: Context, queue: KeyedQueue[str], workers: Mapping[str, Worker]) -> None:
+    def __init__(self, ctx: Context, counters: Counters, queue: KeyedQueue[str], workers: Mapping[str, Worker]) -> None:
         """Create an empty index.
 
         Args:
             ctx: The replica.
+            counters: Note when changes of Pods are seen.
             queue: Of lablets, by Pod UID.
             workers: Those that this replica acts for, by name.
         """
         self._ctx = ctx
+        self._counters = counters
         self._queue = queue
         self._workers = workers
         self.items: dict[str, Lablet] = {}
@@ -56,7 +59,7 @@ class LabletIndex:
         lablet = self._lablet(pod.metadata.uid, worker)
         lablet.pod = new
         lablet.changes += 1
-        self._ctx.timeline.note(lablet.uid, _stage(new))
+        self._counters.timeline.note(lablet.uid, _stage(new))
         if worker not in self._workers:  # its owner acts; keep the Pod for the case that this replica takes over
             if new is None:
                 self.forget(lablet)

@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.messages import Notice
 from vkprovider.api.objects import Pod
 from vkprovider.controllers import timeline
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.state import Lablet, Written
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
@@ -26,6 +26,7 @@ from vkprovider.domain.lablet.status import Extras, Status
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -48,6 +49,7 @@ class Publisher:
     """
 
     ctx: Context
+    counters: Counters
     settings: LabletSettings
     contents: Mapping[str, Content]
     wake: Callable[[str], None]
@@ -56,7 +58,7 @@ class Publisher:
         """Count a change of a lablet's state."""
         if new is None or old is new:
             return
-        counters = self.ctx.counters
+        counters = self.counters
         if not lifecycle.allowed(old, new):
             counters.transitions_refused += 1
             _log.warning("a state follows that may not", pod=uid, old=old, new=new)
@@ -117,7 +119,7 @@ class Publisher:
             return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
         body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
-        guard = ctx.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
+        guard = self.counters.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
         lane = Lane.RESULT if acted_on else Lane.WORK
         changes, written.sending = lablet.changes, True
         try:
@@ -130,8 +132,8 @@ class Publisher:
             if lablet.changes != changes and not _is_echo(lablet, changes):
                 self.wake(lablet.uid)
         written.at, written.progress_since = ctx.now(), 0.0
-        ctx.counters.status_writes += 1
-        ctx.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
+        self.counters.status_writes += 1
+        self.counters.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
         return None
 
     def _due_at(self, wanted: Status, known: Status, written: Written, *, at_once: bool, urgent: bool) -> float:

@@ -16,7 +16,7 @@ import structlog
 from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
 from vkprovider.controllers import timeline
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.effects import Effects
 from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
@@ -36,6 +36,7 @@ from vkprovider.domain.lablet.outcomes import Abandoned, Failure, Place
 from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Extract, Kind, Release, Step
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -71,6 +72,7 @@ class Lablets:
     """
 
     ctx: Context
+    counters: Counters
     settings: LabletSettings
     index: LabletIndex
     workers: Mapping[str, Worker]
@@ -105,7 +107,7 @@ class Lablets:
 
     async def _turn(self, lablet: Lablet, worker: Worker) -> Result | None:
         """Run the next steps of a lablet; return None if it has come to its end."""
-        self.ctx.timeline.note(lablet.uid, timeline.TURN_BEGUN)
+        self.counters.timeline.note(lablet.uid, timeline.TURN_BEGUN)
         self._refresh(lablet, worker)
         if left := held_s(lablet.memory, lablet.pod, self.ctx.now()):
             return await self._publish_fault(lablet, worker, left)
@@ -188,9 +190,9 @@ class Lablets:
         if decision.claim is not None and (session := chosen_session(facts, decision)) is not None:
             self.sessions.took(decision.claim, session, facts.delivery)
         if lablet.memory.ready_since and not before.ready_since:
-            self.ctx.timeline.note(lablet.uid, timeline.READY_DECIDED)
+            self.counters.timeline.note(lablet.uid, timeline.READY_DECIDED)
             if before.starting_since:
-                self.ctx.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
+                self.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
             self.ports.begin(lablet, worker)
 
     def _apply(self, lablet: Lablet, worker: Worker, result: After) -> None:
@@ -207,11 +209,11 @@ class Lablets:
 
     async def _execute(self, step: Step, lablet: Lablet, worker: Worker) -> None:
         """Execute a step and record its outcome; raises as `Effects.execute` does."""
-        counters, claims = self.ctx.counters, worker.claims
+        counters, claims = self.counters, worker.claims
         counters.steps[step.kind.name] = counters.steps.get(step.kind.name, 0) + 1
         lablet.memory = begun(lablet.memory, step)
         outcome = await self.effects.execute(step, worker)
-        self.ctx.timeline.note(lablet.uid, step.kind.name)
+        self.counters.timeline.note(lablet.uid, step.kind.name)
         claim = claims.claims.get(lablet.uid)
         self._apply(lablet, worker, after(lablet.memory, claim, step, outcome, self._place(lablet, worker)))
         if isinstance(step, Release):
@@ -259,7 +261,7 @@ class Lablets:
         self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None, *, event: str = ""
     ) -> Result:
         """Record and publish that a step failed; it is tried again after a pause."""
-        failures = self.ctx.counters.step_failures
+        failures = self.counters.step_failures
         failures[step.kind.name] = failures.get(step.kind.name, 0) + 1
         tries = lablet.memory.failures + 1
         first_s, cap_s = self.settings.step_retry_first_s, self.settings.step_retry_cap_s

@@ -13,13 +13,13 @@ import structlog
 
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.concurrency import at_most
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.lab_index import KnownLab
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.recovered import MarkedLab, recovered
 from vkprovider.kube.events import ObjectRef
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _READS_AT_ONCE: Final = 4

@@ -5,11 +5,11 @@ from typing import Any
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import Lease
-from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
+from vkprovider.runtime.context import Context
 
 
 class NodeConflict(InputError):  # noqa: N818 (named as its reason)

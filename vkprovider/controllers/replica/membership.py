@@ -25,11 +25,11 @@ from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
 from vkprovider.api.objects import Lease
-from vkprovider.controllers.context import Context
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import Seen
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -17,7 +17,6 @@ from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.concurrency import at_most
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.controllers.replica.membership import Membership
 from vkprovider.controllers.replica.planning import Planning
@@ -25,6 +24,7 @@ from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import LeaseVerdict
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -49,6 +49,8 @@ class Ownership:
         membership: This replica among the others.
         epochs: Epoch by worker, of the Nodes that this replica owns.
         plan: Which replica should own which Node, and what this one has to do about it.
+        fenced_total: Side effects that were stopped because their Node was not this replica's (any more).
+        takeovers_total: Nodes taken from a silent replica.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class Ownership:
         self._renewed_at: dict[str, float] = {}
         self._news = asyncio.Event()
         self.epochs: dict[str, int] = {}
+        self.fenced_total = 0
+        self.takeovers_total = 0
         self.membership = Membership(
             ctx,
             settings.lease_ttl_s,
@@ -111,7 +115,7 @@ class Ownership:
 
         def check() -> None:
             if epoch is None or self.epochs.get(worker) != epoch or self.is_fenced:
-                self._ctx.counters.fenced += 1
+                self.fenced_total += 1
                 raise Fenced(f"worker {worker} is not ours (any more)")
 
         return check
@@ -184,7 +188,7 @@ class Ownership:
         if not await self._write(worker, lease, uid, anew=True):
             return False
         if verdict is LeaseVerdict.TAKE and holder:
-            self._ctx.counters.takeovers += 1
+            self.takeovers_total += 1
             _log.info("node taken over", worker=worker, holder=holder)
             ref = ObjectRef(names.API_VERSION, "CMLWorker", "", worker, uid)
             note = f"replica {self._ctx.replica} acts for it; replica {holder} had been silent"
@@ -222,7 +226,7 @@ class Ownership:
 
     def _may_act(self) -> None:
         if self.is_fenced:
-            self._ctx.counters.fenced += 1
+            self.fenced_total += 1
             raise Fenced("this replica could not renew its membership")
 
     # --------------------------------------------------------------------------------------------- keeping

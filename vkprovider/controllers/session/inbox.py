@@ -21,10 +21,10 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError, Unavailable
 from vkprovider.api.objects import ConfigMap, Pod
-from vkprovider.controllers.context import Context
 from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import EventOutcome, SeenEvents, SessionEvent, SessionEvents
 from vkprovider.kube.informer import Informer
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _TRIES_MAX: Final = 5

@@ -17,7 +17,6 @@ from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, Outsi
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import Trouble
 from vkprovider.api.times import iso
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
@@ -35,6 +34,7 @@ from vkprovider.lds.errors import Lacking
 from vkprovider.lds.grader import Grader, Grading
 from vkprovider.lds.spi import LabDelivery
 from vkprovider.lds.wire import ResponseData
+from vkprovider.runtime.context import Context
 from vkprovider.settings.services import LdsSettings
 
 

@@ -16,7 +16,6 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.claims import reader
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -26,6 +25,7 @@ from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.errors import Lacking
 from vkprovider.lds.spi import LabDelivery
 from vkprovider.lds.wire import ID_PATTERN, OWNER, LabSessionInfo
+from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _ID: Final = re.compile(ID_PATTERN)

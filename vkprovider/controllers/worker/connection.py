@@ -20,7 +20,6 @@ from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.secrets import read_secret
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.tunnels import Tunnels, Way
@@ -29,6 +28,7 @@ from vkprovider.domain.worker.secrets import worker_secret_refusal
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.client import Guard, user_agent
 from vkprovider.rest.client import ServiceClient
+from vkprovider.runtime.context import Context
 
 _KEYS: Final = ("username", "password")
 

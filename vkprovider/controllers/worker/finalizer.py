@@ -13,8 +13,8 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
-from vkprovider.controllers.context import Context
 from vkprovider.kube.client import Guard
+from vkprovider.runtime.context import Context
 
 
 class Finalizer:

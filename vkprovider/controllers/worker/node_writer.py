@@ -8,7 +8,6 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.times import iso
-from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
@@ -20,6 +19,7 @@ from vkprovider.domain.worker.registration import Bearer
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
+from vkprovider.runtime.context import Context, ref_of
 from vkprovider.settings.cluster import WorkerSettings
 
 

@@ -16,11 +16,11 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, U
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.usage import WorkerUsage
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
 from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)

@@ -13,7 +13,7 @@ from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, Outsid
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.context import Context
+from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.worker.connection import Connector
@@ -28,6 +28,7 @@ from vkprovider.domain.worker.identity import Identities, entries_of, evidence_o
 from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
+from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -57,6 +58,7 @@ class Workers:
         nodes: NodeWriter,
         observer: Observer,
         *,
+        counters: Counters,
         identities: Identities,
         connector: Connector,
         ports: PortSettings,
@@ -76,6 +78,7 @@ class Workers:
             lablets: Those on them.
             nodes: Writes their Nodes.
             observer: Asks them what they have.
+            counters: Count the writes of claims.
             identities: The CMLWorkers by what identifies their controllers.
             connector: Opens the connections to them.
             queue: Of workers, by name.
@@ -83,6 +86,7 @@ class Workers:
             recover: Rebuilds the claims of a worker whose ConfigMap was lost.
         """
         self._ctx = ctx
+        self._counters = counters
         self._settings = settings
         self._ports = ports
         self._ownership = ownership
@@ -278,6 +282,7 @@ class Workers:
         finalizer = Finalizer(self._ctx, name, guard, self._resources.get)
         claims = ClaimStore(
             self._ctx,
+            self._counters,
             self._settings,
             name,
             resource.metadata.uid,

@@ -9,10 +9,10 @@ from tunnels.protocol.presence import State
 from vkprovider.api.agents import parse_facts
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid
 from vkprovider.api.objects import CustomResource
-from vkprovider.controllers.context import Context
 from vkprovider.controllers.worker.tunnels import Tunnels
 from vkprovider.domain.worker.registration import Create, Deny, Hello, decide
 from vkprovider.kube.queue import Result
+from vkprovider.runtime.context import Context
 from vkprovider.settings.tunnels import TunnelSettings
 
 _log: Final = structlog.get_logger(__name__)

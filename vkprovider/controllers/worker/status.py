@@ -10,7 +10,6 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.reasons import known as reason_of
-from vkprovider.controllers.context import Context, ref_of
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health, address_of
@@ -18,6 +17,7 @@ from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
+from vkprovider.runtime.context import Context, ref_of
 
 _NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
 """Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""

@@ -1,4 +1,4 @@
-"""What every reconciler needs: the API server, the clocks, the counters, and which replica this is."""
+"""What every controller needs: the API server, the clocks, and which replica this is."""
 
 import random
 import socket
@@ -9,11 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from vkprovider.api import names
-from vkprovider.api.histogram import LONG_S, Histogram
 from vkprovider.api.objects import CustomResource
-from vkprovider.content.parsing import shared_parser
-from vkprovider.content.spi import Parser
-from vkprovider.controllers.timeline import Timeline
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder, ObjectRef
@@ -28,37 +24,16 @@ def monotonic() -> float:
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-@dataclass(slots=True)
-class Counters:
-    """What is counted for /metrics; plain numbers, so that counting costs nothing."""
-
-    steps: dict[str, int] = field(default_factory=dict)
-    step_failures: dict[str, int] = field(default_factory=dict)
-    transitions: dict[tuple[str, str], int] = field(default_factory=dict)
-    transitions_refused: int = 0
-    status_writes: int = 0
-    claim_writes: int = 0
-    fenced: int = 0
-    takeovers: int = 0
-    lab_starts_s: dict[str, Histogram] = field(default_factory=dict)
-
-    def lab_started(self, worker: str, took_s: float) -> None:
-        """Count how long a worker took from the request to start a lab until all of it had booted."""
-        histogram = self.lab_starts_s[worker] = self.lab_starts_s.get(worker) or Histogram(LONG_S)
-        histogram.observe(took_s)
-
-
 @dataclass(frozen=True)
 class Context:
-    """Shared by all reconcilers of one replica.
+    """Shared by all controllers of one replica.
 
     Attributes:
-        installation: UID of the namespace kube-system; in every lab's notes.
+        installation: UID of the namespace kube-system.
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
-        namespace: Where claims, content, Secrets and membership Leases live.
+        namespace: Where the Leases of replicas live, and whatever else belongs to this installation alone.
         agents_url: Where agents dial this replica; empty: only what leads to all replicas does; None: it accepts none.
-        parser: Parses untrusted content.
     """
 
     kube: KubeClient
@@ -66,9 +41,6 @@ class Context:
     installation: str
     replica: str
     namespace: str
-    parser: Parser = field(default_factory=shared_parser)
-    counters: Counters = field(default_factory=Counters)
-    timeline: Timeline = field(default_factory=Timeline)
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
