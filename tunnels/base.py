@@ -41,8 +41,8 @@ class Transport(Protocol):
 
     * A request that its allow-list does not name is refused before anything is sent.
     * `deadline_s` covers everything: waiting for a free connection, connecting, sending, and the whole response.
-    * A request that is not idempotent (POST, PATCH) is sent at most once. An idempotent one (GET, PUT, DELETE) may be
-      repeated once, and only because the connection ended without an answer. Through an agent only a read is repeated.
+    * A write is sent at most once. A read may be repeated once, and only because the connection ended without an
+      answer.
     * Redirects are not followed; they could lead around the allow-list.
     * Every error is of `tunnels.errors`; only what the caller's guard raises passes through unchanged.
     * Cancelling the caller cancels the request; the connection is not used again.

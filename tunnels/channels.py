@@ -3,6 +3,7 @@
 import asyncio
 import codecs
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,8 +13,11 @@ from yarl import URL
 
 from tunnels.allowlist import AllowList
 from tunnels.base import Channel
-from tunnels.direct import Guard, Tls, guarded, system_tls, translated, why
+from tunnels.direct import Tls, system_tls, translated, why
 from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
+from tunnels.outgoing.guard import Guard, guarded_by
+from tunnels.outgoing.proxies import proxy_of
+from tunnels.outgoing.sessions import open_session
 
 PORTS: Final = "/tcp/"
 """Below it are the TCP ports of the server's host: `/tcp/5041`. Any other path is that of a WebSocket."""
@@ -98,11 +102,12 @@ class DirectStreams:
     async def _connect(self, path: str, params: Mapping[str, str], deadline_s: float) -> Channel:
         session = self._open_session()
         try:
-            with translated(self._where, deadline_s):
+            with translated(self._where, deadline_s), guarded_by(self._guard):
                 async with asyncio.timeout(deadline_s):
                     socket = await session.ws_connect(
                         URL(self._base + path, encoded=True).with_query(params),
                         ssl=self._tls() if self._tls is not None else True,
+                        proxy=proxy_of(self._base, os.environ),
                         heartbeat=HEARTBEAT_S,
                         compress=0,
                     )
@@ -114,12 +119,7 @@ class DirectStreams:
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-                request_class=guarded(self._guard),
-            )
+            self._session = open_session(aiohttp.TCPConnector(limit=0))
         return self._session
 
 

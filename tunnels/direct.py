@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.connector import Connection
 from yarl import URL
 
 from tunnels.allowlist import AllowList
@@ -22,9 +20,9 @@ from tunnels.errors import (
     ConnectionLost,
     DeadlineExceeded,
 )
-
-Guard = Callable[[], None]
-"""Called synchronously right before a request is written; raises to stop it."""
+from tunnels.outgoing.guard import Guard, guarded_by
+from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
+from tunnels.outgoing.sessions import open_session
 
 Tls = Callable[[], ssl.SSLContext]
 """Returns the TLS settings of the next connection; as long as it returns the same, connections are used again."""
@@ -152,7 +150,7 @@ class DirectTransport:
         self._allow.check(method, path)
         session = self._open()
         try:
-            with translated(self._where, deadline_s):
+            with translated(self._where, deadline_s), guarded_by(self._guard):
                 async with (
                     asyncio.timeout(deadline_s),
                     self._turns,
@@ -164,6 +162,7 @@ class DirectTransport:
                         headers=headers,
                         allow_redirects=False,
                         ssl=self._tls() if self._tls is not None else True,
+                        proxy=proxy_of(self._base, os.environ),
                     ) as response,
                 ):
                     kept = {name: response.headers[name] for name in _HEADERS_KEPT if name in response.headers}
@@ -184,14 +183,8 @@ class DirectTransport:
         if self._closed:
             raise ConnectFailed(f"{self._where}: the transport is closed")
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections_max),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-                headers=self._headers,
-                skip_auto_headers=("Content-Type", "User-Agent"),
-                request_class=guarded(self._guard),
-            )
+            connector = aiohttp.TCPConnector(limit=self._connections_max)
+            self._session = open_session(connector, headers=self._headers)
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -222,8 +215,14 @@ def translated(where: str, deadline_s: float) -> Iterator[None]:
         raise _certificate(where, error) from error
     except aiohttp.ClientConnectorSSLError as error:
         raise ConnectFailed(f"{where}: no TLS connection: {error.os_error.strerror}") from error
+    except aiohttp.ClientProxyConnectionError as error:
+        raise ConnectFailed(f"{where}: no connection to its proxy {error.host}: {why(error.os_error)}") from error
     except aiohttp.ClientConnectorError as error:
         raise ConnectFailed(f"{where}: {why(error.os_error)}") from error
+    except aiohttp.ClientHttpProxyError as error:
+        raise ConnectFailed(f"{where}: its proxy answers {error.status} {error.message}") from error
+    except ProxyUnsupportedError as error:
+        raise ConnectFailed(f"{where}: {error}") from error
     except TimeoutError as error:
         raise DeadlineExceeded(f"{where}: no response within {deadline_s:.3g} s") from error
     except (aiohttp.ClientError, OSError) as error:
@@ -245,32 +244,3 @@ def why(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
-
-
-def guarded(guard: Guard | None) -> type[aiohttp.ClientRequest]:
-    """Return a request class that calls `guard` in the step of the event loop in which the bytes leave.
-
-    aiohttp writes a request without body inside `send`, and one with a body inside `write_bytes`, which may be a task
-    of its own that runs a step later; hence both places.
-    """
-    if guard is None:
-        return aiohttp.ClientRequest
-    check: Guard = guard
-
-    class GuardedRequest(aiohttp.ClientRequest):
-        async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-            check()
-            return await super().send(conn)
-
-        async def write_bytes(
-            self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
-        ) -> None:
-            try:
-                check()
-            except Exception as error:  # noqa: BLE001 (handed to the task that waits for the response)
-                if conn.protocol is not None:
-                    conn.protocol.set_exception(error)
-                return
-            await super().write_bytes(writer, conn, content_length)
-
-    return GuardedRequest

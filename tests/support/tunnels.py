@@ -12,13 +12,14 @@ from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.allowlist import AllowList
 from tunnels.base import StreamOpener, Transport
-from tunnels.direct import DirectTransport, Guard
+from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.mqtt.topics import Topics
+from tunnels.outgoing.guard import Guard
 from tunnels.protocol.presence import View
 
 TOPICS: Final = Topics("vkprovider")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Final
 import aiohttp
 
 from tunnels.link.carrier import ALL, Address, Inbox
+from tunnels.outgoing.proxies import proxy_of
+from tunnels.outgoing.sessions import open_session
 from tunnels.websocket import welcome
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket
 from tunnels.websocket.welcome import Welcome
@@ -97,9 +100,7 @@ class Dialing:
     async def run(self, inbox: Inbox) -> None:
         """Keep a WebSocket to every caller, until cancelled; then say goodbye to all."""
         loop = asyncio.get_running_loop()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=OPEN_S)
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+        async with open_session(aiohttp.TCPConnector(limit=0), connect_s_max=OPEN_S) as session:
             try:
                 while True:
                     wanted = self._wanted()
@@ -180,6 +181,7 @@ class Dialing:
                     params={"agent": str(self._agent)},
                     headers={"Authorization": f"Bearer {given.token}"} if given.token else None,
                     ssl=given.tls if given.tls is not None else True,
+                    proxy=proxy_of(url, os.environ),
                     heartbeat=PING_S,
                     timeout=aiohttp.ClientWSTimeout(ws_close=PART_S),
                     max_msg_size=MESSAGE_BYTES_MAX,

@@ -8,8 +8,9 @@ from urllib.parse import SplitResult, urlsplit
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from tunnels.channels import DirectStreams
-from tunnels.direct import DirectTransport, Guard, Tls, trusting
+from tunnels.direct import DirectTransport, Tls, trusting
 from tunnels.errors import CertificateInvalid
+from tunnels.outgoing.guard import Guard
 from vkprovider.api.errors import InputError
 from vkprovider.cml.dialect import CmlDialect
 from vkprovider.cml.null import NullLabs, NullWorker

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from tunnels.direct import Guard
+from tunnels.outgoing.guard import Guard
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.factory import open_session, parse_worker_url
 from vkprovider.cml.operations import LICENSING, STATS_API, SYSTEM_STATS

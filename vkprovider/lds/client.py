@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tunnels.base import Response
-from tunnels.direct import Guard
+from tunnels.outgoing.guard import Guard
 from vkprovider.api.errors import NotFound, Unavailable
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds import operations

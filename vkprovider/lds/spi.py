@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from tunnels.direct import Guard
+from tunnels.outgoing.guard import Guard
 from vkprovider.domain.topology.devices import DeviceAccessInfo
 from vkprovider.lds.wire import ContentMetadata, FeedbackData, Info, LabSessionInfo, ResponseData
 

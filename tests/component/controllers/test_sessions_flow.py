@@ -14,7 +14,7 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
 from tests.support.topologies import topology
-from tunnels.direct import Guard
+from tunnels.outgoing.guard import Guard
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.lds.client import LdsClient
 from vkprovider.lds.factory import open_deployment

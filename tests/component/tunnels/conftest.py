@@ -11,7 +11,7 @@ from tests.support.tunnels import Version, over_direct, over_mqtt
 from tests.support.websockets import over_http
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
-from tunnels.direct import Guard
+from tunnels.outgoing.guard import Guard
 
 ALLOW: Final = AllowList([(method, "/x") for method in ("GET", "POST", "PUT")])
 
