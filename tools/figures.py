@@ -11,15 +11,17 @@ import io
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tools import language
+
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
 LINES_MAX: Final = 300
-"""Of a module."""
+"""The most lines that a module should have."""
 
 _SANDBOX_BEFORE: Final = ("vkprovider/sim/", "vkprovider/sandbox/")
 _SANDBOX_COMMANDS_BEFORE: Final = ("demo", "demo_labs", "demo_reach", "demo_story", "sandbox", "sim")
@@ -135,7 +137,16 @@ def figures(modules: list[Module]) -> list[Figure]:
             "strings with `/api`, strings that begin with `/`, and f-strings that extend such a path",
             urls,
         ),
+        *(
+            Figure(name, len(places := list(_places(modules, rule))), definition, places)
+            for name, (rule, definition) in language.RULES.items()
+        ),
     ]
+
+
+def _places(modules: list[Module], rule: Callable[[ast.Module, str], list[tuple[int, str]]]) -> Iterator[str]:
+    for module in modules:
+        yield from (f"{module.path}:{line}: {text}" for line, text in rule(module.tree, module.text))
 
 
 def _of(modules: list[Module], package: str) -> list[Module]:

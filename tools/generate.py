@@ -22,7 +22,7 @@ from vkprovider.cli import crds
 from vkprovider.settings.group import Group
 
 ROOT: Final = Path(__file__).parents[1]
-"""Of the checkout."""
+"""The top folder of the checkout."""
 
 UNITS: Final = {"_s": "seconds", "qps": "requests per second", "_bytes_max": "bytes"}
 """Suffix of a field's name: its unit."""

@@ -11,7 +11,7 @@ from vkprovider.app.metrics.measure import Measure
 from vkprovider.app.metrics.measures import MEASURES
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
-"""Below the checkout."""
+"""The alert rules, relative to the checkout."""
 
 _LABEL: Final = re.compile(r"\{\{ *\$labels\.(\w+) *\}\}")
 _ROOT: Final = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from tools.svg import MONO, document, dot, line, rect, text
 
 PATH: Final = Path("docs/pictures/overview.svg")
-"""Below the checkout."""
+"""The picture, relative to the checkout."""
 
 _TITLE: Final = (
     "An instructor applies a Deployment, the stock kube-scheduler places its Pods on two Nodes, vkprovider makes a lab "

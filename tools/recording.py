@@ -16,7 +16,7 @@ from tools.svg import MONO, document, dot, rect, text
 
 CAST: Final = Path("docs/pictures/demo.cast")
 PATH: Final = Path("docs/pictures/demo.svg")
-"""Below the checkout, as is `CAST`."""
+"""The drawn recording; it and `CAST` are relative to the checkout."""
 
 _ROOT: Final = Path(__file__).parents[1]
 _COLUMNS, _ROWS = 134, 34
@@ -25,7 +25,7 @@ _CHARACTER, _LINE, _MARGIN, _BAR = 7.2, 17, 16, 34
 _WAIT_MAX_S: Final = 1.0
 """A longer wait for the next line is shown as so long."""
 _READ_S: Final = 0.3
-"""For each line of a step, before the next step begins."""
+"""The pause for each line of a step, before the next step begins."""
 _END_S: Final = 8.0
 _HEADING: Final = re.compile(r"\d\. ")
 _CSS: Final = f"""\

@@ -1,7 +1,7 @@
 """`manifests/install.yaml` and the Helm chart: `python -m tools.render` writes them, `--check` compares them.
 
-The first is what `kubectl kustomize manifests/overlays/default` prints, for whoever has no checkout; the second is made
-of that by `chart`.
+The first is what `kubectl kustomize manifests/overlays/default` prints, for readers without a checkout; the second is
+made of that by `chart`.
 """
 
 import subprocess

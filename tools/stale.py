@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _LINES: Final = 20
-"""Of a difference that is printed."""
+"""The most lines that are printed of a difference."""
 
 
 def run(program: str, arguments: list[str], root: Path, render: Callable[[], Mapping[Path, str]]) -> int:

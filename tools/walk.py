@@ -22,7 +22,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 PODS: Final = 4
 LOOK_BACK_S: Final = 0.02
-"""Before the store passes the Pod on: reading and decoding of the watch event."""
+"""How far the walk begins before the store passes the Pod on: the watch event is read and decoded then."""
 PACKAGES: Final = ("/vkprovider/", "/tunnels/")
 
 

@@ -20,7 +20,7 @@ from tunnels.outgoing.proxies import proxy_of
 from tunnels.outgoing.sessions import open_session
 
 PORTS: Final = "/tcp/"
-"""Below it are the TCP ports of the server's host: `/tcp/5041`. Any other path is that of a WebSocket."""
+"""The prefix of the TCP ports of the server's host: `/tcp/5041`. Any other path is that of a WebSocket."""
 READ_BYTES: Final = 64 * 2**10
 HEARTBEAT_S: Final = 30.0
 """A WebSocket that has been quiet for this long is asked whether the other side is there."""

@@ -18,7 +18,7 @@ from tools.helm import values
 from vkprovider import __version__
 
 CHART: Final = Path("manifests/helm/vkprovider")
-"""Below the checkout."""
+"""The chart's folder, relative to the checkout."""
 
 SYSTEM: Final = "vkprovider-system"
 """The namespace of the kustomization; in the chart it is that of the release."""
@@ -135,7 +135,7 @@ def files(install: str) -> dict[Path, str]:
 
 
 def _monitoring() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what the kustomizations of monitoring hold, each with its switch."""
+    """Yield the objects of the kustomizations of monitoring, each with its switch."""
     folder = _ROOT / _MONITORING
     for switch, name in (
         ("podMonitor.enabled", "operator/podmonitor.yaml"),
@@ -197,7 +197,7 @@ def _mark(each: dict[str, Any], place: Place, mark: str) -> None:
 
 
 def _below(parent: Any, word: str) -> Any:
-    """Return what a word of a path names: a key, the only item of a list, or its item of that name."""
+    """Return the value that a word of a path names: a key's, the only item of a list, or its item of that name."""
     if isinstance(parent, dict):
         return parent[word]
     [found] = [item for item in parent if word in {"[]", item.get("name") if isinstance(item, dict) else None}]

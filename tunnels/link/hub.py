@@ -74,7 +74,7 @@ class Hub:
             group.create_task(self._tick(), name="ticks of the tunnels")
 
     def view(self, name: str) -> View:
-        """Return what is known of an agent."""
+        """Return the presence of an agent."""
         return self._views.get(name, View())
 
     async def request(
@@ -220,7 +220,7 @@ class Hub:
             try:
                 if waiting.guard is not None:
                     waiting.guard()
-            except Exception as error:  # noqa: BLE001 (handed to whoever waits for the response)
+            except Exception as error:  # noqa: BLE001 (handed to the caller that waits for the response)
                 waiting.future.set_exception(error)
                 return
         if self._carrier.send(str(Address(name, output.boot)), codec.encode(output.message)):

@@ -26,16 +26,16 @@ class Side(Protocol):
     """What differs between the two ends."""
 
     def client(self) -> Client:
-        """Return who connects."""
+        """Return the client that connects."""
 
     def topic(self, peer: str) -> str | None:
         """Return the topic of a peer; None if the address is not one."""
 
     def sender(self, topic: str) -> str | None:
-        """Return who sent what arrived on a topic; None if nobody may."""
+        """Return the sender that a topic belongs to; None if no peer may publish there."""
 
     def farewell(self) -> list[tuple[str, bytes]]:
-        """Return what is published before the connection is closed."""
+        """Return the messages to publish before the connection is closed."""
 
 
 class CallerSide:

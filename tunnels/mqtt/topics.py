@@ -52,15 +52,15 @@ class Topics:
         return f"{self.prefix}/{address.name}/up/{address.boot}/{_checked(caller) if caller != ALL else EVERYBODY}"
 
     def of_caller(self, caller: str) -> tuple[str, ...]:
-        """Return what a caller subscribes to."""
+        """Return the topics that a caller subscribes to."""
         return f"{self.prefix}/+/up/+/{EVERYBODY}", f"{self.prefix}/+/up/+/{_checked(caller)}"
 
     def of_agent(self, address: Address) -> tuple[str, ...]:
-        """Return what an agent's process subscribes to."""
+        """Return the topics that an agent's process subscribes to."""
         return self.probe, f"{self.prefix}/{address.name}/down/{address.boot}/+"
 
     def from_agent(self, topic: str) -> Address | None:
-        """Return who sent what arrived on a topic; None if the topic is not one of an agent's."""
+        """Return the sender that a topic belongs to; None if the topic is not one of an agent's."""
         levels = self._levels(topic)
         if len(levels) != 4 or levels[1] != "up":  # noqa: PLR2004 (the grammar above)
             return None

@@ -11,7 +11,7 @@ Nothing is lost and nothing is executed twice, whatever a carrier loses, doubles
 * An agent executes an operation once, and repeats its answer. It forgets an operation only when its time is over; from
   then on the request itself is refused as expired.
 * A request is for one boot of an agent. If the agent was restarted meanwhile, nobody knows whether it was executed: a
-  read is sent to the new boot, once; a command ends with `ConnectionLost`, and whoever gave it looks before giving it
+  read is sent to the new boot, once; a command ends with `ConnectionLost`, and its caller looks before giving it
   again.
 * A receiver asks for the pieces of a long body, so that a lost one is asked for again and none is sent too early.
 * A request of an older epoch than the agent has seen is refused.

@@ -32,7 +32,7 @@ class _Operation:
         body: The whole body.
         deadline_s: By the caller's clock.
         boot: Whom it was sent to; empty before that.
-        moved: Whether a restart of the agent made it start anew.
+        moved: Whether a restart of the agent made it start again.
         resend_s: When it is repeated.
         pause_s: What the next repetition waits.
         head_of_answer: The response, while pieces of its body are missing.
@@ -69,7 +69,7 @@ class Calling:
         Args:
             head: Its `op` must be new; size, body and expiry are filled in here.
             body: The whole body.
-            deadline_s: By the caller's clock; whoever began it ends it with `end`.
+            deadline_s: By the caller's clock; the caller that began it ends it with `end`.
             now_s: The time.
 
         Raises:

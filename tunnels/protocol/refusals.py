@@ -47,7 +47,7 @@ def refusal(op: str, code: str, text: str) -> Refusal:
 
 
 def of_error(op: str, error: TransportError) -> Refusal:
-    """Return what an agent says when its own transport failed."""
+    """Return the refusal of an agent whose own transport failed."""
     if isinstance(error, CertificateInvalid):
         return Refusal(code=CERTIFICATE, text=str(error)[:TEXT_MAX], op=op, detail=error.fault)
     code = next((code for code, kind in _ERRORS.items() if type(error) is kind), LOST)

@@ -26,7 +26,7 @@ PAUSE_S_MAX: Final = 5.0
 TRIES: Final = 4
 """Attempts in vain at a caller's own address, after which it is looked for at the first addresses, too."""
 OPEN_S: Final = 10.0
-"""Until a WebSocket must stand and the caller have said who it is."""
+"""The deadline for opening a WebSocket and for the caller's greeting."""
 LOOK_S: Final = 0.25
 
 _FAREWELL: Final = codec.encode(Goodbye("shut down"))

@@ -16,7 +16,7 @@ from tunnels.wire import codec
 from tunnels.wire.messages import Goodbye
 
 SOCKETS_MAX: Final = 4000
-"""Of all agents together."""
+"""The most sockets of all agents together."""
 SOCKETS_OF_A_NAME_MAX: Final = 8
 """An agent that is restarted again and again leaves some behind until their pings fail."""
 KEPT_S: Final = 10.0

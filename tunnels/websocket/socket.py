@@ -19,7 +19,7 @@ QUEUE_BYTES_MAX: Final = 8 * 2**20
 MESSAGE_BYTES_MAX: Final = FRAME_BYTES_MAX + 2048
 """A message that is a little too long is refused and counted as a frame; a longer one ends the WebSocket."""
 PING_S: Final = 20.0
-"""Between two pings; a peer that does not answer one within half of it is gone."""
+"""The interval of pings; a peer that does not answer one within half of it is gone."""
 PART_S: Final = 2.0
 """How long the last messages and the close of a WebSocket may take."""
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from tunnels.link.carrier import WORD
 
 PATH: Final = "/tunnel"
-"""Where callers accept agents."""
+"""The path at which callers accept agents."""
 CALLERS_MAX: Final = 64
 
 Url = Annotated[str, Meta(max_length=256, pattern=r"^(https?://[!-~]+)?\Z")]

@@ -138,7 +138,7 @@ def open_upstream(settings: AgentSettings) -> Transport:
 
 
 def open_streams(settings: AgentSettings) -> StreamOpener:
-    """Return what opens consoles, screens and ports of CML's host; nothing connects before the first one.
+    """Return the opener of consoles, screens and ports of CML's host; nothing connects before the first one.
 
     Raises:
         InputError: As in `open_upstream`.
@@ -169,7 +169,7 @@ def _cml(settings: AgentSettings) -> str:
 
 
 def _tls(settings: AgentSettings) -> Tls:
-    """Return what returns the TLS settings of connections to CML, by the file of authorities as it is then.
+    """Return a function that builds the TLS settings for CML from the current file of authorities.
 
     Raises:
         InputError: `SettingInvalid`: the file cannot be used.
@@ -187,7 +187,7 @@ def _tls(settings: AgentSettings) -> Tls:
 
 
 def facts_of(settings: AgentSettings, transport: Transport) -> bytes:
-    """Return what the agent says of itself and its worker."""
+    """Return the agent's report on itself and its worker."""
     address = settings.address or urlsplit(settings.url).hostname or ""
     watch = transport if isinstance(transport, Watch) else None
     return encode_facts(

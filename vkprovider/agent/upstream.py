@@ -91,7 +91,7 @@ class LoggedIn:
 
 
 def _without_token(error: OutsideError) -> Response:
-    """Return what stands for a login that failed.
+    """Return the response that stands for a login that failed.
 
     Raises:
         TransportError: There was no answer to it: the request itself was not sent.

@@ -99,7 +99,7 @@ class Watch:
             await self._pause(seen)
 
     async def _look(self) -> Labs | str:
-        """Return what CML has, or the word for why it does not say."""
+        """Return CML's figures, or the word for the reason why there are none."""
         try:
             return frozenset(await self._labs.list_lab_ids()), await self._labs.list_all_devices()
         except OutsideError as error:

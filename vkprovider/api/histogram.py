@@ -5,11 +5,11 @@ from itertools import accumulate
 from typing import Final
 
 BRIEF_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
-"""For what takes milliseconds as a rule and a minute at worst."""
+"""Bounds for work that usually takes milliseconds and at worst a minute."""
 COARSE_S: Final = (0.1, 1.0, 10.0, 60.0)
-"""For histograms of which there are thousands."""
+"""Bounds for histograms of which there are thousands."""
 LONG_S: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-"""For devices that boot."""
+"""Bounds for the boot of a device."""
 
 
 class Histogram:

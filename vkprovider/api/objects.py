@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 ENV: Final = "env"
-"""In `PodSpec.other_fields`: a container has environment variables, in `env` or `envFrom`."""
+"""An entry of `PodSpec.other_fields`: a container has environment variables, in `env` or `envFrom`."""
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):

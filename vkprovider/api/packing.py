@@ -15,7 +15,7 @@ def pack(raw: bytes, level: int = _LEVEL_MAX) -> str:
 
 
 def unpack(packed: str, bytes_max: int) -> bytes:
-    """Return what was packed, at most its first `bytes_max` bytes, so that no small object fills the memory.
+    """Return the unpacked bytes, at most the first `bytes_max`, so that no small object fills the memory.
 
     Raises:
         ValueError: It is damaged.

@@ -27,7 +27,7 @@ _FACTORS: Final = {
     "Ei": Decimal(2**60),
 }
 _LIMIT: Final = Decimal(2**63)
-"""As in Kubernetes; `1e999999999` would fill all memory when written out."""
+"""Kubernetes' own limit; `1e999999999` would fill all memory when written out."""
 _QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?$")
 
 MIB: Final = 2**20

@@ -10,12 +10,12 @@ from vkprovider.api.objects import ENV, Container, Pod, PodSpec
 
 _PREFIX: Final = f"{names.GROUP}/"
 _CHARS_MAX: Final = 64 * 1024
-"""Of all annotations of a Pod together; what users write and what the provider reports is a few KiB."""
+"""The most characters of all annotations of a Pod together; those of users and of the provider are a few KiB."""
 _CUT_CHARS: Final = 1024
-"""Of one annotation where there are too many; every input that is longer is refused."""
+"""The characters that are kept of each annotation of such a Pod; every input that is longer is refused."""
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 (a name)
-"""Where the admission plugin ServiceAccount mounts a token, and how it names the volume: nobody asked for them."""
+"""The path and the name of the volume at which the admission plugin ServiceAccount mounts a token unasked."""
 _ABSENT: Final = msgspec.Raw(b"")
 _EMPTY: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 

@@ -9,10 +9,10 @@ class WorkerUsage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     Attributes:
         host: Id of the controller's own compute host; "" if CML does not report it.
         cpus: Cores, over all compute hosts.
-        cpus_allocated: Cores given to nodes, whoever owns the lab.
+        cpus_allocated: Cores given to the nodes of all users' labs.
         memory_bytes: Memory, over all compute hosts.
         memory_used_bytes: Memory in use.
-        memory_allocated_bytes: Memory given to nodes, whoever owns the lab.
+        memory_allocated_bytes: Memory given to the nodes of all users' labs.
         licences: Licensed nodes that may run at once.
         licences_started: Licensed nodes that run.
     """

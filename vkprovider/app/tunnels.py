@@ -32,7 +32,7 @@ def listening(settings: HttpTunnelSettings, process: str, dialled: Callable[[], 
 
 
 def agent_tokens(settings: HttpTunnelSettings) -> Callable[[], list[tuple[str, str]]]:
-    """Return what returns the tokens of agents, each after the name of its agent; those of a file as it is then.
+    """Return a function that reads the agents' tokens, pairs of agent name and token, from the current token file.
 
     Raises:
         InputError: `SettingInvalid`: the file cannot be read, or a token is too short.

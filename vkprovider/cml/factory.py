@@ -24,12 +24,12 @@ from vkprovider.rest.operations import Operation
 from vkprovider.rest.tokens import HOLDS, GivenToken, Holds, SharedLogin, Tokens
 
 CONNECTIONS_MAX: Final = 12
-"""Per worker. A burst opens as many as it may, and a TLS handshake costs both sides more than a request."""
+"""The most connections to a worker. A burst opens all of them; a TLS handshake costs both sides more than a request."""
 SLOW_MAX: Final = 10
 """Slow requests at once, so that two connections are left for those that show whether CML is alive."""
 
 CALLS: Final = Calls(long_bounds=6)
-"""Of this process: sessions come and go with workers and their settings, a count only ever grows."""
+"""The calls of this process: sessions come and go with workers and their settings, but a count only ever grows."""
 
 _SCHEMES: Final = frozenset({"https", "http", "null"})
 _NULL_WORKERS: Final[dict[str, NullWorker]] = {}

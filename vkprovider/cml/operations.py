@@ -14,7 +14,7 @@ from vkprovider.rest.operations import Operation, allow_list
 BASE: Final = "/api/v0"
 
 _PROBE_S: Final = 3.0
-"""Of the requests that show whether the worker is alive."""
+"""The deadline of the requests that show whether the worker is alive."""
 _LOGIN_S: Final = 10.0
 _READ_S: Final = 10.0
 _OBSERVE_S: Final = 15.0

@@ -16,7 +16,7 @@ from vkprovider.cml.wire import CmlNode, CmlNodeRow, CmlSystemInformation
 from vkprovider.rest.client import ServiceClient
 
 _EXTRACTIONS_MAX: Final = 4
-"""At a time on a worker: CML logs into each device's console for it."""
+"""The most extractions at once on a worker: CML logs into each device's console for one."""
 
 
 class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):

@@ -69,7 +69,7 @@ def refusal(request: Request, what: str) -> tuple[str, str]:
 
 
 def out_of_memory() -> str:
-    """Return what is wrong with a document that needs too much memory."""
+    """Return the error of a document that needs too much memory."""
     return f"it needs more than {MEMORY_BYTES_MAX // 2**20} MiB of memory; make it smaller"
 
 

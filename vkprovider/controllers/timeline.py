@@ -1,7 +1,7 @@
 """When each Pod reached each stage of its way through this replica, in a file: for finding out where time goes.
 
 Off unless a setting names the file; the benchmarks do. A line is `<seconds since 1970> <Pod UID> <stage>`. A stage may
-be reached more than once; whoever reads the file chooses. Besides those below, the name of a step is the stage at its
+be reached more than once; the reader of the file chooses. Besides those below, the name of a step is the stage at its
 end.
 """
 

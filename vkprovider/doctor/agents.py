@@ -34,7 +34,7 @@ from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.doctor.workers import Probe
 
 HEARTBEAT_S: Final = Habits().heartbeat_s
-"""Between two heartbeats of an agent."""
+"""The interval of an agent's heartbeats."""
 _HEARTBEATS: Final = 1.5
 """How many of them are waited for."""
 _ASKED_MAX: Final = 16
@@ -46,7 +46,7 @@ _NOBODY: Final = Address("doctor", "doctor")
 async def ask_agents(
     broker: Broker | InputError | None, resources: Iterable[CustomResource], namespace: str
 ) -> tuple[dict[str, Probe], list[Finding]]:
-    """Return what workers answered through their agents, by CMLWorker, and what is wrong with their tunnels.
+    """Return the workers' answers through their agents, by CMLWorker, and the findings on their tunnels.
 
     Args:
         broker: See `Doctor`.
@@ -68,7 +68,7 @@ async def look(broker: Broker, workers: Collection[str], *, heartbeat_s: float =
     Args:
         broker: The broker.
         workers: The names of the CMLWorkers, which are those of their agents.
-        heartbeat_s: Between two heartbeats of an agent.
+        heartbeat_s: The interval of an agent's heartbeats.
     """
     caller = _Caller(broker, workers)
     try:

@@ -171,7 +171,7 @@ def _no_lablet(definition: str) -> Finding:
 
 
 def _check_pod(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
-    """Return what is wrong with one Pod, without its name."""
+    """Return the fault of one Pod, without its name."""
     if pod.status.phase == "Failed":
         return _check_failed(pod)
     if pod.terminal:
@@ -230,7 +230,7 @@ def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
 
 
 def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
-    """Return what a Pod asks for beyond the largest worker; "" if it fits on one, or that is not known."""
+    """Return the requests of a Pod that no worker can hold; "" if it fits on one, or that is not known."""
     demand = pod.demand
     try:
         rooms = [Resources.from_quantities(node.status.capacity) for node in workers]

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
-"""Where the shipped manifests put the provider."""
+"""The namespace of the provider in the shipped manifests."""
 SERVICE_ACCOUNT: Final = "vkprovider"
 
 

@@ -227,7 +227,7 @@ class KubeClient:
         resource_version: str | None = None,
         **how: Any,
     ) -> bytes:
-        """Delete an object; `Conflict` means that the object has another UID or version by now.
+        """Delete an object; `Conflict` means that the object has another UID or version.
 
         Args:
             path: The object's.

@@ -128,7 +128,7 @@ class Flow:
             admitted.set_result(None)
 
     def _next(self) -> asyncio.Future[None] | None:
-        """Pop who is next: of the first lane, or, every so often, whoever has waited longest."""
+        """Pop the next request: of the first lane, or, every so often, the one that has waited longest."""
         for lane in self._waiting.values():
             while lane and lane[0][1].done():  # cancelled while it waited
                 lane.popleft()

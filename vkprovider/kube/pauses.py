@@ -12,7 +12,7 @@ _RUSH_S: Final = 0.1
 """A run that asks for the next one sooner than this is a rush."""
 _RUSH_MAX_S: Final = 30.0
 _RUSHES_QUIET_MAX: Final = 4
-"""So many in a row may be real work in small steps."""
+"""The number of rushes in a row that may be real work in small steps."""
 
 
 class Pauses(Generic[K]):

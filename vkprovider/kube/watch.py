@@ -145,7 +145,7 @@ def object_in(line: bytes) -> bytes:
 
 
 def head_in(raw: bytes | msgspec.Raw) -> Head:
-    """Return what can be read of the head of a malformed object, to identify it in logs."""
+    """Return the readable head of a malformed object, to identify it in logs."""
     head = Head()
     try:
         fields = _loose_decoder.decode(raw).metadata

@@ -61,7 +61,7 @@ class NodeRight:
 def verb_of(method: str, path: str) -> str:
     """Return the verb that a request needs.
 
-    A stream changes what it reaches, so that it needs `create` even where a WebSocket begins it by GET: whoever may
+    A stream changes what it reaches, so that it needs `create` even where a WebSocket begins it by GET: a user who may
     only read nodes/proxy opens no console.
     """
     return "create" if _first(path) in _STREAMS else _VERBS.get(method, method.lower())

@@ -1,8 +1,8 @@
 """The serving certificate: requested of the cluster's signer, served once it is approved, renewed before it expires.
 
-One certificate serves all Nodes of a replica: whoever verifies it compares the address that was dialled. The signer
+One certificate serves all Nodes of a replica: its verifier compares the address that was dialled. The signer
 `kubernetes.io/kubelet-serving` wants the organization `system:nodes` and a common name `system:node:…`; nothing
-approves its requests by itself. The key never leaves the process, so that a restarted replica requests anew.
+approves its requests by itself. The key never leaves the process, so that a restarted replica requests another one.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _LOOK_CAP_S: Final = 60.0
 """A program approves a request within seconds, a person perhaps in days."""
 _REFUSED_S: Final = 3600.0
 _RENEW_AT: Final = 0.8
-"""Of a certificate's life; a kubelet's own choice is between 0.7 and 0.9."""
+"""The share of a certificate's life after which it is renewed; a kubelet chooses between 0.7 and 0.9."""
 
 
 @dataclass(frozen=True, slots=True)

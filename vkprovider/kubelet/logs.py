@@ -133,7 +133,7 @@ class _Outbox:
         self._news.set()
 
     async def get(self) -> bytes:
-        """Return what there is, and wait until there is something; empty at the end."""
+        """Wait for output and return it; empty at the end."""
         while not self._data and not self.ended:
             self._news.clear()
             await self._news.wait()

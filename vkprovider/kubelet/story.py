@@ -46,7 +46,7 @@ class Stories:
         Args:
             pod: Whose.
             options: Which lines.
-            restarted_at: When its lab was started anew, seconds since the epoch; 0: it never was.
+            restarted_at: When its lab was started again, seconds since the epoch; 0: it never was.
 
         Raises:
             Invalid: There is no earlier run.

@@ -69,7 +69,7 @@ class Meter:
 
 
 def by_container(pod: Pod, found: Iterable[DeviceUsage]) -> dict[str, Use]:
-    """Return what each container of a Pod uses; that of a device without one goes to the lablet's."""
+    """Return the usage of each container of a Pod; that of a device without one counts as the lablet's."""
     names = [container.name for container in pod.spec.containers]
     uses = {name: Use(started_at=unix(pod.status.start_time or "") or 0.0) for name in names}
     found = list(found)
@@ -106,7 +106,7 @@ class Usage:
         }
 
     def _read(self, call: Call) -> tuple[Use, list[tuple[Pod, dict[str, Use]]]]:
-        """Return what a Node and the containers of its Pods that run use."""
+        """Return the usage of a Node and of the running containers of its Pods."""
         found = list(self._usage(call.listener.node))
         node, of_pod = Use(), dict[str, list[DeviceUsage]]()
         for use in found:

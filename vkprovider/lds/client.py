@@ -36,7 +36,7 @@ PAGES_MAX: Final = 1000
 """A server with more pages than this repeats itself."""
 
 _NO_INFO: Final = Info()
-"""Of a deployment without extensions, or behind a wrong URL that may be corrected."""
+"""The answer of a deployment without extensions, or behind a wrong URL that may be corrected."""
 
 _guard: ContextVar[Guard | None] = ContextVar("lds_guard", default=None)
 """The guard of the call under way: one pool serves the lablets of many nodes, and each has its own guard."""

@@ -1,14 +1,16 @@
 """Which deployments there are: those of the file that LDS_DEPLOYMENTS_CONFIG names, else the one of LDS_API_URL.
 
-lds_deployments:
-- id: lds-us-west
-base_url: https://lds-us-west.example.com
-region: us-west-2
-capacity: 500
-priority: 1
-enabled: true
-token_file: /etc/vkprovider/lds/us-west/token
-ca_file: /etc/vkprovider/lds/us-west/ca.pem
+The file:
+
+    lds_deployments:
+    - id: lds-us-west
+      base_url: https://lds-us-west.example.com
+      region: us-west-2
+      capacity: 500
+      priority: 1
+      enabled: true
+      token_file: /etc/vkprovider/lds/us-west/token
+      ca_file: /etc/vkprovider/lds/us-west/ca.pem
 """
 
 from pathlib import Path

@@ -114,7 +114,7 @@ class Deployments:
             ) from None
 
     async def refresh_content(self, form_qualified_name: str) -> dict[str, ContentMetadata | OutsideError]:
-        """Make every deployment fetch a form's content anew; return the outcomes by id.
+        """Make every deployment fetch a form's content again; return the outcomes by id.
 
         A disabled one, too: it still serves the sessions that it has.
         """
@@ -222,5 +222,5 @@ def _read(settings: LdsSettings) -> tuple[LdsSettings, tuple[Configured, ...]]:
 
 
 def _reach(configured: Configured) -> tuple[object, ...]:
-    """Return what a client is made of."""
+    """Return the parts of a deployment that its client is made of."""
     return configured.deployment.base_url, configured.timeout_s, configured.token_file, configured.ca_bundle

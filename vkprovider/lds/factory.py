@@ -17,7 +17,7 @@ from vkprovider.rest.tokens import GivenToken, TokenReader
 RETRY: Final = Retry(attempts_max=3, first_s=0.2, cap_s=2.0)
 
 CALLS: Final = Calls(long_bounds=5)
-"""Of this process: clients come and go with the configuration, a count only ever grows."""
+"""The calls of this process: clients come and go with the configuration, but a count only ever grows."""
 
 
 def open_deployment(

@@ -7,7 +7,7 @@ from vkprovider.rest.operations import Operation
 BASE: Final = "/api/v1"
 
 _REFRESH_S: Final = 120.0
-"""At least this long may the LDS take to fetch content from its store."""
+"""How long the LDS may take at least to fetch content from its store."""
 _SESSION: Final = "/sessions/{session}"
 
 INFO: Final = Operation("info", "GET", "/info")

@@ -98,7 +98,7 @@ class LabDelivery(Protocol):
         """End a session for good; an unknown one counts as ended."""
 
     async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
-        """Make the LDS fetch a form's content anew; return when it is in place.
+        """Make the LDS fetch a form's content again; return when it is in place.
 
         Raises:
             NotFound: The LDS's store has no such form.

@@ -3,6 +3,6 @@
 * `operations`: the requests that a service offers; its allow-list is made from the same table.
 * `dialect`: what a service's answers mean, in the error tree of `api.errors`. `errors`: what that tree lacks.
 * `exchange`: one request and its answer over a `Transport`, counted in `calls`.
-* `tokens`: bearer tokens: read anew for each request, or from a login that concurrent requests share.
+* `tokens`: bearer tokens: read again for each request, or from a login that concurrent requests share.
 * `client`: all of it: token, deadline, retry with back-off, decoding.
 """

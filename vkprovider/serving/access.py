@@ -27,7 +27,7 @@ from vkprovider.serving.answers import Refused, bearer
 REMEMBER_S: Final = 10.0
 REMEMBER_REFUSED_S: Final = 3.0
 REMEMBER_UNKNOWN_S: Final = 30.0
-"""For a token that the cluster does not know: it will hardly be known soon."""
+"""How long a token that the cluster does not know is remembered: it will hardly be known soon."""
 ENTRIES_MAX: Final = 2000
 REVIEWS_AT_ONCE: Final = 4
 REVIEWS_PER_S: Final = 20.0

@@ -22,7 +22,7 @@ LINGERING_S: Final = 5.0
 HANDSHAKE_S: Final = 10.0
 _LINE_BYTES_MAX: Final = 4096
 _FIELD_BYTES_MAX: Final = 20 * 1024
-"""Of one header; a token may have 16 KiB."""
+"""The longest header; a token may have 16 KiB."""
 _STUCK_S: Final = 30.0
 """How long an answer may wait for its reader."""
 
@@ -40,7 +40,7 @@ def uncount(request: web.Request, *, stuck_s: float = _STUCK_S) -> None:
 
 
 def listener_of(request: web.Request) -> object:
-    """Return what the listener that a request came to was opened for; None if the client has left."""
+    """Return the purpose for which a request's listener was opened; None if the client has left."""
     connection = _connection_of(request)
     return connection.listener if connection is not None else None
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID_DAYS: Final = 3650
-"""Longer than any process lives: nobody renews it."""
+"""The certificate's life, longer than that of any process: nobody renews it."""
 _BEFORE: Final = timedelta(days=1)
 """How far the clocks of clients may be behind."""
 

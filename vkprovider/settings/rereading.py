@@ -37,7 +37,7 @@ class Reread(Generic[T]):
             raise InputError("SettingInvalid", f"{', '.join(self._files)}: {error}") from None
 
     def current(self) -> T:
-        """Return what the files hold, or held last before they became unusable."""
+        """Return the content of the files; the last usable one if they cannot be used."""
         stamp = self._look()
         if stamp != self._stamp:
             self._stamp = stamp
@@ -53,7 +53,7 @@ class Reread(Generic[T]):
 
 
 def _stamp_of(name: str) -> tuple[int, int, int] | None:
-    """Return what is different about a file that was written anew or replaced; None while it is not there."""
+    """Return a stamp that changes when the file is rewritten or replaced; None while it does not exist."""
     try:
         status = Path(name).stat()
     except OSError:

@@ -12,7 +12,7 @@ _MIB: Final = 2**20
 _DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """Ids of LDS deployments."""
 SECRET_CHARS_MIN: Final = 16
-"""Of a secret that authenticates senders from outside."""
+"""The fewest characters of a secret that authenticates senders from outside."""
 
 
 def _one_line(secret: SecretStr | None) -> SecretStr | None:

@@ -20,7 +20,7 @@ from vkprovider.domain.session.inbox import SessionEvent
 Mode = Literal["structured", "batch", "binary"]
 
 EVENTS_MAX: Final = 1000
-"""Of one batch."""
+"""The most events in one batch."""
 
 _STRUCTURED: Final = "application/cloudevents"
 _BATCH: Final = "application/cloudevents-batch"

@@ -38,7 +38,7 @@ class Archive(Protocol):
     """Where what was collected comes from; see `controllers.lablet.archive`."""
 
     async def find(self, pod_uid: str) -> Leftovers | None:
-        """Return what was archived of a lablet."""
+        """Return the archive of a lablet."""
 
 
 Age = Callable[[str], Awaitable[str]]

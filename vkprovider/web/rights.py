@@ -30,7 +30,7 @@ class Resource(msgspec.Struct, frozen=True):
         }
 
     def __str__(self) -> str:
-        """Describe the right without the Pod: whoever lacks it need not learn whose lab it is."""
+        """Describe the right without the Pod: a user who lacks it need not learn whose lab it is."""
         return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of the Pod that has this lab"
 
 

@@ -104,7 +104,7 @@ class Call:
             raise CmlError(E.ADMIN_ONLY)
 
     def permissions(self, lab: Lab) -> set[str]:
-        """Return what the user may do with a lab."""
+        """Return the user's rights on a lab."""
         if self.user.admin or lab.owner == self.user.id:
             return set(PERMISSIONS)
         granted = set(lab.user_permissions.get(self.user.id, ()))

@@ -122,7 +122,7 @@ class Simulation:
         return self.version >= (major, minor)
 
     def snapshot(self) -> Snapshot:
-        """Return what must survive a restart; it shares its data with the simulation."""
+        """Return the state that must survive a restart; it shares its data with the simulation."""
         world = self.world
         return Snapshot(
             labs=world.labs,

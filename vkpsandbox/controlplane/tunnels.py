@@ -24,7 +24,7 @@ Tunnel = Literal["direct", "mqtt", "http"]
 _REPLICA: Final = "vkprovider"
 """The account of all replicas at the broker; an agent's account has the agent's name."""
 _ROUNDS: Final = 101
-"""As mosquitto_passwd does by default."""
+"""The default of mosquitto_passwd."""
 _SALT_BYTES: Final = 12
 
 

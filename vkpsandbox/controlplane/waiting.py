@@ -26,7 +26,7 @@ CRASHES: Final = 3
 
 POLL_S: Final = 0.05
 KUBECTL_POLL_S: Final = 0.4
-"""Between two questions by kubectl: each costs a tenth of a second of the processor that the awaited work needs."""
+"""The pause between two questions by kubectl, each of which takes a tenth of a second of CPU from the awaited work."""
 
 _READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
 

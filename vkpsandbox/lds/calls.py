@@ -35,7 +35,7 @@ class Call:
     grader: Grader
     now: float
     base_url: str
-    """Where the LDS answers, without a path."""
+    """The URL of the LDS, without a path."""
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes

@@ -70,7 +70,7 @@ class Session(msgspec.Struct, kw_only=True):
     parts: list[Part] = []
     devices: list[Device] = []
     answers: dict[str, Answer] = {}
-    """By part and item, the latest answer to each."""
+    """The latest answer to each item, by part and item."""
     feedback: Feedback | None = None
     link: str = ""
     """The secret of the unused login URL."""

@@ -125,7 +125,7 @@ class Child:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """Return what a child runs before its program so that it gets SIGKILL when this process dies (Linux only)."""
+    """Return the function that a child runs first, so that it gets SIGKILL when this process dies (Linux only)."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None, use_errno=True)

@@ -136,7 +136,7 @@ async def test_all_nodes_are_released(admin: Admin, ctx: Context) -> None:
 async def test_leases_of_many_nodes_are_renewed_in_time_where_the_api_server_is_slow(
     api: FaultyApi, ctx: Context
 ) -> None:
-    """A Node whose Lease is 40 s old is NotReady, and so are its Pods: one renewal after the other takes 24 s here."""
+    """A Node whose Lease is 50 s old is NotReady, and so are its Pods: one renewal after the other takes 24 s here."""
     ownership = owning_none(ctx)
     workers = [f"w{number}" for number in range(48)]
     for worker in workers:

@@ -30,9 +30,9 @@ COMMANDS: Final = {
 """Subcommand: (module:attribute of the click command, one line of help); without help it is not shown."""
 
 PROGRAM: Final = "kubectl-lablet"
-"""By this name kubectl finds the plugin on PATH."""
+"""The name by which kubectl finds the plugin on PATH."""
 COMPLETE_VARIABLE: Final = "_KUBECTL_LABLET_COMPLETE"
-"""By this environment variable click's scripts ask for candidates."""
+"""The environment variable by which click's scripts ask for candidates."""
 
 
 class Plugin(LazyGroup):

@@ -77,7 +77,7 @@ _AGES: Final = (
 
 
 def row_of(pod: LabletPod) -> Row:
-    """Return what a Pod reports about its lablet."""
+    """Return a Pod's reports about its lablet."""
     meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
     tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
     reason, message = why(pod)

@@ -22,7 +22,7 @@ _DEADLINE_S: Final = 15.0
 _OK: Final = 200
 _TOKEN_S: Final = 600
 _PARTS: Final = 4
-"""Of a ServiceAccount's user name: `system:serviceaccount:NAMESPACE:NAME`."""
+"""The parts of a ServiceAccount's user name: `system:serviceaccount:NAMESPACE:NAME`."""
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ def faults_of(error: ValidationError) -> list[str]:
 
 
 def settings_from(read: Callable[[Mapping[str, str]], S]) -> S:
-    """Return what `read` makes of the environment.
+    """Return the environment as `read` parses it.
 
     Raises:
         click.ClickException: A setting is wrong; it names each of them.

@@ -20,7 +20,7 @@ from vkprovider.cli.shared import terminal
 from vkprovider.cli.shared.tables import Cell, Table, plain
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
-"""Of what is printed; no API server knows it."""
+"""The apiVersion of printed objects; no API server knows it."""
 NONE: Final = "<none>"
 Output = Literal["table", "wide", "json", "yaml", "name"]
 Document = Literal["text", "json", "yaml"]

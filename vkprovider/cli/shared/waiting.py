@@ -15,7 +15,7 @@ from vkprovider.kube.client import KubeClient
 
 _LOOK_EVERY_S: Final = 0.5
 _LOOK_EACH_S: Final = 0.05
-"""With many lablets at once, each is looked at less often: at most 20 requests are sent in a second."""
+"""The pause for each awaited lablet: however many there are, at most 20 requests are sent in a second."""
 
 
 def timeout_option(default: str) -> Callable[[Callable[..., object]], Callable[..., object]]:

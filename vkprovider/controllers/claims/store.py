@@ -257,7 +257,7 @@ class ClaimStore:
         written = {**self.claims, **{uid: self._saved[uid] for uid in fitting.withheld}}
         try:
             await self._config_map.write(fitting.data, fitting.binary)
-        except NotFound:  # the ConfigMap was deleted: write it anew from memory
+        except NotFound:  # the ConfigMap was deleted: write it again from memory
             self._rewrite = True
             return 0.0
         except Conflict:

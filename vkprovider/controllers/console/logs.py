@@ -18,13 +18,13 @@ from vkprovider.domain.console.history import Entry, Line, dated, dated_until, n
 from vkprovider.kubelet.spi import LogLine
 
 KEPT_LINES: Final = 2000
-"""Of a log that is followed; a viewer who is further behind misses lines."""
+"""The lines that are kept of a followed log; a viewer who is further behind misses lines."""
 LOOK_LINES: Final = 200
 """Asked for when there is something new; the whole log if they do not join on to what is known."""
 GATHER_S: Final = 0.5
-"""Between two looks at a log whose device prints."""
+"""The pause between two looks at a log whose device prints."""
 REST_S: Final = 2.0
-"""Between two looks, at what is in memory, whether a device that was off runs again."""
+"""The pause between two looks, in memory only, whether a device that was off runs again."""
 
 
 async def read(device: Device, *, now: float, tail: int | None = None) -> list[Line]:

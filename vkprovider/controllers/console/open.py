@@ -13,7 +13,7 @@ from vkprovider.controllers.console.shared import Console
 from vkprovider.controllers.worker.worker import Worker
 
 CONNECTIONS_MAX: Final = 256
-"""To ports of one worker, at once."""
+"""The most connections to ports of one worker at once."""
 
 _Key = tuple[str, str, str]
 """Worker, lab and node."""

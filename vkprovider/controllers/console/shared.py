@@ -21,9 +21,9 @@ from vkprovider.api.reasons import ConsoleReason
 BEHIND_BYTES_MAX: Final = 256 * 1024
 """Output that is kept for a slow watcher."""
 SCREEN_BYTES: Final = 4 * 1024
-"""Output that is kept for whoever comes later."""
+"""Output that is kept for later watchers."""
 WATCHERS_MAX: Final = 32
-"""Of one console."""
+"""The most watchers of one console."""
 SKIPPED: Final = b"\r\n[output was skipped: this session reads too slowly]\r\n"
 
 

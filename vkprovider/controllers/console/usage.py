@@ -1,7 +1,7 @@
 """`kubectl top`: what devices use, as CML reports it: CPU in percent of a core; memory is what a device was given.
 
 CML is asked when somebody wants to know, and then for all lablets of a worker, not more often than figures change. An
-answer takes its time, so that whoever asks gets the figures of the time before.
+answer takes its time, so that a caller gets the figures of the time before.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class Usage:
         self._asked_at: dict[str, float] = {}
 
     def of_node(self, node: str) -> Iterator[DeviceUsage]:
-        """Yield what is known of the devices on a Node, and ask anew if that is old."""
+        """Yield the known figures of the devices on a Node, and ask again if they are old."""
         worker = self._finder.workers.get(names.worker_of(node) or "")
         if worker is None:
             return

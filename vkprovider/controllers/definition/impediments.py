@@ -33,7 +33,7 @@ class Impediments:
         self._rooms: dict[str, tuple[int, Room]] = {}  # by UID, with the generation of the spec
 
     async def of(self, spec: LabletDefinitionSpec, kept: list[Content]) -> list[Fault]:
-        """Return what is wrong.
+        """Return the impediments.
 
         Args:
             spec: The definition's.
@@ -54,7 +54,7 @@ class Impediments:
         return found
 
     def _all_rooms(self) -> list[Room]:
-        """Return what the workers hold; a spec is parsed once."""
+        """Return the capacities of the workers; a spec is parsed once."""
         before, self._rooms = self._rooms, {}
         for worker in self._workers():
             meta = worker.metadata

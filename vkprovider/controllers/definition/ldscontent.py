@@ -1,4 +1,4 @@
-"""New content → the Lab Delivery System, whose deployments fetch the form anew.
+"""New content → the Lab Delivery System, whose deployments fetch the form again.
 
 Nothing waits for it: the content stored in the cluster stays authoritative. A deployment that fails is only logged.
 """
@@ -33,7 +33,7 @@ class LdsContent:
             self.queue.add(form)
 
     async def refresh(self, form: str) -> Result:
-        """Ask every deployment to fetch one form anew."""
+        """Ask every deployment to fetch one form again."""
         if self.deployments is not None:
             for deployment, answer in (await self.deployments.refresh_content(form)).items():
                 if isinstance(answer, OutsideError):

@@ -165,7 +165,7 @@ class Effects:
         meta = pod.metadata
         pods = self.ctx.api.pods.within(meta.namespace).metadata_only
         guard = self.counters.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
-        with contextlib.suppress(Conflict):  # the name is another Pod's by now
+        with contextlib.suppress(Conflict):  # the name is another Pod's already
             await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard, lane=Lane.RESULT)
         return Done()
 

@@ -126,7 +126,7 @@ class Publisher:
             after = await pods.patch_status(meta.name, body, strategic=True, uid=meta.uid, guard=guard, lane=lane)
             written.status, written.version = wanted, int(after.metadata.resource_version or 0)
         except (NotFound, Conflict):
-            return None  # gone, or the name is another Pod's by now: the watch is about to show it
+            return None  # gone, or the name is another Pod's already: the watch is about to show it
         finally:
             written.sending = False
             if lablet.changes != changes and not _is_echo(lablet, changes):

@@ -27,7 +27,7 @@ class Renewals:
     due: dict[str, str] = field(default_factory=dict, init=False)
 
     def choose(self) -> None:
-        """Choose anew, and queue the chosen lablets."""
+        """Choose again, and queue the chosen lablets."""
         pools: defaultdict[Pool, list[Member]] = defaultdict(list)
         for lablet in self.index.items.values():
             if lablet.pod is not None and (pool := pool_of(lablet.pod)) is not None:

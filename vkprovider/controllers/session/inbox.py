@@ -5,7 +5,7 @@ Any replica → `accept` → a ConfigMap per session in the provider's namespace
 provider may write there: anyone who may edit the Pod could forge an annotation. One per session, so that replicas that
 receive events at the same time do not conflict.
 
-A ConfigMap stays as long as a lablet has its session: a claim that is lost and made anew needs the events again. The
+A ConfigMap stays as long as a lablet has its session: a claim that is lost and made again needs the events again. The
 leading replica deletes it (`prune`) a day after the first event, once no lablet has the session.
 
 Whether a session is *known* decides only how the sender is answered; every event is stored before that.

@@ -68,7 +68,7 @@ class Sessions:
     # --------------------------------------------------------------------------------------------- facts
 
     def delivery(self, claim: Claim, inputs: Inputs, *, archive_failed: bool) -> Delivery:
-        """Return what is known of the LDS for a lablet."""
+        """Return the state of a lablet's delivery by the LDS."""
         terms = self._terms(claim)
         session, grades = claim.session, self.grader is not None
         if self.deployments is None or (not terms.enabled and session is None):

@@ -1,7 +1,7 @@
 """The connections to a worker: by the way that its CMLWorker names, with the credentials of its Secret.
 
 A Secret is read before every login and kept nowhere, so that a changed password needs no restart. Its password goes
-only to the hosts that the Secret itself names, whatever url the CMLWorker has by now.
+only to the hosts that the Secret itself names, whatever url the CMLWorker has now.
 """
 
 from collections.abc import Callable

@@ -30,7 +30,7 @@ class Fleet:
             self._given_up[worker].append(known)
 
     def given_up_before(self, worker: str) -> Iterator[Worker]:
-        """Remove and yield what was dropped under this name: whoever takes it closes its connections."""
+        """Remove and yield the workers given up under this name; the caller closes their connections."""
         while dropped := self._given_up.get(worker):
             yield dropped.pop()
         self._given_up.pop(worker, None)

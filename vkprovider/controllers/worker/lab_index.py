@@ -47,7 +47,7 @@ class LabIndex:
     Attributes:
         foreign: How many labs are others'.
         unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
-            that is gone with its claim by now; so a lab must be in two lists in a row.
+            that is already gone with its claim; so a lab must be in two lists in a row.
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -84,7 +84,7 @@ class LabIndex:
         return await self._read_marked({claim.lab_id for claim in claims.values() if claim.lab_id})
 
     async def marked(self) -> dict[str, KnownLab]:
-        """Read every lab of the worker anew, as its notes may have changed, and return the marked ones by id.
+        """Read every lab of the worker again, as its notes may have changed, and return the marked ones by id.
 
         Raises:
             OutsideError: The list, or a lab in it, could not be read.

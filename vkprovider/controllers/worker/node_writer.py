@@ -173,7 +173,7 @@ class NodeWriter:
         name, now, api = names.node_name(view.worker), self._ctx.now_unix, self._ctx.api.nodes
         node = await self._find(view.worker)
         if node is None:
-            with contextlib.suppress(Conflict):  # it exists by now: its event queues the worker again
+            with contextlib.suppress(Conflict):  # it exists already: its event queues the worker again
                 await api.metadata_only.create(nodes.create(view, now), guard=guard)
             return
         known = self._agreed.get(name)
@@ -222,7 +222,7 @@ class NodeWriter:
             self._agreed.pop(names.node_name(worker), None)
 
     def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> View:
-        """Return what the Node should say, from what is known of its worker."""
+        """Return the Node that follows from the state of its worker."""
         address = nodes.address_of(worker.spec)
         capacity, allocatable = (worker.capacity or Capacity()).amounts()
         return View(

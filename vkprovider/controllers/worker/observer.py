@@ -133,7 +133,7 @@ class Observer:
         return worker.seen.silent_because != before
 
     def reconnected(self, worker: Worker) -> None:
-        """Keep what is known of the labs of a worker whose connection changed, and ask everything anew."""
+        """Keep what is known of the labs of a worker whose connection changed, and ask for everything again."""
         seen = worker.seen
         seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = NEVER
         seen.usage, seen.host = None, ""
@@ -181,7 +181,7 @@ class Observer:
             _log.warning("worker sends no statistics", worker=worker.name, error=str(error) or f"{_STATS_S_MAX:g} s")
 
     def _amounts(self, worker: Worker, usage: WorkerUsage) -> Stats:
-        """Return what a worker has and what foreign labs use of it, from CML's figures of this moment."""
+        """Return a worker's capacity and the usage by foreign labs, from CML's current figures."""
         ours = Resources()
         for claim in worker.claims.claims.values():
             if claim.started_at and (need := self._need(claim.digest)) is not None:
@@ -220,7 +220,7 @@ def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Itera
 
 
 def _hint(spec: CMLWorkerSpec, error: OutsideError) -> str:
-    """Return what else may be wrong with a url that cannot be reached."""
+    """Return a hint on another mistake that a url which cannot be reached may have."""
     if isinstance(error, Unavailable) and spec.tunnel == "direct" and spec.cml_url.startswith("http://"):
         return "; if CML expects https there, as it does by default, write https:// in spec.url"
     return ""

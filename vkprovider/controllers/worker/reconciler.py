@@ -294,7 +294,7 @@ class Workers:
         )
         try:
             await claims.load()
-            guard()  # another replica may own it by now
+            guard()  # another replica may own it already
         except (InputError, OutsideError, Fenced):
             await connection.close()
             raise

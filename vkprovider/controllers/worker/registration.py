@@ -76,7 +76,7 @@ class Registration:
                 try:
                     await self._ctx.api.workers.metadata_only.create(body)
                 except Conflict:
-                    return False  # it exists by now: its event queues the name again
+                    return False  # it exists already: its event queues the name again
                 except (Invalid, Forbidden) as error:
                     self._say(hello.name, f"its CMLWorker cannot be created: {error.message}")
                     return True

@@ -100,7 +100,7 @@ class Tunnels:
         return [Bearer(kind, view.boot, view.rival) for kind, view in views.items() if view.state is State.THERE]
 
     def facts(self, kind: str, name: str) -> AgentFacts:
-        """Return what an agent says; nothing if it is not there."""
+        """Return an agent's report; an empty one if it is not there."""
         ear, hub = self._ears.get(kind), self.hubs.get(kind)
         if ear is None or hub is None or hub.view(name).state is not State.THERE:
             return NOTHING
@@ -126,7 +126,7 @@ def _away(name: str, view: View) -> Health | None:
 
 
 def _facts_of(said: bytes) -> AgentFacts:
-    """Return what an agent says; nothing if it cannot be read, which its registration reports."""
+    """Return an agent's report; an empty one if it cannot be read, which its registration says."""
     try:
         return parse_facts(said)
     except InputError:

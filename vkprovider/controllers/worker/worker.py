@@ -29,9 +29,9 @@ _LAST_WRITES_MAX: Final = 4
 _TURNS_MAX: Final = 12
 """A few more than the requests that a worker is sent at once, so that no turn starts late."""
 NEVER: Final = -1e9
-"""Before any moment of the clock."""
+"""A time before any moment of the clock."""
 FOREVER: Final = 1e18
-"""After any moment of the clock."""
+"""A time after any moment of the clock."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Observation:
     silent_because: str = ""
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[DeviceFact, ...]]:
-        """Return what is known of a lab from answers that were asked for after `since`."""
+        """Return the state of a lab by answers that were asked for after `since`."""
         if self.devices_at > since and lab_id in self.devices:
             return Presence.PRESENT, self.devices[lab_id]
         if self.labs_at > since and lab_id not in self.lab_ids:

@@ -35,7 +35,7 @@ OBJECT_BYTES_MAX: Final = 1020 * 1024
 """A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
 DECODED_BYTES_MAX: Final = 64 * 2**20
 _REST_S: Final = 0.001
-"""Per row, as the API server's cost of a write grows with its rows: each worker takes the same share of it."""
+"""The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
 _REST_S_MAX: Final = 2.0
 _PACK_LEVELS: Final = (3, 9)
 """How hard to pack: quickly, and when that does not fit, as small as possible."""

@@ -14,7 +14,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import OBJECT_BYTES_MAX, Stored, write
 
 NEW_BYTES_MAX: Final = OBJECT_BYTES_MAX * 9 // 10
-"""As far as new rows may fill the object."""
+"""The size up to which new rows may fill the object."""
 _PORT_BYTES: Final = 250
 """About what one port takes in both of its rows."""
 

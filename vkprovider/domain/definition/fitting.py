@@ -23,7 +23,7 @@ class Room(NamedTuple):
 
 
 def room_of(worker: CustomResource, port_range: tuple[int, int]) -> Room:
-    """Return what a worker holds by its CMLWorker.
+    """Return a worker's capacity by its CMLWorker.
 
     Args:
         worker: The CMLWorker.

@@ -20,11 +20,11 @@ from vkprovider.domain.topology.topology import Device
 READY: Final = "Ready"
 IMPEDED: Final = "Impeded"
 DIGEST_CHARS: Final = 8
-"""Of a digest, where people compare two."""
+"""The characters of a digest that people compare."""
 _NAMED_MAX: Final = 5
 """Impediments in a message."""
 _LISTED_MAX: Final = 500
-"""Of devices and of ports in the status, which must fit into one object together with an inline topology."""
+"""The most devices, and ports, in a status, which must fit into one object together with an inline topology."""
 
 
 @dataclass(frozen=True, slots=True)

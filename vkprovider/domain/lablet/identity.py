@@ -105,7 +105,7 @@ def _line_of(claim: Claim) -> str:
 
 
 def origin_of(title: str, notes: str) -> Origin | None:
-    """Return what a marked lab was imported from, by its notes, else by its title; None if neither says so."""
+    """Return the source of a marked lab's import, by its notes, else by its title; None if neither says so."""
     lines = notes.split("\n", _LINES_MAX)[:_LINES_MAX]
     for line in lines:
         if line.startswith(_LABLET):

@@ -1,7 +1,7 @@
 """The claims of a worker whose ConfigMap was lost, rebuilt from its marked labs.
 
 A row is rebuilt for each Pod that a marked lab names, with the learner and the session that its notes name, whatever
-the Pod says by now, and with the ports that the lab's tags have: learners may be using them. A lab whose tags cannot
+the Pod says now, and with the ports that the lab's tags have: learners may be using them. A lab whose tags cannot
 be read, or have a port that an older lab has too, gets a row that says so and holds what it can, so that no other
 lablet is given its ports.
 """

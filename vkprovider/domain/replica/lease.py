@@ -162,7 +162,7 @@ def body(
         namespace: Its namespace.
         holder: The replica; "" releases the Lease.
         old: The Lease to replace; its resourceVersion and UID become the preconditions. None creates. Without the UID
-            a replacement would create anew a Lease that was deleted meanwhile: the API server allows that for Leases.
+            a replacement would create a Lease again that was deleted meanwhile: the API server allows that for Leases.
         now: The wall clock.
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
@@ -190,7 +190,7 @@ def body(
 
 
 def term_of(lease: Lease) -> int:
-    """Return a number that is greater for every later owner of a Node, also after its Lease was deleted and made anew.
+    """Return a number that is greater for every later owner of a Node, also after its Lease was deleted and made again.
 
     The epoch begins again at 0 in a new Lease, which the creation time outweighs; never 0.
     """

@@ -19,7 +19,7 @@ Kind = Literal["started", "ended"]
 
 DATA_KEY: Final = "session.json"
 KEEP_S: Final = 24 * 3600
-"""For how long the row of an unknown session is kept."""
+"""How long the row of an unknown session is kept."""
 ROWS_MAX: Final = 20_000
 """Rows of unknown sessions are refused beyond that; those of known sessions never are."""
 SEEN_MAX: Final = 10_000

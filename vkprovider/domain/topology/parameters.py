@@ -78,7 +78,7 @@ def replaced(value: Any, place: tuple[int | str, ...], text: str) -> Any:
 
 
 def scalars(configurations: tuple[Configuration, ...], environment: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return what fills the gaps of the configurations: YAML scalars, by the name of the gap.
+    """Return the YAML scalars for the gaps of the configurations, by the name of the gap.
 
     Args:
         configurations: Those with parameters.

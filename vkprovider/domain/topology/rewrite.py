@@ -20,7 +20,7 @@ from vkprovider.domain.topology.template import PortTemplate
 
 _ANNOTATION_FIELDS: Final = ("tag", "label")
 _EMPTY: Final = '""'
-"""In the gap of a configuration: without its values it is not kept a second time."""
+"""The text in the gap of a configuration, which is not kept a second time without its values."""
 
 
 @dataclass(frozen=True, slots=True)

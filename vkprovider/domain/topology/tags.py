@@ -107,7 +107,7 @@ def span_of(text: str) -> tuple[int, int]:
 
 
 def fault(text: str) -> str | None:
-    """Return what is wrong with a tag that has the form of a port tag but can never work; None if nothing is."""
+    """Return the fault of a tag that has the form of a port tag but can never work; None if it has none."""
     found = _FORM.fullmatch(text)
     if found is not None and found["inside"] is not None and parse_tag(text) is None:
         return f"{text!r} leads to port {int(found['inside'])} of the device; ports are 1 to {PORT_MAX}"

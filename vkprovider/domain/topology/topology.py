@@ -29,7 +29,7 @@ LABEL_CHARS_MAX: Final = 128
 TAG_CHARS_MAX: Final = 64
 NOTES_CHARS_MAX: Final = 32768
 COUNT_MAX: Final = 2**24
-"""Of processors, and of MiB of memory: more than any machine has."""
+"""The most processors, and the most MiB of memory: more than any machine has."""
 
 _FLAT_VERSIONS: Final = frozenset({"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"})
 """Versions whose header is at the top level."""
@@ -82,7 +82,7 @@ class Topology:
     configurations: tuple[Configuration, ...] = ()
 
     def suspect_tags(self) -> list[str]:
-        """Return what is wrong about each tag that looks like a port tag and requests no port."""
+        """Return the fault of each tag that looks like a port tag and requests no port."""
         return [
             f"tag {tag!r} of {device.label!r} requests no port: write {meant}"
             for device in self.devices

@@ -57,7 +57,7 @@ class Capacity:
 
 
 def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int], node: Node | None) -> Capacity:
-    """Return what a worker offers; without knowing it, what its Node last said.
+    """Return a worker's capacity; the last one on its Node if CML cannot be asked.
 
     Args:
         spec: The CMLWorker's.
@@ -73,7 +73,7 @@ def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int,
 
 
 def capacity_of(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int]) -> Capacity:
-    """Return what a worker offers by its CMLWorker and, where that is silent, by CML.
+    """Return a worker's capacity by its CMLWorker and, where that is silent, by CML.
 
     Raises:
         InputError: `CapacityUnknown`: neither the CMLWorker nor CML reports how much there is.

@@ -19,7 +19,7 @@ _URL, _HOST, _LAB = "url:", "host:", "lab:"
 
 
 def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
-    """Return what identifies the controller of a worker.
+    """Return the identity of a worker's controller.
 
     Args:
         url: The CMLWorker's.

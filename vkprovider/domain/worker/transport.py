@@ -6,7 +6,7 @@ from vkprovider.api.reasons import WorkerReason
 
 
 def destination_of(name: str, spec: CMLWorkerSpec) -> str:
-    """Return who gets what is sent to a worker: CML at its url, or the agent that bears the CMLWorker's name.
+    """Return the receiver of a worker's requests: CML at its url, or the agent that bears the CMLWorker's name.
 
     >>> destination_of("cml-1", CMLWorkerSpec(tunnel="mqtt", url="https://192.0.2.7"))
     'agent://cml-1'

@@ -11,7 +11,7 @@ from vkprovider.kubelet.streams.reading import Reading
 from vkprovider.kubelet.wire.channels import Codec, HalfClose, Payload
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Of a message, as kubectl buffers it."""
+"""The size of a message's pieces: kubectl buffers as much."""
 
 
 class ChannelSession(Reading):

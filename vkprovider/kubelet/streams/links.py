@@ -13,7 +13,7 @@ _READ_BYTES: Final = 256 * 1024
 _WRITE_BYTES: Final = 256 * 1024
 """What may wait for a slow client before a writer has to."""
 _MESSAGE_BYTES_MAX: Final = 1024 * 1024
-"""Of a WebSocket; kubectl's have 32 KiB."""
+"""The longest message of a WebSocket; kubectl's have 32 KiB."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 4}
 """A host that has vanished is noticed within about a minute, in seconds and probes."""
 

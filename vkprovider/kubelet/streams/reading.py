@@ -140,7 +140,7 @@ class Reading(ABC):
                         await self.beat()
         except TimeoutError:
             self._why = Exit(1, f"the session was idle for {self.limits.idle_s:g} s", "Timeout")
-            if self.link.stuck:  # whoever writes waits for a client that will never read
+            if self.link.stuck:  # the writer waits for a client that will never read
                 self.link.abort()
         except ProtocolError as error:
             self._why = Exit(1, f"the client broke the protocol: {error}", "BadRequest")

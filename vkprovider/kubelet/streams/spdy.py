@@ -14,7 +14,7 @@ from vkprovider.kubelet.wire.errors import ProtocolError
 from vkprovider.kubelet.wire.spdy import CANCEL, PROTOCOL_ERROR, ping
 
 _PIECE_BYTES: Final = 64 * 1024
-"""Of a data frame, so that streams take turns."""
+"""The size of a data frame, small enough that streams take turns."""
 _OWN_PING: Final = 2
 
 
@@ -83,7 +83,7 @@ class SpdySession(Reading):
     def _no_more(self) -> None:
         self._last_opened = True
         if not self._opened.full():
-            self._opened.put_nowait(None)  # for whoever waits
+            self._opened.put_nowait(None)  # for its waiters
 
 
 class SpdyStream:

@@ -47,7 +47,7 @@ class Codec(Protocol):
         """Return a message."""
 
     def decode(self, message: bytes | str) -> Payload | HalfClose | None:
-        """Return what a message says; None: nothing.
+        """Return the content of a message; None if it has none.
 
         Raises:
             ProtocolError: It is not of this codec.

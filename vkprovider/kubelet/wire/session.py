@@ -72,7 +72,7 @@ class Session:
         return len(self._streams)
 
     def receive(self, data: bytes) -> tuple[list[Event], bytes]:
-        """Return what some more bytes mean, and what has to be sent back.
+        """Return the events in received bytes, and the bytes to send back.
 
         Raises:
             ProtocolError: The client broke the protocol: send `go_away` and close.
@@ -89,7 +89,7 @@ class Session:
         return self._encoder.syn_reply(stream) if stream in self._streams else b""
 
     def head(self, stream: int, length: int, *, fin: bool = False) -> bytes:
-        """Return what to send before bytes of a stream; with `fin` they are the last."""
+        """Return the header to send before bytes of a stream; with `fin` they are the last."""
         if (halves := self._streams.get(stream)) is None or not halves.ours:
             raise ValueError(f"stream {stream} is closed")
         if fin:

@@ -8,7 +8,7 @@ from vkprovider.kubelet.spi import Size
 from vkprovider.kubelet.wire.errors import ProtocolError
 
 _BYTES_MAX: Final = 1024
-"""Of one object."""
+"""The longest object."""
 _Number = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 

@@ -15,12 +15,12 @@ from vkprovider.kubelet.wire.dictionary import DICTIONARY
 from vkprovider.kubelet.wire.errors import ProtocolError
 
 CONTROL_BYTES_MAX: Final = 16 * 1024
-"""Of the body of a control frame; kubectl's have about 100 bytes."""
+"""The longest body of a control frame; kubectl's have about 100 bytes."""
 HEADERS_BYTES_MAX: Final = 16 * 1024
-"""Of headers, decompressed."""
+"""The longest headers, decompressed."""
 HEADERS_MAX: Final = 100
 DATA_BYTES_MAX: Final = (1 << 24) - 1
-"""Of one data frame."""
+"""The longest data frame."""
 
 PROTOCOL_ERROR: Final = 1
 REFUSED_STREAM: Final = 3
@@ -35,9 +35,9 @@ _CONTROL_HEAD: Final = struct.Struct(">HHI")
 _TWO: Final = struct.Struct(">II")
 _ONE: Final = struct.Struct(">I")
 _LENGTHS: Final = {_RST_STREAM: 8, _PING: 4, _GOAWAY: 8}
-"""Of the frames whose bodies have a fixed length."""
+"""The body's length of frames in which it is fixed."""
 _HEADERS_AT: Final = {_SYN_STREAM: 10, _SYN_REPLY: 4, _HEADERS: 4}
-"""Where the headers begin in the bodies that have them."""
+"""The offset of the headers in the bodies that have them."""
 _BODY_MASK: Final = (1 << 24) - 1
 _ID_MASK: Final = (1 << 31) - 1
 

@@ -57,7 +57,7 @@ class Line:
             self._print(self._shell.press(now, keys))
 
     def since(self, printed: int) -> str:
-        """Return what was printed after so many characters, as far as it is kept."""
+        """Return the output after so many characters, as far as it is kept."""
         missing = self.printed - printed
         return self.output[-missing:] if missing > 0 else ""
 

@@ -40,7 +40,7 @@ class Shell:
         return self._family.prompts[self._mode].format(host=host)
 
     def wake(self) -> str:
-        """Return what the device prints when it has booted."""
+        """Return the text that the device prints when it has booted."""
         if any("login local" in file.content for file in self._node.configuration):
             self._asks = ["Username: ", "Password: "]
         return "" if self._family.asleep else self.prompt

@@ -104,7 +104,7 @@ class Node(msgspec.Struct, kw_only=True):
     boots: list[Boot] = []
     """The runs since the last wipe; the last one is going on while the node runs."""
     stop_at: float | None = None
-    """When a stop that was asked for takes effect."""
+    """The time at which a requested stop takes effect."""
     held: Resources | None = None
     """The resources that it holds while it runs."""
     wipes: int = 0

@@ -39,7 +39,7 @@ class Condition(msgspec.Struct, forbid_unknown_fields=True):
     """The condition of a link: what it does to its packets."""
 
     bandwidth: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] | UnsetType = UNSET
-    """In kbit/s."""
+    """The unit is kbit/s."""
     latency: Milliseconds | UnsetType = UNSET
     delay_corr: Percent | UnsetType = UNSET
     limit: Milliseconds | UnsetType = UNSET

@@ -32,7 +32,7 @@ from vkprovider.domain.lablet.environment.sources import (
 _NAME: Final = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 """k8s.io/apimachinery/pkg/util/validation: IsEnvVarName."""
 _MESSAGES_MAX: Final = 5
-"""Of one kind; a Pod may have thousands of variables, and an Event has room for 1024 characters."""
+"""The most messages of one kind; a Pod may have thousands of variables, and an Event has room for 1024 characters."""
 
 
 class _Reasons(NamedTuple):
@@ -63,7 +63,7 @@ _REASONS: Final = {
         EnvironmentReason.FAILED_TO_READ_OPTIONAL_SECRET,
     ),
 }
-"""By kind of object, and whether the reference is optional."""
+"""The reason by the kind of object and whether the reference is optional."""
 
 
 class Environment(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from vkprovider.api.environment import EnvFrom, EnvPod, KeyRef, ObjectRef, Value
 SOURCES_MAX: Final = 16
 """Objects that one Pod may refer to; each is read for every import."""
 CHARS_MAX: Final = 2**20
-"""Of all values of a Pod together; as much as one ConfigMap holds."""
+"""The most characters of all values of a Pod together: one ConfigMap holds as many."""
 
 
 class Source(NamedTuple):
@@ -85,7 +85,7 @@ def key_of(given: ValueFrom) -> tuple[Source, KeyRef] | None:
 
 
 def content_of(data: Mapping[str, str | bytes], wanted: frozenset[str] | None) -> Content:
-    """Return what a Pod needs of the data of a ConfigMap or Secret."""
+    """Return the part of a ConfigMap's or Secret's data that a Pod needs."""
     values, not_text = dict[str, str](), set[str]()
     for key, value in data.items():
         if wanted is not None and key not in wanted:
