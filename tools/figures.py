@@ -23,6 +23,10 @@ PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
 LINES_MAX: Final = 300
 """The most lines that a module should have."""
 
+REASONS: Final = "vkprovider/api/reasons/"
+NOT_REASONS: Final = frozenset({"Ready", "Failed"})
+"""Words of reasons that Kubernetes has for types of conditions and phases of Pods; as those they are no reasons."""
+
 _SANDBOX_BEFORE: Final = ("vkprovider/sim/", "vkprovider/sandbox/")
 _SANDBOX_COMMANDS_BEFORE: Final = ("demo", "demo_labs", "demo_reach", "demo_story", "sandbox", "sim")
 _TOOLS_BEFORE: Final = ("crdpage", "generated", "markdown", "monitoring", "rendered")
@@ -108,6 +112,7 @@ def figures(modules: list[Module]) -> list[Figure]:
     late = late_assignments(product, set(callbacks))
     silent = [place for places in callbacks.values() for place, does_nothing in places if does_nothing]
     urls = url_strings(controllers)
+    words = reason_strings(product)
     return [
         Figure("lines of the product", _lines(product), "vkprovider and tunnels, *.py, empty lines included"),
         Figure("lines of vkpsandbox", _lines(_of(modules, "vkpsandbox")), "control plane, simulators, demo"),
@@ -136,6 +141,12 @@ def figures(modules: list[Module]) -> list[Figure]:
             len(urls),
             "strings with `/api`, strings that begin with `/`, and f-strings that extend such a path",
             urls,
+        ),
+        Figure(
+            "reasons written as strings",
+            len(words),
+            f"strings outside {REASONS} that equal the word of a reason, without {', '.join(sorted(NOT_REASONS))}",
+            words,
         ),
         *(
             Figure(name, len(places := list(_places(modules, rule))), definition, places)
@@ -275,6 +286,27 @@ def _is_url(node: ast.Constant | ast.JoinedStr, bases: set[str]) -> bool:
     named = base.value.func if isinstance(base.value, ast.Call) else base.value
     name = named.attr if isinstance(named, ast.Attribute) else ast.unparse(named)
     return name in bases or "path" in name
+
+
+def reason_strings(modules: list[Module]) -> list[str]:
+    """List the strings that equal the word of a reason, outside the package that defines the reasons."""
+    words = {word for module in modules if module.path.startswith(REASONS) for word in _words(module)} - NOT_REASONS
+    return [
+        f"{module.path}:{node.lineno}: {node.value}"
+        for module in modules
+        if not module.path.startswith(REASONS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and node.value in words
+    ]
+
+
+def _words(module: Module) -> Iterator[str]:
+    """Yield the words of the reasons that a module defines: `LAB_LOST = ("LabLost", …)` in the body of a class."""
+    for node in ast.walk(module.tree):
+        for item in node.body if isinstance(node, ast.ClassDef) else ():
+            match item:
+                case ast.Assign(value=ast.Tuple(elts=[ast.Constant(value=str(word)), *_])) if word:
+                    yield word
 
 
 def _lines(modules: list[Module]) -> int:

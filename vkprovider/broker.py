@@ -7,6 +7,7 @@ from tunnels.mqtt.broker import Broker, Login
 from tunnels.mqtt.topics import Topics
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
@@ -63,4 +64,4 @@ def read_pem(path: str | None, setting: str) -> str | None:
     try:
         return Path(path).read_text("ascii") if path else None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("SettingInvalid", f"{setting} {path}: {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"{setting} {path}: {error}") from None

@@ -70,3 +70,15 @@ c = f"{namespace}/{name}"
 '''
     value, places = figure("raw URL strings in controllers", module("vkprovider/controllers/x.py", text))
     assert value == 3, places
+
+
+def test_a_reason_outside_its_package_is_a_member_and_no_string() -> None:
+    defines = module(
+        "vkprovider/api/reasons/pod.py",
+        'class Trouble(Reasons):\n    LAB_LOST = ("LabLost", "It is lost.")\n    FAILED = ("Failed", "It failed.")\n',
+    )
+    says = module(
+        "vkprovider/domain/x.py",
+        'raise InputError("LabLost", "LabLost: m")\nfault(Trouble.LAB_LOST)\nphase = "Failed"\nword = "Other"\n',
+    )
+    assert figure("reasons written as strings", defines, says) == (1, ["vkprovider/domain/x.py:1: LabLost"])

@@ -8,6 +8,7 @@ from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.broker import TOPICS, broker_of, read_line, read_pem
 from vkprovider.settings.agent import DialSettings
 from vkprovider.settings.rereading import Reread
@@ -28,7 +29,9 @@ def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> C
     """
     if bool(mqtt.url) == bool(dial.url):
         wrong = "both are set" if mqtt.url else "neither is set: the agent has nothing to dial"
-        raise InputError("SettingInvalid", f"set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_URL; {wrong}")
+        raise InputError(
+            StartReason.SETTING_INVALID, f"set VKPROVIDER_TUNNEL_MQTT_URL or VKPROVIDER_TUNNEL_HTTP_URL; {wrong}"
+        )
     if mqtt.url:
         return MqttCarrier(broker_of(mqtt), AgentSide(TOPICS, address))
     token = Reread([dial.token_file], lambda: read_line(dial.token_file, reveal(dial.token)))
@@ -46,7 +49,7 @@ def _client_tls(dial: DialSettings) -> ssl.SSLContext:
     try:
         context = fresh_ssl_context(verify=True, ca_bundle=read_pem(dial.ca_file, setting))
     except CertificateInvalid as error:
-        raise InputError("SettingInvalid", f"{setting} {dial.ca_file}: {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"{setting} {dial.ca_file}: {error}") from None
     if dial.cert_file is not None:
         try:
             context.load_cert_chain(dial.cert_file, dial.key_file)
@@ -54,5 +57,5 @@ def _client_tls(dial: DialSettings) -> ssl.SSLContext:
             where = (
                 f"VKPROVIDER_TUNNEL_HTTP_CERT_FILE {dial.cert_file}, VKPROVIDER_TUNNEL_HTTP_KEY_FILE {dial.key_file}"
             )
-            raise InputError("SettingInvalid", f"{where}: {error}") from None
+            raise InputError(StartReason.SETTING_INVALID, f"{where}: {error}") from None
     return context

@@ -22,6 +22,7 @@ from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
 from vkprovider.agent.watching import Watch
 from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason, WorkerReason
 from vkprovider.broker import read_pem
 from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
@@ -48,7 +49,9 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if NAME.fullmatch(settings.name) is None:
-        raise InputError("SettingInvalid", "VKPROVIDER_AGENT_NAME is not set: it is the name of the CMLWorker")
+        raise InputError(
+            StartReason.SETTING_INVALID, "VKPROVIDER_AGENT_NAME is not set: it is the name of the CMLWorker"
+        )
     transport, streams = open_upstream(settings), open_streams(settings)
     try:
         boot = new_boot()
@@ -69,7 +72,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         if not running.cancelled() and (error := running.exception()) is not None:
             raise error
     except ValueError as error:
-        raise InputError("SettingInvalid", f"VKPROVIDER_AGENT_STATE_FILE: {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"VKPROVIDER_AGENT_STATE_FILE: {error}") from None
     finally:
         await transport.close()
         await streams.close()
@@ -161,10 +164,12 @@ def _cml(settings: AgentSettings) -> str:
         InputError: `WorkerUrlInvalid` or `SettingInvalid`.
     """
     if not settings.url:
-        raise InputError("SettingInvalid", "VKPROVIDER_AGENT_CML_URL is not set: for instance https://192.0.2.7")
+        raise InputError(
+            StartReason.SETTING_INVALID, "VKPROVIDER_AGENT_CML_URL is not set: for instance https://192.0.2.7"
+        )
     parts = parse_worker_url(settings.url)
     if parts.scheme == "null":
-        raise InputError("WorkerUrlInvalid", f"{settings.url!r}: the null backend has no agent")
+        raise InputError(WorkerReason.WORKER_URL_INVALID, f"{settings.url!r}: the null backend has no agent")
     return address_of(parts)
 
 
@@ -181,7 +186,7 @@ def _tls(settings: AgentSettings) -> Tls:
         try:
             return ssl_context(verify=not settings.insecure_skip_verify, ca_bundle=bundle)
         except CertificateInvalid as error:
-            raise InputError("SettingInvalid", f"{setting} {settings.ca_file}: {error}") from None
+            raise InputError(StartReason.SETTING_INVALID, f"{setting} {settings.ca_file}: {error}") from None
 
     return Reread([settings.ca_file], read).current
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from vkprovider.api.reasons import Reason, known
+from vkprovider.api.reasons import Reason, reason_of
 
 
 class Fault(msgspec.Struct, frozen=True, gc=False):
@@ -21,7 +21,7 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
     @property
     def kind(self) -> Reason:
         """The explained reason, whose attributes decisions read."""
-        return known(self.reason)
+        return reason_of(self.reason)
 
     def __str__(self) -> str:
         """Return reason and message as one text."""

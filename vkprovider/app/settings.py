@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.domain.console.manners import Manners, read_manners
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
 from vkprovider.settings.agent import AgentSettings, DialSettings
@@ -93,7 +94,7 @@ def _read_folder(folder: Path) -> dict[str, str]:
         files = [path for path in folder.iterdir() if path.name.isupper() and path.is_file()]
         return {path.name: path.read_text("utf-8").rstrip("\r\n") for path in files}
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("SettingInvalid", f"VKPROVIDER_SECRETS_DIR {folder}: {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"VKPROVIDER_SECRETS_DIR {folder}: {error}") from None
 
 
 def node_definitions(path: str | None) -> dict[str, NodeDefinition]:
@@ -112,7 +113,7 @@ def node_definitions(path: str | None) -> dict[str, NodeDefinition]:
         }
     except (OSError, yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
         text = f"VKPROVIDER_NODE_DEFINITIONS {path}: {error!r}; expected name: {{cpus, ram}}"
-        raise InputError("SettingInvalid", text) from None
+        raise InputError(StartReason.SETTING_INVALID, text) from None
 
 
 def manners(path: str | None) -> Manners:
@@ -126,4 +127,4 @@ def manners(path: str | None) -> Manners:
     try:
         return read_manners(yaml.safe_load(Path(path).read_text("utf-8")) or {})
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError("SettingInvalid", f"VKPROVIDER_CONSOLE_PROMPTS {path}: {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"VKPROVIDER_CONSOLE_PROMPTS {path}: {error}") from None

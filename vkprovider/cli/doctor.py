@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
+from vkprovider.api.reasons import DoctorReason, StartReason
 from vkprovider.api.wording import count
 from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.broker import broker_of
@@ -86,7 +87,7 @@ async def _examine(
         return Report(name, server, findings=(unchecked("Kubeconfig", error.reason, error.message),))
     except OutsideError as error:
         text = f"the API server cannot be asked: {error.message}"
-        return Report(name, server, findings=(unchecked("Cluster", "ApiUnavailable", text),))
+        return Report(name, server, findings=(unchecked("Cluster", DoctorReason.API_UNAVAILABLE, text),))
 
 
 def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
@@ -95,7 +96,7 @@ def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
         mqtt = DoctorProcessSettings.from_environment(environment).mqtt
         return broker_of(mqtt) if mqtt.url else None
     except ValidationError as error:
-        return InputError("SettingInvalid", "; ".join(faults_of(error)))
+        return InputError(StartReason.SETTING_INVALID, "; ".join(faults_of(error)))
     except InputError as error:
         return error
 

@@ -12,6 +12,7 @@ from tunnels.direct import DirectTransport, Tls, trusting
 from tunnels.errors import CertificateInvalid
 from tunnels.outgoing.guard import Guard
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.cml.dialect import CmlDialect
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.cml.operations import BASE, LABS_API, LOG_IN, STREAMS_API, TEXT_PATHS
@@ -110,7 +111,7 @@ def open_session(
     """
     parts = parse_worker_url(url)
     if parts.scheme == "null":
-        raise InputError("WorkerUrlInvalid", f"{url!r}: the null backend has no sessions")
+        raise InputError(WorkerReason.WORKER_URL_INVALID, f"{url!r}: the null backend has no sessions")
     address = address_of(parts)
     transport = DirectTransport(
         address,
@@ -132,7 +133,7 @@ def _tls(address: str, *, verify: bool, ca_bundle: str | None) -> Tls:
     try:
         return trusting(verify=verify, ca_bundle=ca_bundle or None)
     except CertificateInvalid as error:
-        raise InputError("CaBundleInvalid", f"tls.caBundle of {address}: {error}") from error
+        raise InputError(WorkerReason.CA_BUNDLE_INVALID, f"tls.caBundle of {address}: {error}") from error
 
 
 def session_over(
@@ -220,4 +221,4 @@ def parse_worker_url(url: str) -> SplitResult:
 
 
 def _url_invalid(url: str, why: str) -> InputError:
-    return InputError("WorkerUrlInvalid", f"{url!r}: {why}; write for instance https://cml1.example.net")
+    return InputError(WorkerReason.WORKER_URL_INVALID, f"{url!r}: {why}; write for instance https://cml1.example.net")

@@ -15,6 +15,7 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
+from vkprovider.api.reasons import StartReason
 from vkprovider.content.spi import PackageName, StoredPackage
 from vkprovider.domain.definition.package import too_large
 from vkprovider.settings.services import ContentSettings, reveal
@@ -109,7 +110,9 @@ class ObjectStores:
             case "memory":
                 return MemoryStore()
             case _:
-                raise InputError("SettingInvalid", f"VKPROVIDER_CONTENT_STORE {place.url[:80]!r} cannot be opened")
+                raise InputError(
+                    StartReason.SETTING_INVALID, f"VKPROVIDER_CONTENT_STORE {place.url[:80]!r} cannot be opened"
+                )
 
 
 def open_store(place: ContentSettings) -> ObjectStores:

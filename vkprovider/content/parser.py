@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from vkprovider.api.errors import InputError, shorten
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import package as packages
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.topology import Topology
@@ -64,8 +65,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 def refusal(request: Request, what: str) -> tuple[str, str]:
     """Return reason and message for a document that cannot be parsed within the limits."""
     if isinstance(request, ReadPackage):
-        return "PackageInvalid", f"the package cannot be read: {what}"
-    return "TopologyInvalid", f"the topology cannot be read: {what}"
+        return DefinitionReason.PACKAGE_INVALID, f"the package cannot be read: {what}"
+    return DefinitionReason.TOPOLOGY_INVALID, f"the topology cannot be read: {what}"
 
 
 def out_of_memory() -> str:

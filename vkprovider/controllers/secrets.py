@@ -5,6 +5,7 @@ from collections.abc import Collection
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import Secret
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.runtime.context import Context
 
@@ -47,11 +48,13 @@ async def read_device_secret(ctx: Context, name: str, workers: Collection[str]) 
         OutsideError: The API server refused or did not answer.
     """
     keys = "username and password, or CONTAINER.username and so on"
-    secret = await read_secret(ctx, name, reason="DeviceSecretInvalid", keys=keys, used_for=names.USED_FOR_DEVICES)
+    secret = await read_secret(
+        ctx, name, reason=Trouble.DEVICE_SECRET_INVALID, keys=keys, used_for=names.USED_FOR_DEVICES
+    )
     if refusal := device_secret_refusal(secret.metadata, ctx.namespace, is_workers=name in workers):
-        raise InputError("SecretNotAllowed", refusal)
+        raise InputError(Trouble.SECRET_NOT_ALLOWED, refusal)
     try:
         return {key: value.decode() for key, value in secret.data.items()}
     except UnicodeDecodeError:
         where = f"Secret {ctx.namespace}/{name}"
-        raise InputError("DeviceSecretInvalid", f"{where} holds bytes that are not text") from None
+        raise InputError(Trouble.DEVICE_SECRET_INVALID, f"{where} holds bytes that are not text") from None

@@ -3,6 +3,7 @@
 from typing import Any
 
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault
 
 
@@ -32,4 +33,4 @@ def check_observed(about: str, resource: CustomResource) -> list[Finding]:
     if ready and resource.status.get("observedGeneration") == resource.metadata.generation:
         return []
     text = "the provider has not observed " + ("its last change" if ready else "it")
-    return [fault(about, "NotObserved", text, "Check that the provider runs, and look at its log.")]
+    return [fault(about, DoctorReason.NOT_OBSERVED, text, "Check that the provider runs, and look at its log.")]

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api.reasons import Reason
+from vkprovider.api.reasons import Reason, Trouble
 
 HEALTHY: Final = 0
 FAULTY: Final = 1
@@ -102,7 +102,7 @@ def unchecked(about: str, reason: str, message: str, remedy: str = "") -> Findin
 
 def remedy_of(table: Mapping[str, Reason], reason: str, default: str = "") -> str:
     """Return the remedy for a reason; `OutOfcpu` is listed as `OutOf`."""
-    known = table.get(reason) or (table.get("OutOf") if reason.startswith("OutOf") else None)
+    known = table.get(reason) or (table.get(Trouble.OUT_OF) if reason.startswith(Trouble.OUT_OF) else None)
     return known.remedy if known is not None and known.remedy else default
 
 

@@ -14,6 +14,7 @@ from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models.crd import crds
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
 from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
@@ -136,7 +137,7 @@ class Doctor:
             answers = await asyncio.gather(*(self._may(right) for right in rights))
         except OutsideError as error:
             text = f"its rights cannot be checked: {error.message}"
-            self._found.append(unchecked(f"ServiceAccount/{account}", "RightsUnknown", text))
+            self._found.append(unchecked(f"ServiceAccount/{account}", DoctorReason.RIGHTS_UNKNOWN, text))
             return
         missing = [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
         self._found += setup.check_rights(account, missing)
@@ -167,7 +168,9 @@ class Doctor:
         try:
             stamp = (await self._review_self()).metadata.creation_timestamp
         except OutsideError as error:
-            self._found.append(unchecked("Cluster", "ClockUnknown", f"its clock cannot be read: {error.message}"))
+            self._found.append(
+                unchecked("Cluster", DoctorReason.CLOCK_UNKNOWN, f"its clock cannot be read: {error.message}")
+            )
             return
         if stamp:
             self._ahead_s = unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
@@ -211,7 +214,7 @@ class Doctor:
         resources = await self._reading.list(f"{_GROUP}/cmlworkers", CustomResource, "CMLWorker")
         if not resources:
             if not self._reading.failed("CMLWorker"):
-                self._found.append(note("CMLWorker", "NoWorker", "there is not one, so no lablet can run"))
+                self._found.append(note("CMLWorker", DoctorReason.NO_WORKER, "there is not one, so no lablet can run"))
             return
         self._found += workers.check_urls(resources)
         if self._probing:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from vkprovider.api.objects import Node
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, note
 from vkprovider.kubelet.signing import SigningRequest
@@ -18,7 +19,7 @@ def check_requests(namespace: str, requests: Iterable[SigningRequest]) -> list[F
         "certificate of its own, which metrics-server does not trust"
     )
     remedy = f"kubectl certificate approve {' '.join(pending)}; or set VKPROVIDER_KUBELET_CERTIFICATE=self-signed"
-    return [note(f"Namespace/{namespace}", "ServingCertificatePending", text, remedy)]
+    return [note(f"Namespace/{namespace}", DoctorReason.SERVING_CERTIFICATE_PENDING, text, remedy)]
 
 
 def check_nodes(namespace: str, nodes: Sequence[Node]) -> list[Finding]:
@@ -30,4 +31,4 @@ def check_nodes(namespace: str, nodes: Sequence[Node]) -> list[Finding]:
     where = f"{len(silent)} of {count(len(nodes), 'Node')}"
     text = f"no kubectl logs, attach, exec and port-forward on {where}: {which}"
     remedy = "Unless VKPROVIDER_KUBELET=false is meant: see VKPROVIDER_KUBELET_PORTS and the provider's log."
-    return [note(f"Namespace/{namespace}", "KubeletNotServed", text, remedy)]
+    return [note(f"Namespace/{namespace}", DoctorReason.KUBELET_NOT_SERVED, text, remedy)]

@@ -19,6 +19,7 @@ from vkprovider.api.reasons import (
     DefinitionReason,
     DoctorReason,
     Happened,
+    Trouble,
 )
 from vkprovider.doctor.conditions import check_observed, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
@@ -63,17 +64,17 @@ def _check_condition(about: str, resource: CustomResource) -> list[Finding]:
     ready = ready_of(resource)
     if ready.get("status") == "True":
         return []
-    return [_definition(about, ready.get("reason", "NotReady"), ready.get("message", ""))]
+    return [_definition(about, ready.get("reason", DoctorReason.NOT_READY), ready.get("message", ""))]
 
 
 def _check_runtime_class(about: str, resource: CustomResource, runtime_class: RuntimeClass | None) -> list[Finding]:
     meta = resource.metadata
     if runtime_class is None:
         text = f"RuntimeClass {meta.name} does not exist, so every new Pod is refused"
-        return [fault(about, "RuntimeClassMissing", text, "Look at the provider's log.")]
+        return [fault(about, DoctorReason.RUNTIME_CLASS_MISSING, text, "Look at the provider's log.")]
     if all(owner.uid != meta.uid for owner in runtime_class.metadata.owner_references):
         text = f"RuntimeClass {meta.name} does not belong to this definition"
-        return [_definition(about, "RuntimeClassConflict", text)]
+        return [_definition(about, DefinitionReason.RUNTIME_CLASS_CONFLICT, text)]
     return []
 
 
@@ -167,7 +168,7 @@ def check_pods(
 
 def _no_lablet(definition: str) -> Finding:
     text = f"its image names LabletDefinition {definition}, but it has no runtimeClassName, so that it is not a lablet"
-    return fault("", "NotALablet", text, f"Set spec.runtimeClassName: {definition}")
+    return fault("", Trouble.NOT_A_LABLET, text, f"Set spec.runtimeClassName: {definition}")
 
 
 def _check_pod(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
@@ -216,7 +217,7 @@ def _check_overdue(pod: Pod, now: datetime, workers: Sequence[Node]) -> Finding 
 def _check_failed(pod: Pod) -> Finding:
     ended = [s for c in pod.status.container_statuses for kind, s in c.state.items() if kind == "terminated"]
     message = next((s.get("message", "") for s in ended), "") or "it ended with phase Failed"
-    return note("", pod.status.reason or "Failed", message)
+    return note("", pod.status.reason or DoctorReason.FAILED, message)
 
 
 def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
@@ -226,7 +227,7 @@ def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
     if lacking := _never_fits(pod, workers):
         text = f"no worker is large enough, whatever else runs: it needs {lacking}"
         return fault("", DefinitionReason.TOO_LARGE, text, _SMALLER)
-    return _pod(scheduled.reason or "Unschedulable", scheduled.message)
+    return _pod(scheduled.reason or DoctorReason.UNSCHEDULABLE, scheduled.message)
 
 
 def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
@@ -260,7 +261,12 @@ def _check_progress(pod: Pod, reason: str, message: str, now: datetime) -> Findi
     if age_s < STUCK_S:
         return None
     text = f"{reason or 'no container status'} for {age_s / 60:.0f} min: {message or 'nothing is reported'}"
-    return fault("", "Stuck", text, remedy_of(TROUBLE, "Stuck", "Look at the CMLWorker and the provider's log."))
+    return fault(
+        "",
+        DoctorReason.STUCK,
+        text,
+        DoctorReason.STUCK.remedy,
+    )
 
 
 def _unreported_s(pod: Pod, now: datetime) -> float:

@@ -7,6 +7,7 @@ import msgspec
 
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.api.objects import Lease
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, unchecked
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PAGE_SIZE, pages
@@ -32,7 +33,7 @@ class Reading:
         except NotFound:
             return None
         except OutsideError as error:
-            self.found.append(unchecked(about, "NotReadable", error.message))
+            self.found.append(unchecked(about, DoctorReason.NOT_READABLE, error.message))
             return None
 
     async def list(self, path: str, type_: type[T], about: str, params: dict[str, str] | None = None) -> list[T]:
@@ -45,7 +46,7 @@ class Reading:
         except NotFound:
             return []  # the definition of that kind is missing, which is reported elsewhere
         except OutsideError as error:
-            self.found.append(unchecked(about, "NotReadable", error.message))
+            self.found.append(unchecked(about, DoctorReason.NOT_READABLE, error.message))
             return []
         return found
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from vkprovider.api.objects import Lease
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
 from vkprovider.settings.plaintext import plain_text
@@ -24,12 +25,12 @@ def check_version(version: str) -> list[Finding]:
     try:
         known = tuple(int(number) for number in numbers)
     except ValueError:
-        return [unchecked("Cluster", "VersionUnknown", f"{version!r} is not a Kubernetes version")]
+        return [unchecked("Cluster", DoctorReason.VERSION_UNKNOWN, f"{version!r} is not a Kubernetes version")]
     if known >= KUBERNETES_OLDEST:
         return []
     oldest = ".".join(map(str, KUBERNETES_OLDEST))
     text = f"the API server is {version}, the oldest supported release is {oldest}"
-    return [fault("Cluster", "UnsupportedKubernetes", text, "Upgrade the cluster.")]
+    return [fault("Cluster", DoctorReason.UNSUPPORTED_KUBERNETES, text, "Upgrade the cluster.")]
 
 
 def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Finding]:
@@ -37,14 +38,14 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
     name = wanted["metadata"]["name"]
     about = f"CustomResourceDefinition/{name}"
     if found is None:
-        return [fault(about, "CrdMissing", "it is not installed", _APPLY_CRDS)]
+        return [fault(about, DoctorReason.CRD_MISSING, "it is not installed", _APPLY_CRDS)]
     place = _difference(wanted["spec"], found.get("spec", {}), "spec")
     if place:
         text = f"{place} differs from this version of vkprovider"
         return [
             fault(
                 about,
-                "CrdDiffers",
+                DoctorReason.CRD_DIFFERS,
                 text,
                 f"{_APPLY_CRDS}; or use the version of vkprovider that the cluster was installed with",
             )
@@ -52,7 +53,9 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
     conditions = found.get("status", {}).get("conditions", [])
     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         said = next((c.get("message", "") for c in conditions if c["status"] != "True"), "")
-        return [fault(about, "CrdNotEstablished", said or "the API server does not serve it yet", _APPLY_CRDS)]
+        return [
+            fault(about, DoctorReason.CRD_NOT_ESTABLISHED, said or "the API server does not serve it yet", _APPLY_CRDS)
+        ]
     return []
 
 
@@ -77,10 +80,10 @@ def _difference(wanted: Any, found: Any, place: str) -> str:
 def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
     """Check that the provider's namespace and ServiceAccount exist."""
     if not exists:
-        return [fault(f"Namespace/{namespace}", "NamespaceMissing", "it does not exist", _APPLY_BASE)]
+        return [fault(f"Namespace/{namespace}", DoctorReason.NAMESPACE_MISSING, "it does not exist", _APPLY_BASE)]
     if not account:
         about = f"ServiceAccount/{namespace}/{SERVICE_ACCOUNT}"
-        return [fault(about, "ServiceAccountMissing", "it does not exist", _APPLY_BASE)]
+        return [fault(about, DoctorReason.SERVICE_ACCOUNT_MISSING, "it does not exist", _APPLY_BASE)]
     return []
 
 
@@ -90,7 +93,9 @@ def check_rights(account: str, missing: Sequence[Right]) -> list[Finding]:
     for right in missing:
         verbs.setdefault(right.what, []).append(right.verb)
     return [
-        fault(f"ServiceAccount/{account}", "RightsMissing", f"may not {', '.join(found)} {what}", _APPLY_BASE)
+        fault(
+            f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {', '.join(found)} {what}", _APPLY_BASE
+        )
         for what, found in verbs.items()
     ]
 
@@ -119,11 +124,11 @@ def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, 
     if not alive:
         text = "no replica of the provider runs, so nothing happens, and what objects report may be out of date"
         remedy = f"Start it; if it should be running: kubectl -n {namespace} get pods, and look at its log."
-        findings.append(fault(f"Namespace/{namespace}", "NoReplica", text, remedy))
+        findings.append(fault(f"Namespace/{namespace}", DoctorReason.NO_REPLICA, text, remedy))
     for replica, age_s in silent.items():
         heir = "another replica takes over its Nodes" if alive else "its Nodes wait for a replica"
         text = f"its Lease was not renewed for {age_s:.0f} s; {heir}"
-        findings.append(note(f"Lease/{namespace}/vkprovider-replica-{replica}", "ReplicaSilent", text))
+        findings.append(note(f"Lease/{namespace}/vkprovider-replica-{replica}", DoctorReason.REPLICA_SILENT, text))
     return findings
 
 
@@ -139,7 +144,7 @@ def check_versions(namespace: str, versions: Mapping[str, str]) -> list[Finding]
     told = "; ".join(f"{replica} is {version or 'older'}" for replica, version in sorted(versions.items()))
     text = f"replicas of different versions share the Nodes: {told}"
     remedy = f"During an upgrade wait for its end: kubectl -n {namespace} rollout status deployment/vkprovider"
-    return [note(f"Namespace/{namespace}", "VersionsDiffer", text, remedy)]
+    return [note(f"Namespace/{namespace}", DoctorReason.VERSIONS_DIFFER, text, remedy)]
 
 
 def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> list[Finding]:
@@ -149,7 +154,7 @@ def check_owner(worker: str, lease: Lease | None, alive: Collection[str]) -> lis
         return []
     text = f"replica {holder}, which owns it, does not live" if holder else "no replica owns it"
     remedy = "Wait for the takeover, at most LEADER_LEASE_TTL; then look at the provider's log."
-    return [fault(f"CMLWorker/{worker}", "NoOwner", text, remedy)]
+    return [fault(f"CMLWorker/{worker}", DoctorReason.NO_OWNER, text, remedy)]
 
 
 def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -> list[Finding]:
@@ -168,7 +173,7 @@ def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -
         return []
     text = f"not renewed for {age_s:.0f} s, its duration is {duration_s} s: the Node turns NotReady"
     remedy = f"Check that replica {lease.spec.holder_identity} reaches the API server, and look at its log."
-    return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", "LeaseExpired", text, remedy)]
+    return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", DoctorReason.LEASE_EXPIRED, text, remedy)]
 
 
 def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
@@ -176,7 +181,7 @@ def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
     if abs(ahead_s) < SKEW_S:
         return []
     text = f"the clocks of {whose} and of this machine differ by {abs(ahead_s):.0f} s"
-    return [note(about, "ClockSkew", text, "Run a time service on both.")]
+    return [note(about, DoctorReason.CLOCK_SKEW, text, "Run a time service on both.")]
 
 
 def sort(findings: list[Finding]) -> tuple[Finding, ...]:

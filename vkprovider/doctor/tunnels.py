@@ -8,6 +8,7 @@ import msgspec
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
 from vkprovider.doctor.workers import Probe
@@ -40,14 +41,14 @@ def check_broker(broker: Broker, seen: BrokerSeen) -> list[Finding]:
     if seen.probes and not heard:
         text = f"it accepts {_user(broker)}, but nothing was heard of {count(len(seen.probes), 'agent')}"
         remedy = f"See that they run, and that {_user(broker)} may read vkprovider/+/up/#, as in {_ACL}."
-        return [fault(about, "NoAgentHeard", text, remedy)]
+        return [fault(about, DoctorReason.NO_AGENT_HEARD, text, remedy)]
     if not seen.round_trips_s:
         return []
     taken_s = sorted(seen.round_trips_s.values())
     slowest = max(seen.round_trips_s, key=lambda name: seen.round_trips_s[name])
     text = f"{len(taken_s)} of {count(len(seen.probes), 'worker')} answered through agents; "
     text += f"median {_ms(taken_s[len(taken_s) // 2])}, slowest {slowest} {_ms(taken_s[-1])}"
-    return [note(about, "RoundTrip", text)]
+    return [note(about, DoctorReason.ROUND_TRIP, text)]
 
 
 def check_unseen(tunnels: Mapping[str, Collection[str]], error: InputError | None, namespace: str) -> list[Finding]:
@@ -64,11 +65,11 @@ def check_unseen(tunnels: Mapping[str, Collection[str]], error: InputError | Non
     elif names := tunnels.get("mqtt"):
         text = f"the broker of {_listed(names)} is not examined: VKPROVIDER_TUNNEL_MQTT_URL is not set where this runs"
         remedy = f"kubectl -n {namespace} exec deploy/vkprovider -- vkprovider doctor"
-        found.append(note("Tunnel/mqtt", "TunnelNotExamined", text, remedy))
+        found.append(note("Tunnel/mqtt", DoctorReason.TUNNEL_NOT_EXAMINED, text, remedy))
     if names := tunnels.get("http"):
         text = f"agents dial replicas only, so that {_listed(names)} cannot be asked from here: see the condition Ready"
         remedy = "vkprovider_tunnel_agents on the replicas' /metrics counts their agents by state."
-        found.append(note("Tunnel/http", "TunnelNotExamined", text, remedy))
+        found.append(note("Tunnel/http", DoctorReason.TUNNEL_NOT_EXAMINED, text, remedy))
     return found
 
 
@@ -76,16 +77,18 @@ def _broken(about: str, broker: Broker, why: BrokerFault) -> Finding:
     match why:
         case TlsFault():
             remedy = "Correct VKPROVIDER_TUNNEL_MQTT_CA_FILE, the URL's scheme, or the broker's certificate."
-            return fault(about, "BrokerNotTrusted", str(why), remedy)
+            return fault(about, DoctorReason.BROKER_NOT_TRUSTED, str(why), remedy)
         case LoginRefused():
             text = f"it does not accept {_user(broker)}: {why}"
             remedy = "Correct VKPROVIDER_TUNNEL_MQTT_USERNAME and …_PASSWORD, or the broker's users."
-            return fault(about, "BrokerLoginRefused", text, remedy)
+            return fault(about, DoctorReason.BROKER_LOGIN_REFUSED, text, remedy)
         case TopicRefused():
-            return fault(about, "BrokerTopicRefused", str(why), f"Give {_user(broker)} the rights of {_ACL}.")
+            return fault(
+                about, DoctorReason.BROKER_TOPIC_REFUSED, str(why), f"Give {_user(broker)} the rights of {_ACL}."
+            )
         case _:
             remedy = "See that it runs, and that VKPROVIDER_TUNNEL_MQTT_URL and the NetworkPolicy lead there."
-            return fault(about, "BrokerUnreachable", str(why), remedy)
+            return fault(about, DoctorReason.BROKER_UNREACHABLE, str(why), remedy)
 
 
 def _user(broker: Broker) -> str:

@@ -9,7 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
-from vkprovider.api.reasons import WORKERS
+from vkprovider.api.reasons import WORKERS, DoctorReason, WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
@@ -124,7 +124,7 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
     return [
         note(
             f"CMLWorker/{first}",
-            "SameUrl",
+            DoctorReason.SAME_URL,
             f"it has the same url as {', '.join(others[:5])}{' …' if len(others) > 5 else ''}: "  # noqa: PLR2004 (a line's worth)
             f"the scheduler counts its capacity {len(others) + 1} times",
             "Keep one CMLWorker per controller.",
@@ -144,13 +144,13 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
     found = []
     if not is_ready(seen.resource):
         ready = ready_of(seen.resource)
-        found.append(_known(about, ready.get("reason", "NotReady"), ready.get("message", "")))
+        found.append(_known(about, ready.get("reason", DoctorReason.NOT_READY), ready.get("message", "")))
     if agent := condition_of(seen.resource, "AgentTurnedAway"):
         found.append(_known(about, agent.get("reason", ""), agent.get("message", "")))
     foreign = seen.resource.status.get("labs", {}).get("foreign", 0)
     if foreign:
         text = f"{count(foreign, 'lab')} on it not made by vkprovider, never touched"
-        found.append(note(about, "ForeignLabs", text))
+        found.append(note(about, DoctorReason.FOREIGN_LABS, text))
     return found
 
 
@@ -161,16 +161,16 @@ def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: P
     if not name and spec.tunnel != "direct":
         return []  # the agent logs in
     if not name:
-        return [_known(about, "CredentialsInvalid", "spec.credentialsSecretName is not set")]
+        return [_known(about, WorkerReason.CREDENTIALS_INVALID, "spec.credentialsSecretName is not set")]
     where = f"Secret {namespace}/{name}"
     if secret.forbidden:
-        return [unchecked(about, "SecretForbidden", f"{where} may not be read by you: {secret.forbidden}")]
+        return [unchecked(about, DoctorReason.SECRET_FORBIDDEN, f"{where} may not be read by you: {secret.forbidden}")]
     if secret.keys is None:
-        return [_known(about, "CredentialsInvalid", f"{where} does not exist")]
+        return [_known(about, WorkerReason.CREDENTIALS_INVALID, f"{where} does not exist")]
     if secret.refused and not isinstance(probe.error, InputError):  # else the url is wrong, not the Secret
-        return [_known(about, "SecretNotAllowed", secret.refused)]
+        return [_known(about, WorkerReason.SECRET_NOT_ALLOWED, secret.refused)]
     if missing := [key for key in KEYS if key not in secret.keys]:
-        return [_known(about, "CredentialsInvalid", f"{where} lacks the key {' and '.join(missing)}")]
+        return [_known(about, WorkerReason.CREDENTIALS_INVALID, f"{where} lacks the key {' and '.join(missing)}")]
     return []
 
 
@@ -180,21 +180,21 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
     if node is None:
         if not seen.lives or not is_ready(seen.resource):
             return []  # which explains it
-        return [fault(about, "NodeMissing", f"Node {name} does not exist", "Look at the provider's log.")]
+        return [fault(about, DoctorReason.NODE_MISSING, f"Node {name} does not exist", "Look at the provider's log.")]
     if installation and not nodes.ours(node, installation):
         text = f"Node {name} exists and does not belong to this installation"
-        return [_known(about, "NodeConflict", text)]
+        return [_known(about, WorkerReason.NODE_CONFLICT, text)]
     found = []
     ready = node_ready(node)
     if ready is not None and ready.status != "True":
-        reason = ready.reason or "NotReady"
+        reason = ready.reason or DoctorReason.NOT_READY
         found.append(_known(about, reason, ready.message or f"Node {name} is not Ready"))
     address = nodes.address_of(spec)
     if seen.lives and not any(a.type == "ExternalIP" for a in node.status.addresses):
         text = f"the provider cannot resolve its address {address!r}, so its lablets have no IP"
-        found.append(_known(about, "AddressUnresolved", text))
+        found.append(_known(about, WorkerReason.ADDRESS_UNRESOLVED, text))
     if node.spec.unschedulable and seen.resource.metadata.deletion_timestamp is None:
-        found.append(note(about, "Cordoned", f"Node {name} is cordoned", f"kubectl uncordon {name}"))
+        found.append(note(about, DoctorReason.CORDONED, f"Node {name} is cordoned", f"kubectl uncordon {name}"))
     return found
 
 
@@ -202,7 +202,11 @@ def _check_account(about: str, probe: Probe) -> list[Finding]:
     if probe.admin is not False:
         return []
     text = "its user is not an administrator: labs of other users are neither seen nor counted"
-    return [note(about, "NotAdministrator", text, "Make it one in CML, unless only vkprovider uses this worker.")]
+    return [
+        note(
+            about, DoctorReason.NOT_ADMINISTRATOR, text, "Make it one in CML, unless only vkprovider uses this worker."
+        )
+    ]
 
 
 def _check_licence(about: str, spec: CMLWorkerSpec, licence: Licence | None) -> list[Finding]:
@@ -211,11 +215,11 @@ def _check_licence(about: str, spec: CMLWorkerSpec, licence: Licence | None) -> 
     states = licence.registration, licence.authorization
     if not licence.reserved and states != ("COMPLETED", "IN_COMPLIANCE"):
         text = f"registration {states[0] or 'unknown'}, authorization {states[1] or 'unknown'}: CML starts no devices"
-        return [fault(about, "LicenceInvalid", text, "Register CML: Tools, Licensing.")]
+        return [fault(about, DoctorReason.LICENCE_INVALID, text, "Register CML: Tools, Licensing.")]
     wanted = spec.capacity.lab_nodes
     if licence.quota is not None and wanted is not None and wanted > licence.quota:
         text = f"spec.capacity.labNodes is {wanted}, its licence allows {licence.quota} running devices"
-        return [note(about, "LicencesFew", text, f"Set it to {licence.quota}, or license more.")]
+        return [note(about, DoctorReason.LICENCES_FEW, text, f"Set it to {licence.quota}, or license more.")]
     return []
 
 
@@ -227,7 +231,14 @@ def _check_ports(about: str, spec: CMLWorkerSpec) -> list[Finding]:
         return []
     whose = "spec.portRange" if given is not None else "the provider's default range"
     text = f"{whose} is {first}-{last}, PATty opens {PATTY_PORTS[0]}-{PATTY_PORTS[1]} by default"
-    return [note(about, "PortsNotOpened", text, "Set spec.portRange to the ports that PATty opens on this worker.")]
+    return [
+        note(
+            about,
+            DoctorReason.PORTS_NOT_OPENED,
+            text,
+            "Set spec.portRange to the ports that PATty opens on this worker.",
+        )
+    ]
 
 
 def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
@@ -242,8 +253,8 @@ def _check_agent(about: str, seen: Seen) -> list[Finding]:
         return []
     text = f"nothing was heard of its agent in {seen.probe.unheard_s:.0f} s"
     if _provider_reaches(seen):
-        return [note(about, "UnreachableFromHere", f"the provider reaches it, but here {text}")]
-    return [_known(about, "AgentAway", text)]
+        return [note(about, DoctorReason.UNREACHABLE_FROM_HERE, f"the provider reaches it, but here {text}")]
+    return [_known(about, WorkerReason.AGENT_AWAY, text)]
 
 
 def _check_probe(about: str, seen: Seen) -> list[Finding]:
@@ -255,14 +266,14 @@ def _check_probe(about: str, seen: Seen) -> list[Finding]:
         case InputError() as error:
             return [_known(about, error.reason, error.message)]
         case Unauthorized() as error:
-            return [_known(about, "CredentialsInvalid", error.message)]
+            return [_known(about, WorkerReason.CREDENTIALS_INVALID, error.message)]
         case TlsFailed() as error:
-            return [_known(about, "CertificateInvalid", error.message)]
+            return [_known(about, WorkerReason.CERTIFICATE_INVALID, error.message)]
         case error if _provider_reaches(seen):
             text = f"the provider reaches it, this machine does not: {error.message}"
-            return [note(about, "UnreachableFromHere", text)]
+            return [note(about, DoctorReason.UNREACHABLE_FROM_HERE, text)]
         case error:
-            return [_known(about, "WorkerUnreachable", error.message)]
+            return [_known(about, WorkerReason.WORKER_UNREACHABLE, error.message)]
 
 
 def _provider_reaches(seen: Seen) -> bool:

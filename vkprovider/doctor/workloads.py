@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 
 from vkprovider.api.objects import Condition, Metadata
-from vkprovider.api.reasons import DOCTOR
+from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.reasons.stock import ADMISSION
-from vkprovider.doctor.findings import Finding, fault, remedy_of
+from vkprovider.doctor.findings import Finding, fault
 
-FAILED_CREATE: Final = "FailedCreate"
+FAILED_CREATE: Final = DoctorReason.FAILED_CREATE
 """The reason of Events, and of a ReplicaSet's condition, when the API server refuses a Pod."""
 _ELSE: Final = "Do what the message says, or see docs/why.md."
 
@@ -96,7 +96,7 @@ def _check_daemon_set(item: Workload) -> list[Finding]:
     meta = item.metadata
     text = "it selects no Node: its controller does not see the selector and the tolerations of the RuntimeClass"
     about = f"DaemonSet/{meta.namespace}/{meta.name}"
-    return [fault(about, "DaemonSetEmpty", text, remedy_of(DOCTOR, "DaemonSetEmpty"))]
+    return [fault(about, DoctorReason.DAEMON_SET_EMPTY, text, DoctorReason.DAEMON_SET_EMPTY.remedy)]
 
 
 def _refused(kind: str, item: Workload, said: str) -> str:

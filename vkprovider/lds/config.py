@@ -25,6 +25,7 @@ from yarl import URL
 from tunnels.direct import ssl_context
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.domain.session.deployments import Deployment
 from vkprovider.settings.services import LdsSettings
 
@@ -154,7 +155,7 @@ def _of_url(settings: LdsSettings) -> Configured:
     try:
         url = check_url(settings.one_url)
     except ValueError as error:
-        raise InputError("SettingInvalid", f"LDS_API_URL {error}") from None
+        raise InputError(StartReason.SETTING_INVALID, f"LDS_API_URL {error}") from None
     return Configured(Deployment(DEFAULT, url, UNLIMITED), settings.url_timeout_s)
 
 
@@ -172,4 +173,4 @@ def _ca_bundle(settings: LdsSettings, entry: _Entry) -> str | None:
 
 
 def _invalid(settings: LdsSettings, why: str) -> InputError:
-    return InputError("SettingInvalid", f"LDS_DEPLOYMENTS_CONFIG {settings.path}: {why}")
+    return InputError(StartReason.SETTING_INVALID, f"LDS_DEPLOYMENTS_CONFIG {settings.path}: {why}")

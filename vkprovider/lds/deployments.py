@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.session import deployments
 from vkprovider.domain.session.deployments import Choice, Deployment, DeploymentHealth
 from vkprovider.lds import config
@@ -108,7 +109,7 @@ class Deployments:
             return self._clients[deployment]
         except KeyError:
             raise InputError(
-                "LDSDeploymentUnknown",
+                Trouble.LDS_DEPLOYMENT_UNKNOWN,
                 f"LDS deployment {deployment} is not configured: put it back into lds_deployments, with "
                 "enabled: false, until its sessions have ended",
             ) from None

@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Reread(Generic[T]):
         try:
             self._held = before() if before is not None and not any(self._stamp) else read()
         except (OSError, ValueError) as error:
-            raise InputError("SettingInvalid", f"{', '.join(self._files)}: {error}") from None
+            raise InputError(StartReason.SETTING_INVALID, f"{', '.join(self._files)}: {error}") from None
 
     def current(self) -> T:
         """Return the content of the files; the last usable one if they cannot be used."""

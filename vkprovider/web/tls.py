@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.serving import contexts
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.rereading import Reread
@@ -67,7 +68,9 @@ def _read_pair(files: Sequence[str]) -> bytes:
         contexts.of_pair(pair)
     except (OSError, ssl.SSLError) as error:
         text = " and ".join(f"{name} {file}" for name, file in zip(_SETTINGS, files, strict=True))
-        raise InputError("SettingInvalid", f"{text}: {error}; expected PEM files that belong together") from None
+        raise InputError(
+            StartReason.SETTING_INVALID, f"{text}: {error}; expected PEM files that belong together"
+        ) from None
     return pair
 
 
@@ -83,7 +86,9 @@ def _read_authorities(file: str | None) -> str:
         text = Path(file).read_bytes().decode("ascii", "ignore")  # what is not ASCII is a comment
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=text)
     except (OSError, ValueError) as error:  # of ssl, too
-        raise InputError("SettingInvalid", f"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE {file}: {error}") from None
+        raise InputError(
+            StartReason.SETTING_INVALID, f"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE {file}: {error}"
+        ) from None
     return text
 
 

@@ -14,7 +14,7 @@ from tests.unit.domain.builders import claim, pod
 from vkprovider.api import reasons
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import Explanation, Reason, known, stock
+from vkprovider.api.reasons import Explanation, Reason, reason_of, stock
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
@@ -57,14 +57,21 @@ def test_a_word_in_two_tables_has_the_same_traits_in_both() -> None:
 
 
 def test_a_reason_is_found_by_its_word() -> None:
-    assert known("CleaningUp") is reasons.Progress.CLEANING_UP
-    assert known("OutOfcpu") is reasons.Trouble.OUT_OF
-    assert known("FreeDiskSpaceFailed") is reasons.OtherReason.OTHER
+    assert reason_of("CleaningUp") is reasons.Progress.CLEANING_UP
+    assert reason_of("") is reasons.NO_REASON
+    full = reason_of("OutOfcpu")
+    assert (full, full.remedy) == ("OutOfcpu", reasons.Trouble.OUT_OF.remedy)
+    foreign = reason_of("FreeDiskSpaceFailed")
+    assert (foreign, foreign.traits) == ("FreeDiskSpaceFailed", reasons.Trait(0))
 
 
 def test_a_reason_is_its_word() -> None:
     assert f"{reasons.Progress.CLEANING_UP}" == "CleaningUp"
     assert msgspec.json.encode({"reason": reasons.Progress.CLEANING_UP}) == b'{"reason":"CleaningUp"}'
+    foreign = reason_of("FreeDiskSpaceFailed")
+    assert f"{foreign}" == foreign == "FreeDiskSpaceFailed"
+    assert hash(foreign) == hash("FreeDiskSpaceFailed")
+    assert msgspec.json.encode({foreign: foreign}) == b'{"FreeDiskSpaceFailed":"FreeDiskSpaceFailed"}'
 
 
 def test_traits_are_those_of_the_decisions() -> None:

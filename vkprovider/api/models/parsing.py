@@ -6,6 +6,7 @@ import pydantic
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.fields import Model
+from vkprovider.api.reasons import WorkerReason
 
 M = TypeVar("M", bound=Model)
 
@@ -23,4 +24,4 @@ def parse(model: type[M], spec: object) -> M:
             f"{'.'.join(map(str, ('spec', *e['loc'])))}: {e['msg'].removeprefix('Value error, ')}"
             for e in error.errors(include_input=False)
         ]
-        raise InputError("SpecInvalid", "; ".join(faults)) from None
+        raise InputError(WorkerReason.SPEC_INVALID, "; ".join(faults)) from None

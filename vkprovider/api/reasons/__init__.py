@@ -1,9 +1,9 @@
 """Every reason of vkprovider: what it means, what to do about it, and what it implies.
 
 A reason stands in a container's waiting state, a condition or an Event, next to a message with the particulars.
-`docs/why.md` is made from `TABLES`; a test finds reasons in the code that they lack.
+`docs/why.md` is made from `TABLES`. No other package writes a reason as a string: a test counts.
 
-* `base`: `Reason`, the enum without members, and its traits.
+* `base`: `Reason`, the type of all reasons, its traits, `Reasons`, the enum without members, and `ForeignReason`.
 * `pod`, `worker`, `definition`, `console`, `programs`: the reasons by the object, or the program, that shows them;
   `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
 * `conditions`: types of conditions; `stock`: what Kubernetes itself reports, with remedies.
@@ -12,7 +12,7 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 from collections.abc import Mapping
 from typing import Final
 
-from vkprovider.api.reasons.base import Explanation, OtherReason, Reason, Trait
+from vkprovider.api.reasons.base import Explanation, ForeignReason, Reason, Reasons, Trait
 from vkprovider.api.reasons.conditions import CONDITIONS
 from vkprovider.api.reasons.console import ConsoleReason
 from vkprovider.api.reasons.definition import DefinitionReason
@@ -27,6 +27,7 @@ __all__ = [
     "CONSOLES",
     "DEFINITIONS",
     "DOCTOR",
+    "NO_REASON",
     "PROGRESS",
     "TABLES",
     "TROUBLE",
@@ -36,19 +37,21 @@ __all__ = [
     "DoctorReason",
     "EnvironmentReason",
     "Explanation",
+    "ForeignReason",
     "Happened",
-    "OtherReason",
     "Progress",
     "Reason",
+    "Reasons",
     "StartReason",
     "Trait",
     "Trouble",
     "WorkerReason",
-    "known",
+    "decode",
+    "reason_of",
 ]
 
 
-def _table(reasons: type[Reason]) -> dict[str, Reason]:
+def _table(reasons: type[Reasons]) -> dict[str, Reason]:
     return {reason.value: reason for reason in reasons}
 
 
@@ -73,7 +76,10 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
 }
 """Heading: its reasons."""
 
-_BY_WORD: Final = {
+NO_REASON: Final = ForeignReason.NONE
+"""Of a condition that needs none, and of what did not happen."""
+
+_BY_WORD: Final[Mapping[str, Reason]] = {
     word: reason
     for table in (
         DOCTOR,
@@ -85,19 +91,34 @@ _BY_WORD: Final = {
         WORKERS,
         TROUBLE,
         PROGRESS,
+        {NO_REASON: NO_REASON},
     )
     for word, reason in table.items()
 }
-"""A word that stands in several enums has the same traits in each of them."""
+"""Only for words that are read; one that stands in several enums has the same traits in each of them."""
 
 
-def known(word: str) -> Reason:
-    """Return the reason of a word that was read from an object or comes from another program.
+def reason_of(word: str) -> Reason:
+    """Return the reason of a word that was read: from an object, a stored row, or another program's answer.
 
     Returns:
-        `Trouble.OUT_OF` for `OutOfcpu` and its like; `OtherReason.OTHER`, which has no traits, for a foreign word.
+        A member of ours; `Trouble.OUT_OF` in its longer word for `OutOfcpu` and its like; `NO_REASON` for "";
+        `ForeignReason.FOREIGN` in its word for every other one.
     """
     found = _BY_WORD.get(word)
     if found is not None:
         return found
-    return Trouble.OUT_OF if word.startswith(Trouble.OUT_OF) else OtherReason.OTHER
+    return (Trouble.OUT_OF if word.startswith(Trouble.OUT_OF) else ForeignReason.FOREIGN).worded(word)
+
+
+def decode(type_: type, value: str) -> Reason:
+    """Decode a stored reason: the `dec_hook` of a decoder of msgspec for a type with reasons.
+
+    A row of a later version stays readable: its words are kept, and explain nothing.
+
+    Raises:
+        NotImplementedError: The type is not `Reason`.
+    """
+    if type_ is not Reason:
+        raise NotImplementedError(f"{type_} is not a reason")
+    return reason_of(value)

@@ -1,6 +1,6 @@
 """What a reason is: a word, its explanation, and the traits that decisions depend on."""
 
-from enum import Flag, StrEnum, auto
+from enum import Flag, ReprEnum, auto
 from typing import Final, NamedTuple, Self
 
 
@@ -39,10 +39,10 @@ class Explanation(NamedTuple):
     remedy: str = ""
 
 
-class Reason(StrEnum):
-    """A word in a container's waiting state, a condition or an Event; its members stand in one enum for each subject.
+class Reason(str):
+    """A word in a container's waiting state, a condition or an Event, with its explanation.
 
-    A member is a string and equals its word. No decision compares words: it reads the attributes of a member.
+    No decision compares words: it reads the attributes. Values are members of `Reasons`: ours, or `ForeignReason`.
 
     Attributes:
         means: What is the case.
@@ -50,16 +50,11 @@ class Reason(StrEnum):
         traits: What it implies beyond its text.
     """
 
+    __slots__ = ("means", "remedy", "traits")
+
     means: str
     remedy: str
     traits: Trait
-
-    def __new__(cls, word: str, means: str, remedy: str = "", traits: Trait = _NO_TRAITS) -> Self:
-        """Make a member of `word`."""
-        member = str.__new__(cls, word)
-        member._value_ = word
-        member.means, member.remedy, member.traits = means, remedy, traits
-        return member
 
     @property
     def deferrable(self) -> bool:
@@ -92,7 +87,31 @@ class Reason(StrEnum):
         return Trait.SILENCE in self.traits
 
 
-class OtherReason(Reason):
-    """The reason of a word that is not ours: it has no traits."""
+class Reasons(Reason, ReprEnum):
+    """An enum of reasons, one for each subject. A member equals its word, and is encoded as it."""
 
-    OTHER = ("Other", "The word comes from another program.")
+    _value_: str
+
+    def __new__(cls, word: str, means: str, remedy: str = "", traits: Trait = _NO_TRAITS) -> Self:
+        """Make a member of `word`."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.means, member.remedy, member.traits = means, remedy, traits
+        return member
+
+    def worded(self, word: str) -> Self:
+        """Return this reason in a longer word: `OutOfcpu` for `OutOf`."""
+        member = str.__new__(type(self), word)
+        member._name_, member._value_ = self._name_, word
+        member.means, member.remedy, member.traits = self.means, self.remedy, self.traits
+        return member
+
+
+class ForeignReason(Reasons):
+    """Words that this program does not explain, and the absence of a word; they have no traits.
+
+    A foreign word is another program's, or from a later version of this one; `reason_of` makes it.
+    """
+
+    NONE = ("", "No reason is given.")
+    FOREIGN = ("Foreign", "The word is another program's.")

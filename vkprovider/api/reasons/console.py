@@ -1,9 +1,9 @@
 """Reasons for which `kubectl attach`, `exec`, `logs` and `port-forward` refuse."""
 
-from vkprovider.api.reasons.base import Reason
+from vkprovider.api.reasons.base import Reasons
 
 
-class ConsoleReason(Reason):
+class ConsoleReason(Reasons):
     """What is wrong with a session that a user asks for."""
 
     NOT_A_DEVICE = (

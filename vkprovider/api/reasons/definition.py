@@ -1,9 +1,9 @@
 """Reasons of a LabletDefinition."""
 
-from vkprovider.api.reasons.base import Reason, Trait
+from vkprovider.api.reasons.base import Reasons, Trait
 
 
-class DefinitionReason(Reason):
+class DefinitionReason(Reasons):
     """Condition Ready and Events of a LabletDefinition."""
 
     CONTENT_READY = ("ContentReady", "The content is stored, and Pods can run it.")

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from vkprovider.api.reasons.base import Reason
+from vkprovider.api.reasons.base import Reasons
 
 _CREATE: Final = "Create it in the Pod's namespace; the lablet then continues by itself."
 _BIND: Final = "Bind ClusterRole vkprovider-parameter-reader in the Pod's namespace, with the command of the message."
 
 
-class EnvironmentReason(Reason):
+class EnvironmentReason(Reasons):
     """Events about references of environment variables; while a mandatory one is missing no lab is imported."""
 
     MANDATORY_CONFIG_MAP_NOT_FOUND = (

@@ -1,9 +1,9 @@
 """Reasons of a Pod's Events, conditions and last states."""
 
-from vkprovider.api.reasons.base import Reason, Trait
+from vkprovider.api.reasons.base import Reasons, Trait
 
 
-class Happened(Reason):
+class Happened(Reasons):
     """Events, conditions and last states of a Pod that report what happened."""
 
     IMAGE_CHANGE_IGNORED = (

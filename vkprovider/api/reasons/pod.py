@@ -1,9 +1,9 @@
 """Reasons for which a container of a Pod waits."""
 
-from vkprovider.api.reasons.base import Reason, Trait
+from vkprovider.api.reasons.base import Reasons, Trait
 
 
-class Progress(Reason):
+class Progress(Reasons):
     """Waiting reasons of a Pod that is on its way."""
 
     ALLOCATING_PORTS = (
@@ -68,7 +68,7 @@ class Progress(Reason):
     RECOVERING = ("Recovering", "Devices stopped on the worker; they are started again without a wipe, with back-off.")
 
 
-class Trouble(Reason):
+class Trouble(Reasons):
     """Waiting reasons of a Pod that cannot go on by itself, or was stopped; also Warning Events."""
 
     NOT_A_LABLET = (

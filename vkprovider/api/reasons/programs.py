@@ -1,9 +1,9 @@
 """Reasons that the programs themselves give: the start of `vkprovider run`, and `vkprovider doctor`."""
 
-from vkprovider.api.reasons.base import Reason, Trait
+from vkprovider.api.reasons.base import Reasons, Trait
 
 
-class StartReason(Reason):
+class StartReason(Reasons):
     """Errors that end `vkprovider run` at once."""
 
     KEPT_INVALID = ("KeptInvalid", "The stored work of a lablet is damaged.", "Delete that ConfigMap.")
@@ -32,7 +32,7 @@ class StartReason(Reason):
     TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
 
 
-class DoctorReason(Reason):
+class DoctorReason(Reasons):
     """Findings of `vkprovider doctor` that no object shows."""
 
     API_UNAVAILABLE = (

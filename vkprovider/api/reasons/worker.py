@@ -1,9 +1,9 @@
 """Reasons of a CMLWorker and its Node."""
 
-from vkprovider.api.reasons.base import Reason, Trait
+from vkprovider.api.reasons.base import Reasons, Trait
 
 
-class WorkerReason(Reason):
+class WorkerReason(Reasons):
     """Condition Ready and Events of a CMLWorker; the Ready condition of its Node has the same."""
 
     TAKEN_OVER = (

@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers import timeline
 from vkprovider.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.controllers.counters import Counters
@@ -232,7 +233,7 @@ class ClaimStore:
             return await self._write_all()
         except (InputError, Forbidden, Invalid) as error:
             refused = f"the API server refuses the claims: {error.message}"
-            self.fault = error if isinstance(error, InputError) else InputError("ClaimsRefused", refused)
+            self.fault = error if isinstance(error, InputError) else InputError(WorkerReason.CLAIMS_REFUSED, refused)
             self._failures += 1
             pause_s = delay_s(
                 self._failures, first_s=self._settings.write_retry_first_s, cap_s=self._settings.write_retry_cap_s

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Forbidden, InputError, NotFound, OutsideError, Unauthorized
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.content.spi import ContentStore, PackageName, Parser
 from vkprovider.domain.definition.package import Package
 from vkprovider.kube.queue import KeyedQueue, Result
@@ -114,11 +115,12 @@ class Packages:
         except InputError as error:
             found = Fetched(fault=error, final=True)
         except NotFound as error:
-            found = Fetched(fault=InputError("PackageNotFound", error.message), final=True)
+            found = Fetched(fault=InputError(DefinitionReason.PACKAGE_NOT_FOUND, error.message), final=True)
         except (Forbidden, Unauthorized) as error:
-            found = Fetched(fault=InputError("PackageForbidden", error.message), final=True)
+            found = Fetched(fault=InputError(DefinitionReason.PACKAGE_FORBIDDEN, error.message), final=True)
         except OutsideError as error:
-            found, unanswered = Fetched(fault=InputError("ContentStoreUnavailable", error.message)), error
+            fault = InputError(DefinitionReason.CONTENT_STORE_UNAVAILABLE, error.message)
+            found, unanswered = Fetched(fault=fault), error
         if self._wants.get(definition) == want:
             self._found[definition] = found
             self._arrived(definition)

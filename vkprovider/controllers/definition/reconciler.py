@@ -13,7 +13,7 @@ from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
-from vkprovider.api.reasons import DefinitionReason, known
+from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.api.wording import count
 from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
@@ -255,7 +255,7 @@ class Definitions:
             before = definitionstatus.condition(resource, item["type"])
             if (before.get("reason"), before.get("message")) == (reason, message) or (reason, message) in warned:
                 continue
-            if not known(reason).passing:
+            if not reason_of(reason).passing:
                 self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", reason, message)
 
     def _show(self, resource: CustomResource, kept: list[Content], fault: Fault | None, environment: str) -> None:

@@ -141,11 +141,11 @@ class Refresher:
         """Report a new version, by an Event and to the LDS."""
         devices = len(content.topology.devices)
         note = f"version {content.version} of {count(devices, 'device')} is ready{_by(resource)}"
-        self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "ContentStored", note)
+        self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", DefinitionReason.CONTENT_STORED, note)
         terms = terms_of(resource.metadata.name, resource.spec)
         if terms.enabled or resource.spec.get("formQualifiedName"):
             self.form_stored(terms.form)
-        return RefreshOutcome("Stored", "ContentStored", note, content.version, devices)
+        return RefreshOutcome("Stored", DefinitionReason.CONTENT_STORED, note, content.version, devices)
 
     def _warn_of_replacement(self, resource: CustomResource, before: Content, content: Content) -> None:
         """Report that a version has other content than it had: nothing else tells lablets of the two apart."""
@@ -155,7 +155,7 @@ class Refresher:
             f"{before.digest[:chars]}): lablets that run keep theirs, new ones get this; raise spec.version with each "
             "change"
         )
-        self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", "ContentReplaced", note)
+        self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", DefinitionReason.CONTENT_REPLACED, note)
 
     def _unchanged(self, resource: CustomResource, content: Content, *, differs: bool = False) -> RefreshOutcome:
         """Report that the content is the current version already."""
@@ -164,8 +164,10 @@ class Refresher:
         if differs:
             note += "; its files differ, and were not taken: raise the package's version, or refresh with --force"
         if refresh.waiting(resource).raw:
-            self.ctx.events.emit(ref_of(resource, "LabletDefinition"), "Normal", "VersionUnchanged", note)
-        return RefreshOutcome("Unchanged", "VersionUnchanged", note, content.version, devices)
+            self.ctx.events.emit(
+                ref_of(resource, "LabletDefinition"), "Normal", DefinitionReason.VERSION_UNCHANGED, note
+            )
+        return RefreshOutcome("Unchanged", DefinitionReason.VERSION_UNCHANGED, note, content.version, devices)
 
 
 def refusal(fault: Fault | InputError) -> RefreshOutcome:

@@ -9,6 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource, RuntimeClass
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition.content import Content
 from vkprovider.runtime.context import Context
@@ -44,12 +45,12 @@ class RuntimeClasses:
                 await api.create(wanted)
             except Conflict:
                 raise InputError(
-                    "RuntimeClassConflict", f"RuntimeClass {name} was just created by another client"
+                    DefinitionReason.RUNTIME_CLASS_CONFLICT, f"RuntimeClass {name} was just created by another client"
                 ) from None
             return
         if found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self.ctx.installation:
             raise InputError(
-                "RuntimeClassConflict",
+                DefinitionReason.RUNTIME_CLASS_CONFLICT,
                 f"RuntimeClass {name} exists and is not of this definition; rename the LabletDefinition, or delete it",
             )
         if not self._is_current(found, resource, wanted):

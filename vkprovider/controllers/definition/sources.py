@@ -5,6 +5,7 @@ An inline topology needs no reading; content packages come from `packages`.
 
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.models.definition import ConfigMapSource
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.runtime.context import Context
 
 
@@ -19,16 +20,17 @@ async def read_config_map(ctx: Context, where: ConfigMapSource) -> str:
         found = await ctx.api.config_maps.within(where.namespace).get(where.name)
     except Forbidden:
         raise InputError(
-            "SourceForbidden",
+            DefinitionReason.SOURCE_FORBIDDEN,
             f"ConfigMap {where.namespace}/{where.name} may not be read; bind it: kubectl -n {where.namespace} "
             "create rolebinding vkprovider-topologies --clusterrole=vkprovider-topology-reader "
             f"--serviceaccount={ctx.namespace}:vkprovider",
         ) from None
     if found is None:
-        raise InputError("SourceNotFound", f"ConfigMap {where.namespace}/{where.name} does not exist")
+        raise InputError(DefinitionReason.SOURCE_NOT_FOUND, f"ConfigMap {where.namespace}/{where.name} does not exist")
     if where.key not in found.data:
         keys = ", ".join(sorted(found.data)) or "none"
         raise InputError(
-            "SourceNotFound", f"ConfigMap {where.namespace}/{where.name} has no key {where.key!r}; it has {keys}"
+            DefinitionReason.SOURCE_NOT_FOUND,
+            f"ConfigMap {where.namespace}/{where.name} has no key {where.key!r}; it has {keys}",
         )
     return found.data[where.key]

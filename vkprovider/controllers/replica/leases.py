@@ -5,6 +5,7 @@ from typing import Any
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import Lease
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
@@ -16,7 +17,7 @@ class NodeConflict(InputError):  # noqa: N818 (named as its reason)
     """A Node or a Node Lease of a worker's name is not of this installation: nothing may be done for the worker."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("NodeConflict", message)
+        super().__init__(WorkerReason.NODE_CONFLICT, message)
 
 
 class NodeLeases:

@@ -16,6 +16,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.objects import Lease
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.concurrency import at_most
 from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.controllers.replica.membership import Membership
@@ -192,7 +193,7 @@ class Ownership:
             _log.info("node taken over", worker=worker, holder=holder)
             ref = ObjectRef(names.API_VERSION, "CMLWorker", "", worker, uid)
             note = f"replica {self._ctx.replica} acts for it; replica {holder} had been silent"
-            self._ctx.events.emit(ref, "Warning", "TakenOver", note, guard=self.guard(worker))
+            self._ctx.events.emit(ref, "Warning", WorkerReason.TAKEN_OVER, note, guard=self.guard(worker))
         return True
 
     async def _write(self, worker: str, old: Lease | None, uid: str, *, anew: bool = False) -> bool:

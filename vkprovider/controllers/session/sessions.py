@@ -15,7 +15,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Trouble
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso
 from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.controllers.session.inbox import Inbox
@@ -171,7 +171,7 @@ class Sessions:
     def _client(self, session: Session, worker: Worker) -> LabDelivery:
         if self.deployments is None:
             raise InputError(
-                "LDSDeploymentUnknown",
+                Trouble.LDS_DEPLOYMENT_UNKNOWN,
                 f"the session is at LDS deployment {session.deployment}, and none is configured: set LDS_API_URL or "
                 "LDS_DEPLOYMENTS_CONFIG until it has ended",
             )
@@ -195,11 +195,11 @@ class Sessions:
         try:
             await self._client(session, worker).set_timeslot(session.id, *slot)
         except (Conflict, Invalid, NotFound) as error:
-            return Rescheduled(Fault("TimeslotNotChanged", f"{kept}: {error.message}"))
+            return Rescheduled(Fault(Happened.TIMESLOT_NOT_CHANGED, f"{kept}: {error.message}"))
         except InputError as error:
             return Rescheduled(error.fault, final=False)
         except OutsideError as error:
-            return Rescheduled(Fault("TimeslotNotChanged", f"{kept} for now: {error.message}"), final=False)
+            return Rescheduled(Fault(Happened.TIMESLOT_NOT_CHANGED, f"{kept} for now: {error.message}"), final=False)
         return Rescheduled()
 
     async def archive(self, worker: Worker, session: Session) -> str:
@@ -282,5 +282,5 @@ class Sessions:
             OutsideError: The LDS refused, failed or did not answer.
         """
         if self.deployments is None:
-            raise InputError("LDSDeploymentUnknown", "no Lab Delivery System is configured")
+            raise InputError(Trouble.LDS_DEPLOYMENT_UNKNOWN, "no Lab Delivery System is configured")
         return await self.deployments.client(deployment).get_login_url(session)

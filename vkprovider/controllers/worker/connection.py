@@ -14,6 +14,7 @@ from tunnels.base import Transport
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unauthorized, Withheld
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
@@ -176,7 +177,7 @@ def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> Credentia
         try:
             keys = "username and password"
             secret = await read_secret(
-                ctx, name, reason="CredentialsInvalid", keys=keys, used_for=names.USED_FOR_WORKER
+                ctx, name, reason=WorkerReason.CREDENTIALS_INVALID, keys=keys, used_for=names.USED_FOR_WORKER
             )
         except InputError as error:
             raise Unauthorized(error.message) from None

@@ -7,6 +7,7 @@ from typing import Protocol
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
 from vkprovider.controllers.replica.leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
@@ -99,7 +100,7 @@ class NodeWriter:
             return False
         claims = names.claims_name(resource.metadata.name)
         note = f"labs of this installation may be left on it; their claims were in ConfigMap {claims}"
-        self._status.warn(resource, "Abandoned", note)
+        self._status.warn(resource, WorkerReason.ABANDONED, note)
         await self._let_go(resource)
         return True
 
@@ -256,7 +257,9 @@ class NodeWriter:
             return False
         if claims:
             left = ", ".join(sorted(claim.title for claim in claims.values()))
-            self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", "Abandoned", f"labs left behind: {left}")
+            self._ctx.events.emit(
+                ref_of(resource, "CMLWorker"), "Warning", WorkerReason.ABANDONED, f"labs left behind: {left}"
+            )
         await self._let_go(resource)
         return True
 

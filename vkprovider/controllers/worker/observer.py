@@ -15,6 +15,7 @@ import structlog
 from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.resources import Resources
@@ -147,17 +148,17 @@ class Observer:
             seen.silent_because = f"worker {worker.name}: {away.reason}: {away.message}"
             return
         if isinstance(error, Withheld):
-            reason = "SecretNotAllowed"
+            reason = WorkerReason.SECRET_NOT_ALLOWED
         elif isinstance(error, Unauthorized):
-            reason = "CredentialsInvalid"
+            reason = WorkerReason.CREDENTIALS_INVALID
         elif isinstance(error, TlsFailed):
-            reason = "CertificateInvalid"
+            reason = WorkerReason.CERTIFICATE_INVALID
         elif isinstance(error, Unavailable):
-            reason = "WorkerUnreachable"
+            reason = WorkerReason.WORKER_UNREACHABLE
             if seen.reached and seen.failures < self._settings.probe_failures_max:
                 return
         else:
-            reason = "WorkerError"
+            reason = WorkerReason.WORKER_ERROR
         seen.fault = unhealthy(reason, error.message + _hint(worker.spec, error))
         # Who reads Pods need not learn CML's account, nor our Secrets.
         why = f"{reason}; its CMLWorker says more" if isinstance(error, Unauthorized) else error.message

@@ -12,6 +12,7 @@ import structlog
 from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.replica.leases import NodeConflict
@@ -203,7 +204,7 @@ class Workers:
         except InputError as fault:
             return await self._refuse(resource, fault)
         except (Invalid, Forbidden) as error:
-            return await self._refuse(resource, InputError("NodeRefused", error.message))
+            return await self._refuse(resource, InputError(WorkerReason.NODE_REFUSED, error.message))
         if leaving:
             self._left[name] = resource.metadata.uid
             await self._forget(name)

@@ -8,8 +8,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.api.reasons import known as reason_of
+from vkprovider.api.reasons import WorkerReason, reason_of
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health, address_of
@@ -19,7 +18,7 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
 from vkprovider.runtime.context import Context, ref_of
 
-_NO_FAULT: Final = frozenset({"Starting", WorkerReason.AWAITING_APPROVAL})
+_NO_FAULT: Final = frozenset({WorkerReason.STARTING, WorkerReason.AWAITING_APPROVAL})
 """Why a worker is not Ready although nothing is wrong with it; anything else is a Warning on the CMLWorker."""
 _COUNTS_EVERY_S: Final = 10.0
 """How often a status is written of which only counts have changed; not at all while other requests wait."""
@@ -53,7 +52,7 @@ class WorkerStatusWriter:
             self.warn(resource, health.reason, health.message)
         if not seen.ip:
             note = f"address {address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
-            self.warn(resource, "AddressUnresolved", note)
+            self.warn(resource, WorkerReason.ADDRESS_UNRESOLVED, note)
         known = {
             "node": names.node_name(worker.name),
             "cmlVersion": seen.version,
@@ -68,7 +67,7 @@ class WorkerStatusWriter:
             self.warn(resource, worker.ports_open.reason, worker.ports_open.message)
         for lab_id, title in worker.lab_index.unclaimed.items():
             note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
-            self.warn(resource, "UnclaimedLab", note)
+            self.warn(resource, WorkerReason.UNCLAIMED_LAB, note)
 
     async def write(
         self,

@@ -11,6 +11,7 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
@@ -151,7 +152,7 @@ class Worker:
         if self.seen.fault is not None:
             return self.seen.fault
         if not self.seen.reached:
-            return unhealthy("Starting", "the worker has not been asked yet")
+            return unhealthy(WorkerReason.STARTING, "the worker has not been asked yet")
         unfit = self.refusal or check_version(self.seen.version)
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
@@ -161,7 +162,9 @@ class Worker:
     def in_use(self) -> Health:
         """Why its deleted CMLWorker is still there."""
         lablets = count(max(len(self.claims.claims), self.running), "lablet")
-        return unhealthy("InUse", f"{lablets}; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true")
+        return unhealthy(
+            WorkerReason.IN_USE, f"{lablets}; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true"
+        )
 
     @property
     def offer(self) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.domain.claims import rows as portrows
 from vkprovider.domain.claims.claim import Claim
@@ -89,27 +90,31 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
     owner = config_map.metadata.annotations.get(names.ANNOTATION_INSTALLATION, "")
     if owner != installation:
         raise InputError(
-            "ClaimStoreInvalid", f"ConfigMap {name} belongs to installation {owner or 'none'}, not to {installation}"
+            WorkerReason.CLAIM_STORE_INVALID,
+            f"ConfigMap {name} belongs to installation {owner or 'none'}, not to {installation}",
         )
     try:
         raw = _unpack(config_map)
         document = _decoder.decode(raw)
     except KeyError:
-        raise InputError("ClaimStoreInvalid", f"ConfigMap {name} has no key {DATA_KEY}") from None
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name} has no key {DATA_KEY}") from None
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise _unreadable(name, worker, str(error)) from None
     if document.schema_version != SCHEMA_VERSION:
         raise InputError(
-            "ClaimStoreInvalid",
+            WorkerReason.CLAIM_STORE_INVALID,
             f"ConfigMap {name} has schema version {document.schema_version}, this program reads {SCHEMA_VERSION}",
         )
     if (document.worker.name, document.worker.installation) != (worker, installation):
         raise InputError(
-            "ClaimStoreInvalid", f"ConfigMap {name} belongs to worker {document.worker.name}, not to {worker}"
+            WorkerReason.CLAIM_STORE_INVALID,
+            f"ConfigMap {name} belongs to worker {document.worker.name}, not to {worker}",
         )
     claims = {claim.pod_uid: claim for claim in document.lablets}
     if len(claims) < len(document.lablets):
-        raise InputError("ClaimStoreInvalid", f"ConfigMap {name} has two rows for one pod; remove the wrong one")
+        raise InputError(
+            WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name} has two rows for one pod; remove the wrong one"
+        )
     owners = [PortOwner(claim.namespace, claim.pod, claim.pod_uid) for claim in document.lablets]
     try:
         ports, kept = portrows.read(document.port_claims, document.allocations, owners)
@@ -117,7 +122,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _unreadable(name, worker, str(error)) from None
     except ValueError as error:
-        raise InputError("ClaimStoreInvalid", f"ConfigMap {name}: {error}; remove the wrong row") from None
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}: {error}; remove the wrong row") from None
     for uid, claim in claims.items():
         if uid in ports or claim.ports:
             claims[uid] = _with_ports(claim, ports.get(uid, []))
@@ -152,7 +157,7 @@ def write(
         if len(packed) <= bytes_max // 3 * 4:  # in base64
             return {}, {GZIP_KEY: packed}
     raise InputError(
-        "ClaimStoreFull",
+        WorkerReason.CLAIM_STORE_FULL,
         f"the claims of {count(len(claims), 'lablet')} of worker {worker} exceed one ConfigMap; use more workers",
     )
 
@@ -185,7 +190,7 @@ def _unpack(config_map: ConfigMap) -> bytes:
 
 def _unreadable(name: str, worker: str, error: str) -> InputError:
     return InputError(
-        "ClaimStoreInvalid",
+        WorkerReason.CLAIM_STORE_INVALID,
         f"ConfigMap {name} cannot be read ({error}); restore it, or delete it when no lab of this installation is left "
         f"on worker {worker}",
     )

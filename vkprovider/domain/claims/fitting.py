@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import OBJECT_BYTES_MAX, Stored, write
 
@@ -97,6 +98,6 @@ def _size(claim: Claim) -> int:
 def full(worker: str) -> InputError:
     """Return the refusal of one row."""
     return InputError(
-        "ClaimStoreFull",
+        Trouble.CLAIM_STORE_FULL,
         f"the claims of worker {worker} fill their ConfigMap; this lablet waits until another ends; use more workers",
     )

@@ -7,6 +7,7 @@ the owner, a lost answer, and an administrator with an editor are others.
 from collections.abc import Iterable, Sequence
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored, usage_of
 from vkprovider.domain.claims.ports import PortUsage
@@ -37,7 +38,7 @@ def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iter
         usage = usage_of(found.values(), foreign)
     except InputError as error:
         raise InputError(
-            "ClaimStoreInvalid",
+            WorkerReason.CLAIM_STORE_INVALID,
             f"{error.message}, and both were written to the claims; remove the row of the one that has no lab",
         ) from None
     for claim in waiting:

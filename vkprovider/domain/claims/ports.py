@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count
 
 TCP: Final = "TCP"
@@ -110,7 +111,7 @@ class PortUsage:
             holder = self._holders.get(key) or fresh.get(key)
             if holder is not None:
                 raise InputError(
-                    "PortConflict", f"{protocol} port {port} of {Holder(owner, purpose)} is held by {holder}"
+                    Trouble.PORT_CONFLICT, f"{protocol} port {port} of {Holder(owner, purpose)} is held by {holder}"
                 )
             fresh[key] = Holder(owner, purpose)
         for protocol, port in fresh:
@@ -168,7 +169,7 @@ def check_count(ports: int, per_instance_max: int) -> None:
     """
     if ports > per_instance_max:
         needs = f"needs {count(ports, 'external port')}; the limit is {per_instance_max} per lablet"
-        raise InputError("TooManyPorts", f"{needs} (PORTS_PER_INSTANCE_MAX)")
+        raise InputError(Trouble.TOO_MANY_PORTS, f"{needs} (PORTS_PER_INSTANCE_MAX)")
 
 
 def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ def _choose(
     if free.bit_count() < len(left):
         searched = ", ".join(f"{r.start}-{r.end}" for r in ranges)
         raise InputError(
-            "PortRangeFull",
+            Trouble.PORT_RANGE_FULL,
             f"needs {count(len(names), f'{protocol} port')}; free in {searched}: {free.bit_count() + len(chosen)}",
         )
     for range_ in ranges:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 
 _LINE_CHARS_MAX: Final = 256
 """A prompt, pager or question is shorter; no pattern is tried on a longer line."""
@@ -162,4 +163,6 @@ def _manner(name: str, row: Any) -> Manner:
 
 
 def _invalid(what: str) -> InputError:
-    return InputError("SettingInvalid", f"VKPROVIDER_CONSOLE_PROMPTS: {what}; expected name: kind, or {{prompt: …}}")
+    return InputError(
+        StartReason.SETTING_INVALID, f"VKPROVIDER_CONSOLE_PROMPTS: {what}; expected name: kind, or {{prompt: …}}"
+    )

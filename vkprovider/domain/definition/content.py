@@ -15,6 +15,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, RuntimeClass
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
@@ -95,7 +96,7 @@ def build(
     if size > _PACKED_BYTES_MAX:
         parts = ", ".join(f"{key.removesuffix(PACKED)} {len(part) // 1024}" for key, part in packed.items())
         raise InputError(
-            "ContentTooLarge",
+            DefinitionReason.CONTENT_TOO_LARGE,
             f"the content is {size // 1024} KiB packed ({parts}), at most {_PACKED_BYTES_MAX // 1024} KiB fit into one "
             "object",
         )
@@ -221,7 +222,7 @@ def read(
 
 
 def _damaged(config_map: ConfigMap, error: Exception) -> InputError:
-    return InputError("ContentInvalid", f"ConfigMap {config_map.metadata.name} is damaged: {error}")
+    return InputError(DefinitionReason.CONTENT_INVALID, f"ConfigMap {config_map.metadata.name} is damaged: {error}")
 
 
 def sequence_of(config_map: ConfigMap) -> int:

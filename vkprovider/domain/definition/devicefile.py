@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vkprovider.api.errors import InputError, shorten
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.topology import yamltext
 from vkprovider.domain.topology.topology import Device
 
@@ -93,4 +94,4 @@ def _load(text: str) -> Any:
 
 
 def _invalid(what: str) -> InputError:
-    return InputError("PackageInvalid", f"devices.yaml {what}")
+    return InputError(DefinitionReason.PACKAGE_INVALID, f"devices.yaml {what}")

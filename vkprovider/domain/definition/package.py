@@ -22,6 +22,7 @@ from defusedxml import DefusedXmlException, sax
 
 from vkprovider.api.errors import InputError, shorten
 from vkprovider.api.models.fields import LATEST, VERSION_CHARS_MAX, VERSION_PATTERN
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import devicefile
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.topology import Topology
@@ -125,7 +126,9 @@ def validate(package: Package) -> Topology:
 
 def too_large(what: str, limit: int, setting: str) -> InputError:
     """Return the error for an exceeded limit, with the setting that raises it."""
-    return InputError("PackageTooLarge", f"{what}, at most {limit} are allowed; make it smaller, or raise {setting}")
+    return InputError(
+        DefinitionReason.PACKAGE_TOO_LARGE, f"{what}, at most {limit} are allowed; make it smaller, or raise {setting}"
+    )
 
 
 def _read(archive: zipfile.ZipFile, limits: PackageSettings, version: str) -> Package:
@@ -256,4 +259,4 @@ def _show(name: str) -> str:
 
 
 def _invalid(what: str) -> InputError:
-    return InputError("PackageInvalid", what)
+    return InputError(DefinitionReason.PACKAGE_INVALID, what)

@@ -13,10 +13,14 @@ from typing import Any, Final, Literal
 from vkprovider.api import names
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import DefinitionReason
 
 CONDITION: Final = "Refreshed"
 """Type of the condition with the result of the last refresh."""
-ANSWER: Final[Mapping[str, str]] = {"Stored": "ContentStored", "Unchanged": "VersionUnchanged"}
+ANSWER: Final[Mapping[str, str]] = {
+    "Stored": DefinitionReason.CONTENT_STORED,
+    "Unchanged": DefinitionReason.VERSION_UNCHANGED,
+}
 """Result of a refresh: its reason."""
 
 Result = Literal["Stored", "Unchanged", "Refused"]

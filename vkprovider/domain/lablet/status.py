@@ -15,7 +15,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Condition as PodCondition
 from vkprovider.api.objects import Container, ContainerStatus, Pod
-from vkprovider.api.reasons import known
+from vkprovider.api.reasons import reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
@@ -75,7 +75,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_progress(self) -> bool:
         """Whether it only reports progress, which may be written late."""
-        return known(self.headline[2]).deferrable
+        return reason_of(self.headline[2]).deferrable
 
 
 def render(

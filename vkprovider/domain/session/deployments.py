@@ -20,6 +20,7 @@ from vkprovider.api.errors import (
     Unavailable,
     shorten,
 )
+from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count
 from vkprovider.domain.backoff import delay_s
 from vkprovider.settings.services import Strategy
@@ -182,7 +183,7 @@ def _none_free(
     if avoided:
         return Throttled(f"no LDS deployment answers: {listed}", status=0, after_s=min(avoided) - now_s)
     remedy = "enable one, raise its capacity, or add one in lds_deployments; or wait until sessions end"
-    return InputError("NoLDSDeployment", f"no LDS deployment can take a session: {listed}. {remedy}")
+    return InputError(Trouble.NO_LDS_DEPLOYMENT, f"no LDS deployment can take a session: {listed}. {remedy}")
 
 
 def _fails(error: OutsideError) -> bool:

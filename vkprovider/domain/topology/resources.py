@@ -15,6 +15,7 @@ import msgspec
 from vkprovider.api import names, quantities
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import ResourcesSpec
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.topology.topology import Topology
 
 
@@ -146,7 +147,7 @@ def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, No
         no_ram = known is None and device.ram_mib is None and overrides.memory is None
         if no_cpus or no_ram:
             raise InputError(
-                "ResourcesUnknown",
+                DefinitionReason.RESOURCES_UNKNOWN,
                 f"device {device.label!r}: node definition {device.definition!r} is unknown and the topology gives "
                 "no cpus and ram for it; give them there, set spec.resources, or extend "
                 "VKPROVIDER_NODE_DEFINITIONS",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.topology import links, parameters, visibility, yamltext
 from vkprovider.domain.topology import tags as grammar
 from vkprovider.domain.topology.parameters import Configuration
@@ -135,7 +136,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     """
     document, shared = yamltext.load(text)
     if not isinstance(document, dict):
-        raise InputError("TopologyInvalid", "not a CML topology: expected lab, nodes and links")
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, "not a CML topology: expected lab, nodes and links")
     flat = "lab" not in document
     header = {k: v for k, v in document.items() if k in _FLAT_HEADER} if flat else document["lab"]
     version = _version(header, flat=flat)
@@ -154,7 +155,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         containers = {device.label: device.container for device in devices}
         form, configurations = form_of(rest, template, containers, source=text, shared=shared)
     except ValueError as error:
-        raise InputError("TopologyInvalid", str(error)) from None
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, str(error)) from None
     notes = header.get("notes") or header.get("lab_notes") or ""
     return Topology(version, devices, notes, head, template, form, configurations)
 
@@ -266,4 +267,4 @@ def _show(value: object) -> str:
 
 
 def _invalid(place: str, what: str) -> InputError:
-    return InputError("TopologyInvalid", f"{place} {what}")
+    return InputError(DefinitionReason.TOPOLOGY_INVALID, f"{place} {what}")

@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from vkprovider.api.errors import InputError, shorten
+from vkprovider.api.reasons import DefinitionReason
 
 CHARS_MAX: Final = 4 * 2**20
 ALIASES_MAX: Final = 100
@@ -58,7 +59,9 @@ def load(text: str) -> tuple[Any, bool]:
         InputError: `TopologyInvalid`: it is not YAML (with line and column), or exceeds a limit.
     """
     if len(text) > CHARS_MAX:
-        raise InputError("TopologyInvalid", f"the topology has {len(text)} characters, at most {CHARS_MAX}")
+        raise InputError(
+            DefinitionReason.TOPOLOGY_INVALID, f"the topology has {len(text)} characters, at most {CHARS_MAX}"
+        )
     try:
         aliases = _check_events(text)
         loader = _Loader(text)
@@ -75,9 +78,11 @@ def load(text: str) -> tuple[Any, bool]:
         place = getattr(error, "problem_mark", None)
         where = f" at line {place.line + 1}, column {place.column + 1}" if place else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise InputError("TopologyInvalid", f"invalid YAML{where}: {shorten(str(problem), 120)}") from None
+        raise InputError(
+            DefinitionReason.TOPOLOGY_INVALID, f"invalid YAML{where}: {shorten(str(problem), 120)}"
+        ) from None
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:  # of a wrong tag: !!bool x
-        raise InputError("TopologyInvalid", f"invalid YAML: {shorten(str(error), 120)}") from None
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"invalid YAML: {shorten(str(error), 120)}") from None
 
 
 def _check_events(text: str) -> int:
@@ -94,9 +99,11 @@ def _check_events(text: str) -> int:
         aliases += isinstance(event, yaml.AliasEvent)
         depth += isinstance(event, _OPENING) - isinstance(event, _CLOSING)
         if depth > NESTING_MAX:
-            raise InputError("TopologyInvalid", f"the topology is nested more than {NESTING_MAX} deep")
+            raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"the topology is nested more than {NESTING_MAX} deep")
     if aliases > ALIASES_MAX:
-        raise InputError("TopologyInvalid", f"the topology has {aliases} YAML aliases, at most {ALIASES_MAX}")
+        raise InputError(
+            DefinitionReason.TOPOLOGY_INVALID, f"the topology has {aliases} YAML aliases, at most {ALIASES_MAX}"
+        )
     return aliases
 
 
@@ -115,7 +122,9 @@ def _check_expanded(document: yaml.Node) -> None:
         if id(node) in known:
             found = known[id(node)]
             if found is None:
-                raise InputError("TopologyInvalid", f"a YAML alias{_place(node)} stands within what it names")
+                raise InputError(
+                    DefinitionReason.TOPOLOGY_INVALID, f"a YAML alias{_place(node)} stands within what it names"
+                )
             return found
         known[id(node)] = None
         inner = node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
@@ -125,9 +134,9 @@ def _check_expanded(document: yaml.Node) -> None:
             size, depth = size + more, max(depth, below)
         if size > EXPANDED_MAX:
             what = f"expand to more than {EXPANDED_MAX} values"
-            raise InputError("TopologyInvalid", f"the topology's YAML aliases{_place(node)} {what}")
+            raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"the topology's YAML aliases{_place(node)} {what}")
         if depth >= NESTING_MAX:
-            raise InputError("TopologyInvalid", f"the topology is nested more than {NESTING_MAX} deep")
+            raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"the topology is nested more than {NESTING_MAX} deep")
         known[id(node)] = found = (size, depth + 1)
         return found
 

@@ -7,7 +7,7 @@ import msgspec
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.reasons import known
+from vkprovider.api.reasons import reason_of
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import back_to_pool, worked
@@ -143,7 +143,7 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
         report = back_to_pool(facts, claim)
     else:
         why = Fault("CrashLoopBackOff", f"back-off after {claim.last_reason}: the lab is wiped and started again")
-        if known(claim.last_reason).asked_for:
+        if reason_of(claim.last_reason).asked_for:
             why = Fault("Resetting", claim.last_message)
         report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, devices=facts.devices)
     if states & labs.ACTIVE or states - labs.KNOWN:

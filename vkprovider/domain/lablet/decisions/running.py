@@ -8,7 +8,7 @@ from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import known
+from vkprovider.api.reasons import reason_of
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import (
@@ -102,7 +102,7 @@ def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
                 return Decision(WAIT, ended, events=(Notice("Warning", refusal.reason, refusal.message),))
             report = _waiting(refusal.reason, refusal.message, state=State.SCHEDULED)
             event = Notice("Warning", refusal.reason, refusal.message)
-            return Decision(WAIT, report, events=() if known(refusal.reason).passing else (event,))
+            return Decision(WAIT, report, events=() if reason_of(refusal.reason).passing else (event,))
         return Decision(MakeClaim(pod), _claiming(facts))
     claim = bound(facts, claim)
     restore_s = restore_in_s(facts, claim, now)
