@@ -13,7 +13,7 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tools import commands, crdpage, monitoring, overview, recording, stale
+from tools import commands, crdpage, monitoring, overview, policies, recording, stale
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons
 from vkprovider.api.reasons import Explanation, Reason, stock
@@ -61,7 +61,7 @@ def files() -> dict[Path, str]:
     pages[Path("docs/why.md")] = why_page()
     pages[overview.PATH] = overview.picture()
     pages[recording.PATH] = recording.picture()
-    pages |= monitoring.files()
+    pages |= monitoring.files() | policies.files()
     return pages
 
 

@@ -16,9 +16,6 @@ from vkprovider.domain.definition import refresh
 
 TOLERATION = {"key": names.TAINT_VIRTUAL_NODE, "operator": "Exists"}
 EVERYTHING = {"operator": "Exists"}
-REPORTS = [names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_LAB_URL, names.ANNOTATION_CONTENT] + [
-    f"{names.GROUP}/{name}" for name in ("port-mappings", "lds-session-id", "lds-base-url", "lds-login-url")
-]
 PLAIN_NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -161,7 +158,7 @@ def test_pod_from_before_the_policies_can_be_changed_and_removed(installation: I
 
 
 # ------------------------------------------------------------------------------------------- reports
-@pytest.mark.parametrize("key", REPORTS)
+@pytest.mark.parametrize("key", sorted(names.REPORTS - {names.ANNOTATION_LEARNER}))
 def test_reports_come_from_the_provider_only(installation: Installation, key: str) -> None:
     said = refusal(installation, annotated("forged", key))
     assert f"Only the provider writes {key}. Remove it from the annotations of the manifest" in said

@@ -43,7 +43,7 @@ COMPONENT_SERVING: Final = "serving-certificate"
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"
 TAINT_ENV: Final = f"{GROUP}/env"
 
-# Annotations. Inputs are read, reports are only ever written.
+# Annotations: first those of other objects, then a Pod's. A Pod's also belongs into INPUTS or REPORTS below.
 ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
 ANNOTATION_PROCESS: Final = f"{GROUP}/process"
 ANNOTATION_VERSION: Final = f"{GROUP}/version"
@@ -75,15 +75,20 @@ ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
 ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
 ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
-POD_ANNOTATIONS: Final = frozenset(
+INPUTS: Final = frozenset(
     {
         ANNOTATION_USERNAME,
-        ANNOTATION_LEARNER,
         ANNOTATION_TIMESLOT_START,
         ANNOTATION_TIMESLOT_END,
         ANNOTATION_DESIRED_STATE,
         ANNOTATION_RESET,
         ANNOTATION_LENT_BY,
+    }
+)
+"""Annotations by which users direct a lablet: requests that the provider reads."""
+REPORTS: Final = frozenset(
+    {
+        ANNOTATION_LEARNER,
         ANNOTATION_STATE,
         ANNOTATION_LAB_ID,
         ANNOTATION_LAB_URL,
@@ -94,7 +99,8 @@ POD_ANNOTATIONS: Final = frozenset(
         ANNOTATION_SESSION_LOGIN_URL,
     }
 )
-"""Annotations of a lablet's Pod that the provider reads: inputs and reports."""
+"""Annotations of a lablet's Pod that only the provider writes; `manifests/policies` refuses them from others."""
+POD_ANNOTATIONS: Final = INPUTS | REPORTS
 
 FINALIZER: Final = f"{GROUP}/claims"
 

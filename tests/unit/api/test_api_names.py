@@ -120,3 +120,16 @@ def test_the_mark_names_the_installation() -> None:
 )
 def test_link_to_a_lab_in_cmls_own_pages(worker_url: str, link: str) -> None:
     assert names.lab_url(worker_url, "l1") == link
+
+
+def test_every_annotation_is_in_one_list() -> None:
+    """One that is read and not listed would be lost where there are many; one that is reported could be forged."""
+    elsewhere = {
+        *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
+        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION),
+        *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
+        *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
+    }
+    listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]
+    assert sorted(listed) == sorted([*names.INPUTS, *names.REPORTS, *elsewhere])
+    assert names.POD_ANNOTATIONS == names.INPUTS | names.REPORTS

@@ -36,18 +36,6 @@ def test_too_much_is_cut() -> None:
     assert found == {names.ANNOTATION_RESET: "r" * 1024, names.ANNOTATION_USERNAME: "ann"}
 
 
-def test_every_annotation_of_a_pod_is_known() -> None:
-    """An annotation that is read and not listed would be lost where there are many."""
-    elsewhere = {
-        *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
-        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION),
-        *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
-        *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
-    }
-    listed = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
-    assert listed - elsewhere == names.POD_ANNOTATIONS
-
-
 def decoded(container: dict[str, Any], **spec: Any) -> Pod:
     """Decode and slim a Pod with two containers as the API server sends it, and as an informer does."""
     containers = [{"name": "lab", "image": "netlab"}, {"name": "r1", "image": "netlab", **container}]

@@ -134,11 +134,17 @@ def test_base_image_is_named_by_digest() -> None:
     assert re.search(r"^ARG PYTHON_IMAGE=\S+@sha256:[0-9a-f]{64}$", CONTAINERFILE, re.MULTILINE)
 
 
-def test_policy_of_reports_names_every_report() -> None:
-    [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-reports" and "matchConstraints" in o["spec"]]
-    [changed] = [v["expression"] for v in policy["spec"]["variables"] if v["name"] == "changed"]
-    for key in (names.ANNOTATION_STATE, names.ANNOTATION_LAB_ID, names.ANNOTATION_LAB_URL, names.ANNOTATION_CONTENT):
-        assert f"'{key}'" in changed
+def test_policies_guard_every_report() -> None:
+    """That of learners guards one, which may not even be removed."""
+    found = {o["metadata"]["name"]: o["spec"] for o in OBJECTS if "matchConstraints" in o.get("spec", {})}
+    variables = {
+        name: {variable["name"]: variable["expression"] for variable in found[name]["variables"]}
+        for name in ("vkprovider-reports", "vkprovider-learners")
+    }
+    listed = set(re.findall(r"'([^']+)'", variables["vkprovider-reports"]["reports"]))
+    assert "key in variables.reports" in variables["vkprovider-reports"]["changed"]
+    assert f"'{names.ANNOTATION_LEARNER}'" in variables["vkprovider-learners"]["learner"]
+    assert listed | {names.ANNOTATION_LEARNER} == names.REPORTS
 
 
 def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:

@@ -48,18 +48,8 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING: Final = Inputs()
-_READ: Final = frozenset(
-    {
-        names.ANNOTATION_USERNAME,
-        names.ANNOTATION_TIMESLOT_START,
-        names.ANNOTATION_TIMESLOT_END,
-        names.ANNOTATION_DESIRED_STATE,
-        names.ANNOTATION_RESET,
-        names.ANNOTATION_LENT_BY,
-    }
-)
 _PREFIX: Final = f"{names.GROUP}/"
-_WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in _READ - {names.ANNOTATION_LENT_BY})
+_WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - {names.ANNOTATION_LENT_BY})
 _UNKNOWN_MAX: Final = 5
 _WORD_CHARS_MAX: Final = 63
 """How many annotations that mean nothing are named, and how much of each."""
@@ -70,7 +60,7 @@ def inputs_of(meta: Metadata) -> Inputs:
     notes = meta.annotations
     pool = meta.labels.get(names.LABEL_POOL, "")
     faults = _unknown(notes.keys() - names.POD_ANNOTATIONS)
-    if _READ.isdisjoint(notes) and not faults:
+    if names.INPUTS.isdisjoint(notes) and not faults:
         return Inputs(pool=pool) if pool else NOTHING
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
