@@ -1,8 +1,8 @@
 """Programs for people who work on the project, run from a checkout as `python -m tools.NAME`.
 
 * `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `commands`
-  describes `kubectl lablet`; `policies` fills in which annotations admission policies guard; `overview` and `svg` draw;
-  `recording` records the demo and draws that.
+  describes `kubectl lablet`; `httppage` fills in limits and refusals of the HTTP page, `policies` which annotations
+  admission policies guard; `overview` and `svg` draw; `recording` records the demo and draws that.
 * `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.

@@ -19,7 +19,7 @@ from vkprovider.app.replica.run import Replica
 from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import agent_tokens
 from vkprovider.serving.access import Access
-from vkprovider.serving.answers import Refused
+from vkprovider.serving.answers import Refused, Starting
 from vkprovider.serving.connections import listen, runner_of
 from vkprovider.web.admin import Admin
 from vkprovider.web.agents import Agents
@@ -133,7 +133,7 @@ class Page:
             try:
                 return await handler(request)
             except Refused as refusal:
-                replica.http_refusals[refusal.why] += 1
+                replica.http_refusals[refusal.word] += 1
                 raise
 
         return handle
@@ -169,7 +169,7 @@ def _certificate(settings: Settings) -> ServingCertificate | None:
 
 
 def _too_early() -> Refused:
-    return Refused(503, "Starting", "the API server has not answered yet", {"Retry-After": "5"})
+    return Starting("the API server has not answered yet")
 
 
 def _starting(settings: Settings) -> dict[str, Any]:

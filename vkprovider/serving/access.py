@@ -22,7 +22,15 @@ from vkprovider.kube.pace import TokenBucket
 from vkprovider.kube.resources import Kind
 from vkprovider.kube.resources import Resource as Collection
 from vkprovider.kube.resources import kind as kind_of
-from vkprovider.serving.answers import Refused, bearer
+from vkprovider.serving.answers import (
+    ApiServerUnavailable,
+    NotAllowed,
+    Refused,
+    TokenInvalid,
+    TokenMissing,
+    TooManyReviews,
+    bearer,
+)
 
 REMEMBER_S: Final = 10.0
 REMEMBER_REFUSED_S: Final = 3.0
@@ -127,7 +135,7 @@ class _Lane:
         """
         if self._bucket.reserve() > 0:
             self._bucket.cancel()
-            raise Refused(429, "TooManyReviews", "too many unknown callers at once; try again", {"Retry-After": "1"})
+            raise TooManyReviews("too many unknown callers at once; try again")
         async with self._at_once:
             return await review()
 
@@ -172,19 +180,19 @@ class Access:
         Raises:
             Refused: 401: the cluster does not know the token; 503: it cannot be asked.
         """
-        challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider"'}
         if not token:
-            text = "send a token of the cluster as `Authorization: Bearer …`, such as `kubectl create token` gives"
-            raise Refused(401, "TokenMissing", text, challenge)
+            raise TokenMissing(
+                "send a token of the cluster as `Authorization: Bearer …`, such as `kubectl create token` gives"
+            )
         if len(token) > _TOKEN_CHARS_MAX:
-            raise Refused(401, "TokenInvalid", "that is too long for a token", challenge)
+            raise TokenInvalid("that is too long for a token")
         key = hashlib.sha256(token.encode()).digest()
         try:
             user = await self._users.get(key, lambda: self._review_token(token), _remember_user_s)
         except OutsideError as error:
             raise _cannot_ask("who you are", error) from None
         if user is None:
-            raise Refused(401, "TokenInvalid", self._unknown_token(), challenge)
+            raise TokenInvalid(self._unknown_token())
         return user
 
     def _unknown_token(self) -> str:
@@ -210,9 +218,7 @@ class Access:
             Refused: 403, or 503 if the API server cannot be asked.
         """
         if not await self.may(user, right):
-            raise Refused(
-                403, "NotAllowed", f"user {user.username!r} may not {right}; have an RBAC role bound that does"
-            )
+            raise NotAllowed(f"user {user.username!r} may not {right}; have an RBAC role bound that does")
 
     async def may(self, user: User, right: Right) -> bool:
         """Return whether a user has a right.
@@ -255,5 +261,4 @@ def _remember_s(answer: object) -> float:
 
 
 def _cannot_ask(what: str, error: OutsideError) -> Refused:
-    text = f"the API server cannot be asked {what}: {error.message}"
-    return Refused(503, "ApiServerUnavailable", text, {"Retry-After": "5"})
+    return ApiServerUnavailable(f"the API server cannot be asked {what}: {error.message}")

@@ -20,14 +20,14 @@ KEEPALIVE_S: Final = 15.0
 """How long a connection may take for the head of a request, from the answer before or from its beginning."""
 LINGERING_S: Final = 5.0
 HANDSHAKE_S: Final = 10.0
-_LINE_BYTES_MAX: Final = 4096
-_FIELD_BYTES_MAX: Final = 20 * 1024
+LINE_BYTES_MAX: Final = 4096
+FIELD_BYTES_MAX: Final = 20 * 1024
 """The longest header; a token may have 16 KiB."""
-_STUCK_S: Final = 30.0
+STUCK_S: Final = 30.0
 """How long an answer may wait for its reader."""
 
 
-def uncount(request: web.Request, *, stuck_s: float = _STUCK_S) -> None:
+def uncount(request: web.Request, *, stuck_s: float = STUCK_S) -> None:
     """Stop counting the connection of a request among those that may be closed: its client is known, and bounded.
 
     Args:
@@ -73,8 +73,8 @@ def runner_of(
         keepalive_timeout=keepalive_s or KEEPALIVE_S,
         shutdown_timeout=shutdown_s,
         lingering_time=LINGERING_S,
-        max_line_size=_LINE_BYTES_MAX,
-        max_field_size=_FIELD_BYTES_MAX,
+        max_line_size=LINE_BYTES_MAX,
+        max_field_size=FIELD_BYTES_MAX,
         auto_decompress=False,  # a small body must not become a large one
     )
 
@@ -168,7 +168,7 @@ class _Connection(asyncio.Protocol):
         self.listener = listener
         self._connections = connections
         self._served = served
-        self._stuck_s = _STUCK_S
+        self._stuck_s = STUCK_S
         self._transport: asyncio.Transport | None = None
         self._stuck: asyncio.TimerHandle | None = None
 

@@ -2,6 +2,7 @@
 
 * `cloudevents`: CloudEvents 1.0 over HTTP, and the session events in them. Pure.
 * `events`: the receiver of CloudEvents: authentication, limits, answers.
+* `refusals`: the kinds of refusals, each a class.
 * `rights`: what a user must have the right to.
 * `downloads`: a lab as a file. `logins`: the login URL of its session.
 * `agents`: agents beside workers dial in; who may bear which name.

@@ -12,8 +12,9 @@ from aiohttp import web
 
 from tunnels.link.carrier import parse_address
 from tunnels.websocket.listening import Listening, NoRoomError
-from vkprovider.serving.answers import Refused, bearer
+from vkprovider.serving.answers import bearer
 from vkprovider.serving.connections import uncount
+from vkprovider.web.refusals import AgentInvalid, AgentsDisabled, AgentUnknown, TooManyAgents
 
 _log: Final = structlog.get_logger(__name__)
 _LOGGED_MAX: Final = 1000
@@ -39,16 +40,16 @@ class Agents:
             Refused: 400, 401, 403, or 503 if there are too many.
         """
         if self._listening is None:
-            raise Refused(403, "AgentsDisabled", "no agent is accepted: VKPROVIDER_TUNNEL_HTTP_TOKENS is not set")
+            raise AgentsDisabled("no agent is accepted: VKPROVIDER_TUNNEL_HTTP_TOKENS is not set")
         address = parse_address(request.query.get("agent", ""))
         if address is None:
-            raise Refused(400, "AgentInvalid", "agent=NAME/BOOT is missing or wrong")
+            raise AgentInvalid("agent=NAME/BOOT is missing or wrong")
         try:
             self._admit(request, address.name)
             uncount(request)
             return await self._listening.accept(request, address)
         except NoRoomError as error:
-            raise Refused(503, "TooManyAgents", str(error), {"Retry-After": "10"}) from None
+            raise TooManyAgents(str(error)) from None
 
     def _admit(self, request: web.Request, name: str) -> None:
         """Check that a request may bear a name; tokens are compared in constant time.
@@ -64,7 +65,7 @@ class Agents:
         if name not in self._logged and len(self._logged) < _LOGGED_MAX:
             self._logged.add(name)
             _log.warning("an agent is refused", agent=name, remote=request.remote, why=text)
-        raise Refused(401, "AgentUnknown", text, {"WWW-Authenticate": 'Bearer realm="vkprovider agents"'})
+        raise AgentUnknown(text)
 
 
 def _certified(request: web.Request) -> set[str]:

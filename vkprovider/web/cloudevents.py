@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from vkprovider.api.errors import InputError
 from vkprovider.domain.session.inbox import SessionEvent
+from vkprovider.web.refusals import EventInvalid, MediaTypeUnsupported
 
 Mode = Literal["structured", "batch", "binary"]
 
@@ -59,23 +59,22 @@ def mode_of(headers: Mapping[str, str]) -> Mode:
     """Return the content mode of a request.
 
     Raises:
-        InputError: `MediaTypeUnsupported`: it has none of the supported content types.
+        MediaTypeUnsupported: it has none of the supported content types.
     """
     media = _media_type(headers)
     kind, _, suffix = media.partition("+")
     if kind in {_STRUCTURED, _BATCH}:
         if suffix != "json":
-            raise InputError("MediaTypeUnsupported", f"Content-Type {media}: only {kind}+json is read")
+            raise MediaTypeUnsupported(f"Content-Type {media}: only {kind}+json is read")
         return "structured" if kind == _STRUCTURED else "batch"
     if "ce-specversion" in headers:
         return "binary"
-    raise InputError(
-        "MediaTypeUnsupported",
-        f"Content-Type {media or 'is missing'}: send {_STRUCTURED}+json, {_BATCH}+json, or headers ce-…",
+    raise MediaTypeUnsupported(
+        f"Content-Type {media or 'is missing'}: send {_STRUCTURED}+json, {_BATCH}+json, or headers ce-…"
     )
 
 
-def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent | InputError]:
+def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent | EventInvalid]:
     """Decode the events of a request; an invalid event does not affect the others of its batch.
 
     Args:
@@ -84,7 +83,7 @@ def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent
         body: The body.
 
     Raises:
-        InputError: `EventInvalid`: nothing in it can be read.
+        EventInvalid: nothing in it can be read.
     """
     if mode == "binary":
         return [_binary(headers, body)]
@@ -93,14 +92,14 @@ def read(mode: Mode, headers: Mapping[str, str], body: bytes) -> list[CloudEvent
     try:
         raws = _some.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError("EventInvalid", f"the batch is not a JSON array: {error}") from None
+        raise EventInvalid(f"the batch is not a JSON array: {error}") from None
     if len(raws) > EVENTS_MAX:
-        raise InputError("EventInvalid", f"the batch has {len(raws)} events; send {EVENTS_MAX} at most")
-    found: list[CloudEvent | InputError] = []
+        raise EventInvalid(f"the batch has {len(raws)} events; send {EVENTS_MAX} at most")
+    found: list[CloudEvent | EventInvalid] = []
     for raw in raws:
         try:
             found.append(_structured(bytes(raw)))
-        except InputError as error:
+        except EventInvalid as error:
             found.append(error)
     return found
 
@@ -111,7 +110,7 @@ def session_event(event: CloudEvent, received_unix: int) -> SessionEvent | None:
     The session is named by `lds_session_id` in the data, by the extension `ldssessionid`, or by the subject.
 
     Raises:
-        InputError: `EventInvalid`: it names no session.
+        EventInvalid: it names no session.
     """
     match = _SESSION_TYPE.search(event.type)
     if match is None:
@@ -119,10 +118,9 @@ def session_event(event: CloudEvent, received_unix: int) -> SessionEvent | None:
     data = event.data if isinstance(event.data, dict) else {}
     session = data.get("lds_session_id") or event.ldssessionid or event.subject
     if not isinstance(session, str) or not _SESSION_ID.fullmatch(session):
-        raise InputError(
-            "EventInvalid",
+        raise EventInvalid(
             f"event {event.id} of type {event.type} names no session; put its id into data.lds_session_id, the "
-            "extension ldssessionid, or subject",
+            "extension ldssessionid, or subject"
         )
     at = received_unix if event.time is None else int(event.time.timestamp())
     kind: Literal["started", "ended"] = "started" if match[1] == "started" else "ended"
@@ -137,15 +135,15 @@ def _structured(body: bytes) -> CloudEvent:
     try:
         event = _one.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError("EventInvalid", f"not a CloudEvent 1.0 in JSON: {error}") from None
+        raise EventInvalid(f"not a CloudEvent 1.0 in JSON: {error}") from None
     if event.data_base64 is None:
         return event
     if event.data is not None:
-        raise InputError("EventInvalid", f"event {event.id} has both data and data_base64")
+        raise EventInvalid(f"event {event.id} has both data and data_base64")
     try:
         raw = base64.b64decode(event.data_base64, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise InputError("EventInvalid", f"data_base64 of event {event.id}: {error}") from None
+        raise EventInvalid(f"data_base64 of event {event.id}: {error}") from None
     return msgspec.structs.replace(event, data=_data(raw, event.datacontenttype or ""), data_base64=None)
 
 
@@ -158,14 +156,14 @@ def _binary(headers: Mapping[str, str], body: bytes) -> CloudEvent:
     media = _media_type(headers)
     for name in ("data", "data_base64", "datacontenttype"):
         if name in attributes:
-            raise InputError("EventInvalid", f"header ce-{name} is not allowed; data is the body")
+            raise EventInvalid(f"header ce-{name} is not allowed; data is the body")
     for name, value in attributes.items():
         if not _is_text(value):
-            raise InputError("EventInvalid", f"header ce-{ascii(name)[1:-1]} is not UTF-8")
+            raise EventInvalid(f"header ce-{ascii(name)[1:-1]} is not UTF-8")
     try:
         return msgspec.convert({**attributes, "datacontenttype": media or None, "data": _data(body, media)}, CloudEvent)
     except msgspec.ValidationError as error:
-        raise InputError("EventInvalid", f"not a CloudEvent 1.0 in the headers: {error}") from None
+        raise EventInvalid(f"not a CloudEvent 1.0 in the headers: {error}") from None
 
 
 def _is_text(value: str) -> bool:
@@ -181,7 +179,7 @@ def _data(raw: bytes, media: str) -> Any:
     """Decode data that is JSON, or that does not say what it is and turns out to be JSON.
 
     Raises:
-        InputError: `EventInvalid`: it says so and is not.
+        EventInvalid: it says so and is not.
     """
     if not raw or (media and not _JSON.fullmatch(media.partition(";")[0].strip().lower())):
         return None
@@ -190,4 +188,4 @@ def _data(raw: bytes, media: str) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         if not media:
             return None
-        raise InputError("EventInvalid", f"the data is not the JSON that it says to be: {error}") from None
+        raise EventInvalid(f"the data is not the JSON that it says to be: {error}") from None

@@ -15,7 +15,7 @@ from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.serving.access import Access
-from vkprovider.serving.answers import Refused
+from vkprovider.web.refusals import LabUnavailable, LabUnknown, ObjectInvalid
 from vkprovider.web.rights import Resource
 
 Allow = Callable[[str, str], Awaitable[None]]
@@ -65,12 +65,11 @@ class Downloads:
         try:
             answer = await self._live(key, allow) or await self._kept(key, allow)
         except InputError as error:
-            raise Refused(503, error.reason, error.message) from None
+            raise ObjectInvalid(error) from None
         except (OutsideError, Fenced) as error:
-            message = f"the lab cannot be fetched now: {error}"
-            raise Refused(503, "LabUnavailable", message, {"Retry-After": "5"}) from None
+            raise LabUnavailable(f"the lab cannot be fetched now: {error}") from None
         if answer is None:
-            raise Refused(404, "LabUnknown", f"no lablet has a lab or Pod with the id {key!r}")
+            raise LabUnknown(f"no lablet has a lab or Pod with the id {key!r}")
         return answer
 
     async def _live(self, key: str, allow: Allow) -> web.Response | None:

@@ -18,20 +18,30 @@ import structlog
 from aiohttp import web
 from msgspec.structs import replace
 
-from vkprovider.api.errors import InputError
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.serving.answers import Refused, bearer
 from vkprovider.web import cloudevents
 from vkprovider.web.cloudevents import CloudEvent, Mode
+from vkprovider.web.refusals import (
+    EventIncomplete,
+    EventInvalid,
+    EventsDisabled,
+    EventTooLarge,
+    MediaTypeUnsupported,
+    SecretMissing,
+    SecretWrong,
+    SignatureInsufficient,
+    SignatureWrong,
+    TryAgain,
+)
 
 _log: Final = structlog.get_logger(__name__)
 
 BODY_BYTES_MAX: Final = 1 << 20
 SIGNATURE: Final = "X-Hub-Signature-256"
 """`sha256=` and the HMAC of the body in hexadecimal digits, as WebSub and many a sender of webhooks write it."""
-RETRY_AFTER_S: Final = 5
 _READ_S: Final = 10.0
-_UNSURE_MAX: Final = 8
+UNSURE_MAX: Final = 8
 """Bodies that are read at once before their sender is known: a signature is checked with the whole body."""
 _LOG_EVERY_S: Final = 10.0
 """How often a refusal is logged, by reason: a sender without the secret must not fill the log."""
@@ -66,7 +76,7 @@ class Receiver:
         self._accept = accept
         self._secrets = [(deployment, secret.encode()) for deployment, secret in secrets]
         self._wall = wall
-        self._unsure = asyncio.Semaphore(_UNSURE_MAX)
+        self._unsure = asyncio.Semaphore(UNSURE_MAX)
         self._logged_at: dict[str, float] = {}
         self.counts: Counter[str] = counts if counts is not None else Counter()
 
@@ -75,41 +85,37 @@ class Receiver:
         try:
             return await self._take(request)
         except Refused as refusal:
-            self.counts[refusal.why] += 1
+            self.counts[refusal.word] += 1
             self._log_refusal(refusal, request.remote)
             raise
 
     def _log_refusal(self, refusal: Refused, sender: str | None) -> None:
         now = self._wall()
-        if now - self._logged_at.get(refusal.why, 0.0) >= _LOG_EVERY_S:
-            self._logged_at[refusal.why] = now
-            total = self.counts[refusal.why]
-            _log.warning("events refused", reason=refusal.why, sender=sender, message=refusal.text, total=total)
+        if now - self._logged_at.get(refusal.word, 0.0) >= _LOG_EVERY_S:
+            self._logged_at[refusal.word] = now
+            total = self.counts[refusal.word]
+            _log.warning("events refused", reason=refusal.word, sender=sender, message=refusal.message, total=total)
 
     async def _take(self, request: web.Request) -> web.Response:
         try:
             mode = cloudevents.mode_of(request.headers)
-        except InputError as error:
+        except MediaTypeUnsupported:
             self._admit(request, b"", "binary")
-            raise Refused(415, error.reason, error.message) from None
+            raise
         if (encoding := request.headers.get("Content-Encoding", "identity")) != "identity":
             self._admit(request, b"", "binary")
-            text = f"Content-Encoding {encoding!r}: send the body as it is"
-            raise Refused(415, "MediaTypeUnsupported", text)
+            raise MediaTypeUnsupported(f"Content-Encoding {encoding!r}: send the body as it is")
         if self._may_sign(request, mode):
             if self._unsure.locked():
                 text = "too many bodies of unknown senders are being read; send it again, or use the bearer token"
-                raise Refused(503, "TryAgain", text, {"Retry-After": str(RETRY_AFTER_S)})
+                raise TryAgain(text)
             async with self._unsure:
                 body = await self._body(request)
                 deployment = self._admit(request, body, mode)
         else:
             deployment = self._admit(request, b"", mode)  # before anything is read
             body = await self._body(request)
-        try:
-            found = cloudevents.read(mode, request.headers, body)
-        except InputError as error:
-            raise Refused(400, error.reason, error.message) from None
+        found = cloudevents.read(mode, request.headers, body)
         outcomes = [await self._pass_on(event, deployment) for event in found]
         return _answer(mode, outcomes)
 
@@ -126,34 +132,31 @@ class Receiver:
             Refused: It knows no secret.
         """
         if not self._secrets:
-            raise Refused(403, "EventsDisabled", "no events are taken: VKPROVIDER_EVENTS_SECRET is not set")
-        challenge = {"WWW-Authenticate": 'Bearer realm="vkprovider events"'}
+            raise EventsDisabled("no events are taken: VKPROVIDER_EVENTS_SECRET is not set")
         given = bearer(request).encode()
         if given:
             meant = [of for of, secret in self._secrets if hmac.compare_digest(given, secret)]
             if meant:
                 return meant[0]
-            raise Refused(401, "SecretWrong", "the bearer token is not the events' secret", challenge)
+            raise SecretWrong("the bearer token is not the events' secret")
         if SIGNATURE not in request.headers:
-            text = f"send the events' secret as `Authorization: Bearer …`, or sign the body ({SIGNATURE})"
-            raise Refused(401, "SecretMissing", text, challenge)
+            raise SecretMissing(f"send the events' secret as `Authorization: Bearer …`, or sign the body ({SIGNATURE})")
         if mode == "binary":
-            text = "a signature of the body does not cover the headers of a binary event; send it structured"
-            raise Refused(401, "SignatureInsufficient", text, challenge)
+            raise SignatureInsufficient(
+                "a signature of the body does not cover the headers of a binary event; send it structured"
+            )
         signature = request.headers[SIGNATURE].strip().lower().encode(errors="surrogateescape")
         expected = [
             (of, b"sha256=" + hmac.new(s, body, hashlib.sha256).hexdigest().encode()) for of, s in self._secrets
         ]
         meant = [of for of, value in expected if hmac.compare_digest(signature, value)]
         if not meant:
-            raise Refused(
-                401, "SignatureWrong", "the signature is not that of the body with the events' secret", challenge
-            )
+            raise SignatureWrong("the signature is not that of the body with the events' secret")
         return meant[0]
 
     @staticmethod
     async def _body(request: web.Request) -> bytes:
-        too_large = Refused(413, "EventTooLarge", f"send {BODY_BYTES_MAX} bytes at most")
+        too_large = EventTooLarge(f"send {BODY_BYTES_MAX} bytes at most")
         if (request.content_length or 0) > BODY_BYTES_MAX:
             raise too_large
         parts, size = [], 0
@@ -165,39 +168,40 @@ class Receiver:
                     if size > BODY_BYTES_MAX:
                         raise too_large
         except TimeoutError:
-            raise Refused(408, "EventIncomplete", f"the body did not come within {_READ_S:g} s") from None
+            raise EventIncomplete(f"the body did not come within {_READ_S:g} s") from None
         return b"".join(parts)
 
     # --------------------------------------------------------------------------------------------- what is sent
 
-    async def _pass_on(self, event: CloudEvent | InputError, deployment: str) -> EventOutcome | InputError:
-        result: EventOutcome | InputError
+    async def _pass_on(self, event: CloudEvent | EventInvalid, deployment: str) -> EventOutcome | EventInvalid:
+        result: EventOutcome | EventInvalid
         try:
-            if isinstance(event, InputError):
+            if isinstance(event, EventInvalid):
                 raise event
             said = cloudevents.session_event(event, int(self._wall()))
             result = EventOutcome.IGNORED if said is None else await self._accept(replace(said, deployment=deployment))
-        except InputError as error:
+        except EventInvalid as error:
             result = error
-        self.counts[result.reason if isinstance(result, InputError) else result.value] += 1
+        self.counts[result.word if isinstance(result, EventInvalid) else result.value] += 1
         return result
 
 
-def _answer(mode: Mode, outcomes: list[EventOutcome | InputError]) -> web.Response:
+def _answer(mode: Mode, outcomes: list[EventOutcome | EventInvalid]) -> web.Response:
     """Answer for all events: a retry takes precedence over errors, because stored events may be sent twice."""
     retry = [outcome for outcome in outcomes if isinstance(outcome, EventOutcome) and outcome.retry]
-    wrong = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
-    said = [o.message if isinstance(o, InputError) else o.value for o in outcomes]
-    status = 503 if retry else 400 if wrong else 202
+    wrong = [outcome for outcome in outcomes if isinstance(outcome, EventInvalid)]
+    said = [o.message if isinstance(o, EventInvalid) else o.value for o in outcomes]
     body: dict[str, object] = {"outcome": said[0]} if mode != "batch" and said else {"outcomes": said}
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if retry else None
-    if retry:
-        texts = {
-            EventOutcome.UNKNOWN_SESSION: "the session is not known yet",
-            EventOutcome.FULL: "there are too many events about unknown sessions",
-            EventOutcome.FAILED: "the event could not be noted",
-        }
-        body |= {"code": 503, "reason": "TryAgain", "message": f"{texts[retry[0]]}; send it again"}
-    elif wrong:
-        body |= {"code": 400, "reason": wrong[0].reason, "message": wrong[0].message}
-    return web.json_response(body, status=status, headers=headers)
+    if not retry and not wrong:
+        return web.json_response(body, status=202)
+    refusal = _again(retry[0]) if retry else wrong[0]
+    return web.json_response(body | refusal.answer(), status=refusal.status, headers=refusal.directions())
+
+
+def _again(outcome: EventOutcome) -> TryAgain:
+    texts = {
+        EventOutcome.UNKNOWN_SESSION: "the session is not known yet",
+        EventOutcome.FULL: "there are too many events about unknown sessions",
+        EventOutcome.FAILED: "the event could not be noted",
+    }
+    return TryAgain(f"{texts[outcome]}; send it again")

@@ -13,7 +13,7 @@ from aiohttp import web
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.serving.access import Access
-from vkprovider.serving.answers import Refused
+from vkprovider.web.refusals import LabUnknown, LoginUnavailable, NoSession, ObjectInvalid
 from vkprovider.web.rights import Resource
 
 _log = structlog.get_logger(__name__)
@@ -45,20 +45,19 @@ class Logins:
         try:
             found = await self._finder.find(key)
             if found is None:
-                raise Refused(404, "LabUnknown", f"no lablet has a lab or Pod with the id {key!r}")
+                raise LabUnknown(f"no lablet has a lab or Pod with the id {key!r}")
             claim = found.claim
             await self._access.check(user, Resource("login", claim.namespace, claim.pod))
             session = claim.session
             if session is None or not session.ready_at or session.archived_at or self._login_url is None:
-                raise Refused(409, "NoSession", f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
+                raise NoSession(f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
             url = await self._login_url(session.deployment, session.id)
         except NotFound as error:
-            raise Refused(409, "NoSession", f"the Lab Delivery System has no such session: {error}") from None
+            raise NoSession(f"the Lab Delivery System has no such session: {error}") from None
         except InputError as error:
-            raise Refused(503, error.reason, error.message) from None
+            raise ObjectInvalid(error) from None
         except OutsideError as error:
-            message = f"the login URL cannot be fetched now: {error}"
-            raise Refused(503, "LoginUnavailable", message, {"Retry-After": "5"}) from None
+            raise LoginUnavailable(f"the login URL cannot be fetched now: {error}") from None
         _log.info("login URL handed out", pod=f"{claim.namespace}/{claim.pod}", session=session.id, to=user.username)
         body = {"url": url, "username": session.username, "session": session.id, "pod": claim.pod}
         return web.json_response(body, headers={"Cache-Control": "no-store"})

@@ -96,7 +96,7 @@ async def test_a_long_head_is_refused(head: bytes) -> None:
 
 
 async def test_an_answer_that_is_not_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_STUCK_S", 0.5)
+    monkeypatch.setattr(connections, "STUCK_S", 0.5)
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")

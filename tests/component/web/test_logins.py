@@ -57,7 +57,7 @@ async def ask(access: Access, lablets: Lablets, login_url: LoginUrl | None, key:
 async def refused(awaitable: Any) -> tuple[int, str]:
     with pytest.raises(Refused) as caught:
         await awaitable
-    return caught.value.status, caught.value.why
+    return caught.value.status, caught.value.word
 
 
 async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: Access) -> None:

@@ -1,11 +1,19 @@
 """docs/reference/http.md names every path and every refusal, with its status."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import vkprovider
 from tests.support.docs import ROOT
+from tools import httppage
+from vkprovider.api.errors import InputError
 from vkprovider.domain.session.inbox import EventOutcome
+from vkprovider.serving.answers import Refused
+from vkprovider.web.refusals import ObjectInvalid
 
 PACKAGE = Path(vkprovider.__file__).parent
 SOURCES = [*(PACKAGE / "web").glob("*.py"), *(PACKAGE / "serving").glob("*.py"), PACKAGE / "app" / "page.py"]
@@ -13,13 +21,29 @@ CODE = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 PAGE = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
-def test_every_refusal_stands_there_with_its_status() -> None:
-    refused = set(re.findall(r'Refused\(\s*(\d+),\s*"(\w+)"', CODE))
-    described = set(re.findall(r"^\| `([A-Z]\w+)` \| (\d+) \|", PAGE, re.MULTILINE))
-    assert {(reason, status) for status, reason in refused} <= described
-    others = {reason for reason, _ in described} - {reason for _, reason in refused}
-    assert {reason for reason in others if f'"{reason}"' not in CODE} == set()
-    assert set(re.findall(r'InputError\(\s*"(\w+)"', CODE)) - {"SettingInvalid"} <= {reason for reason, _ in described}
+def test_every_refusal_of_the_code_is_a_kind_that_stands_there() -> None:
+    """No word is made up on the way: handlers raise kinds, and nothing else that answers a client."""
+    names = {kind.__name__ for kind in httppage.kinds()}
+    called = set(re.findall(r"\b([A-Z]\w+)\(", re.sub(r"^class .*$", "", CODE, flags=re.MULTILINE)))
+    assert names <= called, "kinds that nothing raises"
+    assert "Refused" not in called
+    assert not re.search(r"web\.HTTP(?!Exception\b)\w+|InputError\((?!\s*\"SettingInvalid\")", CODE)
+    described = dict(re.findall(r"^\| `([A-Z]\w+)` \| (\d+) \|", PAGE, re.MULTILINE))
+    fixed = {kind.__name__: str(kind.status_code) for kind in httppage.kinds() if kind is not ObjectInvalid}
+    assert described == fixed
+    assert len(fixed) == 24
+
+
+@pytest.mark.parametrize("kind", list(httppage.kinds()), ids=lambda kind: kind.__name__)
+def test_every_kind_answers_with_its_word_and_directions(kind: type[Refused]) -> None:
+    fault: Any = InputError("ClaimStoreInvalid", "the message")
+    refusal = kind(fault if kind is ObjectInvalid else "the message")
+    word = "ClaimStoreInvalid" if kind is ObjectInvalid else kind.__name__
+    assert json.loads(refusal.text or "") == {"code": kind.status_code, "reason": word, "message": "the message"}
+    assert 400 <= refusal.status == kind.status_code
+    assert kind.remedy.endswith(".")
+    assert ("WWW-Authenticate" in refusal.headers) == (kind.status_code == 401)
+    assert refusal.headers.get("Retry-After", "0") == str(kind.retry_s)
 
 
 def test_every_path_stands_there() -> None:

@@ -1,0 +1,66 @@
+"""The reference page of HTTP: prose from `pages/http.md`, with the limits and refusals of the code filled in."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tools.markdown import NOTE, table
+from tunnels.websocket import listening
+from vkprovider.serving import access, connections
+from vkprovider.serving.answers import Refused
+from vkprovider.settings import services
+from vkprovider.web import cloudevents, events, refusals
+
+PATH: Final = Path("docs/reference/http.md")
+_PROSE: Final = Path(__file__).parent / "pages" / "http.md"
+_PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
+_KIB: Final = 1024
+_OF_AN_OBJECT: Final = "a [reason](../why.md)"
+"""How the page calls the one kind of refusal whose word is not its name."""
+
+
+def page() -> str:
+    """Describe requests, answers and refusals."""
+    facts = _facts()
+    text = _PLACE.sub(lambda place: facts[place[1]], _PROSE.read_text(encoding="utf-8"))
+    return NOTE.format(source="tools/pages/http.md or a class of refusals") + text
+
+
+def kinds(base: type[Refused] = Refused) -> Iterator[type[Refused]]:
+    """Yield every kind of refusal, in the order of their definition."""
+    for kind in base.__subclasses__():
+        yield kind
+        yield from kinds(kind)
+
+
+def _facts() -> Mapping[str, str]:
+    """Return what the prose leaves out, by the name of its place."""
+    fields = services.HttpSettings.model_fields
+    numbers = {
+        "port": fields["port"].default,
+        "remember_s": access.REMEMBER_S,
+        "remember_refused_s": access.REMEMBER_REFUSED_S,
+        "remember_unknown_s": access.REMEMBER_UNKNOWN_S,
+        "reviews_per_s": access.REVIEWS_PER_S,
+        "reviews_at_once": access.REVIEWS_AT_ONCE,
+        "connections_max": connections.CONNECTIONS_MAX,
+        "keepalive_s": connections.KEEPALIVE_S,
+        "line_kib": connections.LINE_BYTES_MAX / _KIB,
+        "field_kib": connections.FIELD_BYTES_MAX / _KIB,
+        "stuck_s": connections.STUCK_S,
+        "agents_max": listening.SOCKETS_MAX,
+        "agents_of_a_name_max": listening.SOCKETS_OF_A_NAME_MAX,
+        "unsure_max": events.UNSURE_MAX,
+        "events_max": cloudevents.EVENTS_MAX,
+        "body_mib": events.BODY_BYTES_MAX / _KIB**2,
+        "secret_chars_min": services.SECRET_CHARS_MIN,
+        "events_retry_s": fields["events_retry_s"].default,
+    }
+    rows = [
+        (_OF_AN_OBJECT if kind is refusals.ObjectInvalid else f"`{kind.__name__}`", str(kind.status_code), kind.remedy)
+        for kind in kinds()
+    ]
+    return {name: f"{value:g}" for name, value in numbers.items()} | {
+        "refusals": table([("Reason", "Status", "What to do"), *rows])
+    }
