@@ -11,6 +11,7 @@ import vkprovider
 from tests.support.docs import ROOT
 from tools import httppage
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.session.inbox import EventOutcome
 from vkprovider.serving.answers import Refused
 from vkprovider.web.refusals import ObjectInvalid
@@ -27,7 +28,8 @@ def test_every_refusal_of_the_code_is_a_kind_that_stands_there() -> None:
     called = set(re.findall(r"\b([A-Z]\w+)\(", re.sub(r"^class .*$", "", CODE, flags=re.MULTILINE)))
     assert names <= called, "kinds that nothing raises"
     assert "Refused" not in called
-    assert not re.search(r"web\.HTTP(?!Exception\b)\w+|InputError\((?!\s*\"SettingInvalid\")", CODE)
+    setting = r'InputError\((?!\s*(?:StartReason\.SETTING_INVALID|"SettingInvalid"),)'
+    assert not re.search(rf"web\.HTTP(?!Exception\b)\w+|{setting}", CODE)
     described = dict(re.findall(r"^\| `([A-Z]\w+)` \| (\d+) \|", PAGE, re.MULTILINE))
     fixed = {kind.__name__: str(kind.status_code) for kind in httppage.kinds() if kind is not ObjectInvalid}
     assert described == fixed
@@ -36,7 +38,7 @@ def test_every_refusal_of_the_code_is_a_kind_that_stands_there() -> None:
 
 @pytest.mark.parametrize("kind", list(httppage.kinds()), ids=lambda kind: kind.__name__)
 def test_every_kind_answers_with_its_word_and_directions(kind: type[Refused]) -> None:
-    fault: Any = InputError("ClaimStoreInvalid", "the message")
+    fault: Any = InputError(WorkerReason.CLAIM_STORE_INVALID, "the message")
     refusal = kind(fault if kind is ObjectInvalid else "the message")
     word = "ClaimStoreInvalid" if kind is ObjectInvalid else kind.__name__
     assert json.loads(refusal.text or "") == {"code": kind.status_code, "reason": word, "message": "the message"}
