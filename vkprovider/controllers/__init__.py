@@ -6,7 +6,6 @@
 * `worker`: CMLWorker → Node, and what all lablets of a worker share: its connection and one bulk observation.
 * `definition`: LabletDefinition → content, RuntimeClass.
 * `claims`: the claims of one worker, written in batches.
-* `replica`: which nodes this replica may act for, and the proof of it at every side effect.
 * `secrets`: Secrets of the provider's namespace, read when they are needed.
 * `counters`: what is counted about lablets; `timeline`: when each Pod reached each stage, if anybody wants to know.
 

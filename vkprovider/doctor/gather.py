@@ -17,7 +17,6 @@ from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, N
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
-from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
@@ -30,6 +29,7 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.resources import kind as kind_of
 from vkprovider.kubelet.signing import REQUESTS, SigningRequest
+from vkprovider.runtime.membership import LABEL_MEMBER, MEMBER_PREFIX
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""

@@ -12,11 +12,11 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.counters import Counters
-from vkprovider.controllers.replica.membership import Membership
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import Membership
+from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings, WorkerSettings
 
 

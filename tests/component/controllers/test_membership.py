@@ -14,9 +14,9 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.tunnels import eventually, running
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
-from vkprovider.controllers.replica.membership import LABEL_MEMBER, MEMBER_PREFIX, Membership
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import LABEL_MEMBER, MEMBER_PREFIX, Membership
 
 GONE_S = 10.0
 """Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""

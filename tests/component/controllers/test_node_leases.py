@@ -7,8 +7,8 @@ from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Lease
-from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.leases import NodeLeases, epoch_of, owner_uid_of
 
 PATH = f"{NODE_LEASES}/vnode.w1"
 

@@ -10,10 +10,10 @@ from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import ReplicaSettings
 
 PATH = f"{NODE_LEASES}/vnode.w"

@@ -9,8 +9,8 @@ from tests.component.controllers.parts import Clock, context, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import Fenced
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import ReplicaSettings
 
 PATH = f"{NODE_LEASES}/vnode.w"

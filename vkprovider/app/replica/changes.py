@@ -7,9 +7,9 @@ from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Node
 from vkprovider.app.replica.informers import Informers
 from vkprovider.app.replica.queues import Queues
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
 from vkprovider.kube.informer import Informer
+from vkprovider.runtime.ownership import Ownership
 
 
 def queue_changes(

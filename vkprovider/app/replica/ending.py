@@ -7,9 +7,9 @@ import structlog
 
 from vkprovider.app.kubelet import Kubelet
 from vkprovider.controllers.console.open import Opened
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.ownership import Ownership
 
 _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0

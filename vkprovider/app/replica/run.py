@@ -40,7 +40,6 @@ from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.recovery import Recovery
 from vkprovider.controllers.lablet.renewals import Renewals
 from vkprovider.controllers.lablet.twins import Twins
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.session.strays import StraySessions, live_sessions
@@ -59,6 +58,7 @@ from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.ownership import Ownership
 
 _log: Final = structlog.get_logger(__name__)
 _DEFINITIONS_S: Final = 10.0

@@ -15,8 +15,6 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.counters import Counters
-from vkprovider.controllers.replica.leases import NodeConflict
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.fleet import Fleet
@@ -30,6 +28,8 @@ from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.leases import NodeConflict
+from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)

@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 from tests.unit.domain.replica.apistore import Server, now_s
 from vkprovider.api.errors import Fenced, InputError, OutsideError
-from vkprovider.controllers.replica.ownership import Ownership
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.http.auth import Access
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 ACT_S: Final = 0.7

@@ -18,14 +18,14 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.concurrency import at_most
-from vkprovider.controllers.replica.leases import NodeLeases, epoch_of, owner_uid_of
-from vkprovider.controllers.replica.membership import Membership
-from vkprovider.controllers.replica.planning import Planning
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import LeaseVerdict
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.leases import NodeLeases, epoch_of, owner_uid_of
+from vkprovider.runtime.membership import Membership
+from vkprovider.runtime.planning import Planning
 from vkprovider.settings.cluster import ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)

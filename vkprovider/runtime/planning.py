@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from vkprovider.controllers.replica.leases import NodeLeases
-from vkprovider.controllers.replica.membership import Membership
 from vkprovider.domain.replica import plan
 from vkprovider.domain.replica.plan import Duty, View
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.leases import NodeLeases
+from vkprovider.runtime.membership import Membership
 
 _LOOK_S: Final = 0.5
 """How often silence is looked for; changes are planned for within a tenth of that."""

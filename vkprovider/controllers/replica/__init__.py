@@ -1,6 +1,0 @@
-"""Which nodes this replica may act for.
-
-* `membership`: this replica's own Lease, those of the others, and the fence.
-* `ownership`: take, renew and release nodes, and prove ownership at every side effect; `leases`: the Leases of Nodes.
-* `planning`: which replica should own which Node, and what this one has to do about it.
-"""
