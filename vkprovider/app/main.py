@@ -33,7 +33,6 @@ async def connect(settings: Settings) -> Context:
         installation=await _installation(Api(kube, settings.replica.namespace)),
         replica=settings.replica.instance_id,
         namespace=settings.replica.namespace,
-        agents_url=settings.http_tunnel.advertised_url if settings.http_tunnel.is_on else None,
     )
 
 

@@ -8,7 +8,9 @@ from typing import Final
 from tunnels.link.carrier import Carrier
 from tunnels.mqtt.carrier import CallerSide, MqttCarrier
 from tunnels.websocket.listening import Listening
+from vkprovider.api import names
 from vkprovider.broker import TOPICS, broker_of
+from vkprovider.runtime.membership import Membership
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings, parse_tokens
 
@@ -29,6 +31,24 @@ def listening(settings: HttpTunnelSettings, process: str, dialled: Callable[[], 
         return {_identity(each): url for each, url in dialled().items()}
 
     return Listening(_identity(process), callers) if settings.is_on else None
+
+
+def agents_notes(settings: HttpTunnelSettings) -> dict[str, str]:
+    """Return the annotation by which a replica says where agents dial it; none if it accepts no agents."""
+    return {names.ANNOTATION_AGENTS_URL: settings.advertised_url} if settings.is_on else {}
+
+
+def dialled(membership: Membership) -> dict[str, str]:
+    """Return where agents dial each replica that lives, by its process; a replica that accepts none is missing.
+
+    An empty URL means that only the address that leads to all replicas leads to this one.
+    """
+    said = membership.said()
+    return {
+        process: notes[names.ANNOTATION_AGENTS_URL]
+        for process, notes in said.items()
+        if names.ANNOTATION_AGENTS_URL in notes
+    }
 
 
 def agent_tokens(settings: HttpTunnelSettings) -> Callable[[], list[tuple[str, str]]]:

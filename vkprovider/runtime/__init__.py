@@ -2,6 +2,7 @@
 
 * `context`: what every controller is given: API client, Events, clocks, dice, identity.
 * `membership`: this replica's own Lease, those of the others, and the fence.
-* `ownership`: take, renew and release nodes, and prove ownership at every side effect; `leases`: the Leases of Nodes.
-* `planning`: which replica should own which Node, and what this one has to do about it.
+* `ownership`: take, renew and release keys of one kind, and prove ownership at every side effect; `leases`: a kind of
+  keys, and their Leases.
+* `planning`: which replica should own which key, and what this one has to do about it.
 """

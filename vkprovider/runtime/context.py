@@ -33,7 +33,6 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where the Leases of replicas live, and whatever else belongs to this installation alone.
-        agents_url: Where agents dial this replica; empty: only what leads to all replicas does; None: it accepts none.
     """
 
     kube: KubeClient
@@ -45,7 +44,6 @@ class Context:
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
-    agents_url: str | None = None
 
     @cached_property
     def api(self) -> Api:

@@ -1,82 +1,110 @@
-"""The Leases of nodes on the API server: read, taken, renewed, released, each time with the version that was read."""
+"""Leases that say which replica acts for which key, one kind of keys at a time: read, taken, renewed, released.
 
+Each write names the version that was read.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.reasons import Reason
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
+from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
 from vkprovider.runtime.context import Context
 
 
-class NodeConflict(InputError):  # noqa: N818 (named as its reason)
-    """A Node or a Node Lease of a worker's name is not of this installation: nothing may be done for the worker."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(WorkerReason.NODE_CONFLICT, message)
-
-
-class NodeLeases:
-    """The Leases of all nodes.
+@dataclass(frozen=True, slots=True)
+class LeaseKind:
+    """Keys of one kind, which replicas share out among themselves, and their Leases.
 
     Attributes:
-        seen: As the watch showed them last: which replica holds which Node, in which epoch.
+        noun: A key's subject, as logs name it, such as `node`.
+        key: The name of a key in logs, such as `worker`.
+        namespace: The namespace of the Leases.
+        seconds: `leaseDurationSeconds` of the Leases.
+        labels: The labels of the Leases, by which they are watched.
+        name_of: Returns the name of a key's Lease.
+        key_of: Returns the key of a Lease's name; None if the Lease is not of this kind.
+        about: Returns the object that Events about a key are about, by the key and the object's UID.
+        taken_over: The reason of the Event about a key that was taken from a silent replica.
+        owner: Returns the object that owns the Lease, by the same; None if it has no owner.
+        foreign: Returns the error about a Lease of this name that is not of this installation.
     """
 
-    def __init__(self, ctx: Context, may_act: Guard) -> None:
+    noun: str
+    key: str
+    namespace: str
+    seconds: int
+    labels: Mapping[str, str]
+    name_of: Callable[[str], str]
+    key_of: Callable[[str], str | None]
+    about: Callable[[str, str], ObjectRef]
+    taken_over: Reason
+    owner: Callable[[str, str], ObjectRef | None]
+    foreign: Callable[[str], InputError]
+
+
+class Leases:
+    """The Leases of all keys of one kind.
+
+    Attributes:
+        seen: The Leases as the watch showed them last: which replica holds which key, in which epoch.
+    """
+
+    def __init__(self, ctx: Context, kind: LeaseKind, may_act: Guard) -> None:
         """Describe the Leases; nothing is read before the informer runs.
 
         Args:
             ctx: The replica.
+            kind: The keys and their Leases.
             may_act: Called right before every write.
         """
         self._ctx = ctx
+        self._kind = kind
         self._may_act = may_act
+        self._leases = ctx.api.member_leases.within(kind.namespace)
         self.seen: Informer[Lease] = Informer(
             ctx.kube,
-            ctx.api.node_leases.path,
+            self._leases.path,
             Lease,
-            name="node-leases",
-            label_selector=f"{names.LABEL_MANAGED_BY}={names.MANAGER}",
+            name=f"{kind.noun}-leases",
+            label_selector=",".join(f"{label}={value}" for label, value in kind.labels.items()),
         )
 
-    def known(self, worker: str) -> Lease | None:
-        """Return a worker's Lease as the watch showed it last; None if it shows none of this installation."""
-        lease = self.seen.items.get(f"{names.NODE_LEASE_NAMESPACE}/{names.node_name(worker)}")
+    def known(self, key: str) -> Lease | None:
+        """Return a key's Lease as the watch showed it last; None if it shows none of this installation."""
+        lease = self.seen.items.get(f"{self._kind.namespace}/{self._kind.name_of(key)}")
         return lease if lease is not None and self._is_ours(lease) else None
 
-    async def read(self, worker: str) -> Lease | None:
-        """Read a worker's Lease as it is now; None if there is none.
+    async def read(self, key: str) -> Lease | None:
+        """Read a key's Lease from the API server; None if there is none.
 
         Raises:
-            NodeConflict: A Lease of that name is not of this installation.
+            InputError: `LeaseKind.foreign`: a Lease of that name is not of this installation.
             OutsideError: The API server refused or did not answer.
         """
-        name = names.node_name(worker)
-        lease = await self._ctx.api.node_leases.get(name)
-        if lease is None:
-            return None
-        if not self._is_ours(lease):
-            raise NodeConflict(
-                f"Lease {names.NODE_LEASE_NAMESPACE}/{name} exists and is not of this installation; rename the "
-                "CMLWorker, or delete that node",
-            )
+        name = self._kind.name_of(key)
+        lease = await self._leases.get(name)
+        if lease is not None and not self._is_ours(lease):
+            raise self._kind.foreign(name)
         return lease
 
     def _is_ours(self, lease: Lease) -> bool:
         return lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self._ctx.installation
 
-    async def write(self, worker: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
-        """Write a worker's Lease; None if another client has written it since.
+    async def write(self, key: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
+        """Write a key's Lease; None if another client has written it since.
 
         Args:
-            worker: The CMLWorker's name.
-            old: What is replaced; None creates.
-            uid: The CMLWorker's UID; the Lease belongs to it, so that the epoch outlives a deleted Node.
+            key: The key.
+            old: The Lease to replace; None creates one.
+            uid: The UID of the Lease's owner, if it has one, so that the epoch outlives what the key stands for.
             holder: The replica that holds it; "" releases it.
             anew: The holder takes it over: the epoch grows.
 
@@ -84,28 +112,31 @@ class NodeLeases:
             Fenced: This replica may not act.
             OutsideError: The API server refused or did not answer.
         """
-        name = names.node_name(worker)
-        owner = {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": worker, "uid": uid}
+        kind = self._kind
+        owner = kind.owner(key, uid)
         body: dict[str, Any] = leases.body(
-            name=name,
-            namespace=names.NODE_LEASE_NAMESPACE,
+            name=kind.name_of(key),
+            namespace=kind.namespace,
             holder=holder,
             old=old,
             now=self._ctx.now_utc,
-            seconds=leases.NODE_LEASE_SECONDS,
+            seconds=kind.seconds,
             anew=anew,
             metadata={
-                "labels": {names.LABEL_MANAGED_BY: names.MANAGER},
+                "labels": dict(kind.labels),
                 "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
-                "ownerReferences": [owner],
+                **({} if owner is None else {"ownerReferences": [_owner_reference(owner)]}),
             },
         )
-        node_leases = self._ctx.api.node_leases
-        write = node_leases.create if old is None else node_leases.replace
+        write = self._leases.create if old is None else self._leases.replace
         try:
             return await write(body, lane=Lane.AT_ONCE, guard=self._may_act)
         except (Conflict, NotFound):
             return None
+
+
+def _owner_reference(owner: ObjectRef) -> dict[str, str]:
+    return {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
 
 
 def epoch_of(lease: Lease) -> int:
@@ -114,5 +145,5 @@ def epoch_of(lease: Lease) -> int:
 
 
 def owner_uid_of(lease: Lease) -> str:
-    """Return the UID of the CMLWorker that owns a Lease."""
+    """Return the UID of the object that owns a Lease; "" without an owner."""
     return next((owner.uid for owner in lease.metadata.owner_references), "")

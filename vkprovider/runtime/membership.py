@@ -16,8 +16,9 @@ long enough; of two that live the first one stays.
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
 
 import structlog
 
@@ -37,36 +38,49 @@ MEMBER_PREFIX: Final = "vkprovider-replica-"
 LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 
 
+LOOK_S: Final = 0.5
+"""How often silence is looked for; it is no event."""
+_CLEAR_UP_S: Final = 5.0
+
+
+class Listener(Protocol):
+    """Hears of changes among the replicas."""
+
+    def members_changed(self) -> None:
+        """A replica comes or goes, or this one has become a member."""
+
+    def membership_ended(self) -> None:
+        """Another replica has ended this one's membership: what it owned may have other owners."""
+
+
 class Membership:
     """The replicas of this installation, seen from one of them.
 
     Attributes:
         members: The Leases of all.
-        ready: Set when this replica knows enough to be given Nodes; it is not a member before.
+        ready: Set when this replica knows enough to be given work; it is not a member before.
     """
 
-    def __init__(self, ctx: Context, ttl_s: float, *, changed: Callable[[], None], ended: Callable[[], None]) -> None:
+    def __init__(self, ctx: Context, ttl_s: float, notes: Mapping[str, str] = MappingProxyType({})) -> None:
         """Describe the membership; nothing is written before `run`.
 
         Args:
             ctx: The replica.
             ttl_s: Seconds of silence after which a replica counts as dead.
-            changed: Called when a replica comes or goes.
-            ended: Called when another replica has ended this one's membership: its Nodes may have other owners by now.
+            notes: Further annotations of its Lease, for the other replicas to read; see `said`.
         """
         self._ttl_s = ttl_s
         self._ctx = ctx
-        self._changed = changed
-        self._ended = ended
+        self._listeners: list[Listener] = []
         self._times = leases.times(ttl_s)
-        self._said = {names.ANNOTATION_PROCESS: ctx.process, names.ANNOTATION_VERSION: __version__}
-        if ctx.agents_url is not None:
-            self._said[names.ANNOTATION_AGENTS_URL] = ctx.agents_url
+        self._said = {**notes, names.ANNOTATION_PROCESS: ctx.process, names.ANNOTATION_VERSION: __version__}
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
         self._listening_since = -1e9
-        self._regained = asyncio.Event()
+        self._regained = False
+        self._is_first = False
+        self._news = asyncio.Event()
         self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
         self.members: Informer[Lease] = Informer(
@@ -78,6 +92,19 @@ class Membership:
     def is_fenced(self) -> bool:
         """Whether this replica must not act: it could not renew its Lease for too long."""
         return leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
+
+    def leads(self) -> bool:
+        """Return whether this replica does what only one should do: it is the first that lives, and not fenced."""
+        return self._is_first and not self.is_fenced
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell a listener from now on when replicas come or go, and when this one's membership was ended."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        self._news.set()
+        for listener in self._listeners:
+            listener.members_changed()
 
     # --------------------------------------------------------------------------------------------- the others
 
@@ -104,19 +131,17 @@ class Membership:
         since, gone_s = self._listening_since, self._times.gone_s
         return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
 
-    def dialled(self) -> dict[str, str]:
-        """Return where agents dial each replica that lives, by its process; see `Context.agents_url`."""
+    def said(self) -> dict[str, Mapping[str, str]]:
+        """Return the annotations of the Lease of each replica that lives, by its process."""
         living = self.living()
         others = living - {self._ctx.replica}
-        found = {
-            notes[names.ANNOTATION_PROCESS]: notes[names.ANNOTATION_AGENTS_URL]
+        found: dict[str, Mapping[str, str]] = {
+            lease.metadata.annotations.get(names.ANNOTATION_PROCESS, ""): lease.metadata.annotations
             for lease in self.members.items.values()
             if lease.metadata.name.removeprefix(MEMBER_PREFIX) in others
-            and {names.ANNOTATION_PROCESS, names.ANNOTATION_AGENTS_URL} <= (notes := lease.metadata.annotations).keys()
         }
-        if self._ctx.agents_url is not None and self._ctx.replica in living:
-            found[self._ctx.process] = self._ctx.agents_url
-        return found
+        found.pop("", None)
+        return found | ({self._ctx.process: self._said} if self._ctx.replica in living else {})
 
     async def end(self, replica: str) -> bool:
         """End the membership of a replica that counts as gone; return False if it turns out to live.
@@ -140,8 +165,19 @@ class Membership:
             _log.info("ended the membership of a silent replica", replica=replica)
         return True
 
+    async def run_clear_up(self) -> None:
+        """End the memberships of replicas that are gone, while this one leads, for ever."""
+        while True:
+            await asyncio.sleep(_CLEAR_UP_S)
+            if not self.leads():
+                continue
+            try:
+                await self.end_all_gone()
+            except OutsideError as error:
+                _log.warning("cannot end the membership of a replica that is gone", error=str(error))
+
     async def end_all_gone(self) -> None:
-        """End the memberships of all replicas that are gone, also of those that owned no Node.
+        """End the memberships of all replicas that are gone, also of those that owned nothing.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -177,35 +213,43 @@ class Membership:
             else:
                 if self.is_fenced:  # we were not listening to the others either
                     self._listening_since = self._ctx.now()
+                    self._regained = True
                     self._changed()
-                    self._regained.set()
                 self._renew_began_at = began
             await asyncio.sleep(
                 max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
             )
 
-    async def run_fence(self, *, fenced: Callable[[], None], resumed: Callable[[], None]) -> None:
-        """Report for ever when this replica must stop acting, and when it may act (again).
+    async def run_fence(
+        self, *, fenced: Callable[[], None], resumed: Callable[[], None], led: Callable[[], None]
+    ) -> None:
+        """Report for ever when this replica must stop acting, when it may act (again), and when it begins to lead.
 
         A machine that was suspended may be past a fence before this loop has seen it; `resumed` follows all the same.
+        That another replica has fallen silent is no event, so this loop looks again and again who is the first.
 
         Args:
-            fenced: Cancels what is in flight.
-            resumed: Continues with everything: whatever was tried during the fence has raised `Fenced`.
+            fenced: Called at the fence; cancels what is in flight.
+            resumed: Called when the fence ends; continues with everything: what was tried meanwhile has raised
+                `Fenced`.
+            led: Called when this replica begins to lead.
         """
         acting = False
         while True:
             if acting and self.is_fenced:
                 _log.warning("fenced: the replica's Lease could not be renewed", replica=self._ctx.replica)
                 fenced()
-            elif self._regained.is_set() and not self.is_fenced:
+            elif self._regained and not self.is_fenced:
                 resumed()
-            self._regained.clear()
-            acting = not self.is_fenced
+            self._news.clear()
+            self._regained, acting = False, not self.is_fenced
+            before, self._is_first = self._is_first, min(self.living(), default="") == self._ctx.replica
+            if self._is_first and not before:
+                led()
             left_s = self._renew_began_at + self._times.fence_s - self._ctx.now()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, left_s) if acting else None):
-                    await self._regained.wait()
+                async with asyncio.timeout(max(0.0, min(left_s, LOOK_S)) if acting else None):
+                    await self._news.wait()
 
     async def _renew(self, *, again: bool = True) -> None:
         """Write the Lease; once more if it turns out that the answer to our last write was lost."""
@@ -238,9 +282,10 @@ class Membership:
         self._lease, self._namesake = renewed, ""
 
     def _lose(self) -> None:
-        """Stop being a member: other replicas may own the Nodes by now."""
+        """Stop being a member: other replicas may own what was this one's."""
         self._lease, self._renew_began_at = None, -1e9
-        self._ended()
+        for listener in self._listeners:
+            listener.membership_ended()
 
     async def _meet(self, lease: Lease) -> bool:
         """Find out which process wrote the Lease of our name: this one, an earlier one, or another one that lives.

@@ -1,4 +1,4 @@
-"""Which replica should own which Node, made anew whenever a replica, a Lease or a worker changes."""
+"""Which replica should own which key, planned again whenever a replica, a Lease or a key changes."""
 
 import asyncio
 import contextlib
@@ -9,18 +9,18 @@ from typing import Final
 from vkprovider.domain.replica import plan
 from vkprovider.domain.replica.plan import Duty, View
 from vkprovider.runtime.context import Context
-from vkprovider.runtime.leases import NodeLeases
-from vkprovider.runtime.membership import Membership
+from vkprovider.runtime.leases import Leases
+from vkprovider.runtime.membership import LOOK_S, Membership
 
-_LOOK_S: Final = 0.5
-"""How often silence is looked for; changes are planned for within a tenth of that."""
+_GATHER_S: Final = 0.05
+"""Changes that come together within this time are planned for together."""
 
 
 class Planning:
     """The plan of one replica.
 
     Attributes:
-        planned: Which replica should own which Node, by worker; nothing while this replica is fenced.
+        planned: The replica that should own each key; nothing while this replica is fenced.
         settled: Set when the first plan is made in which this replica takes part.
     """
 
@@ -28,55 +28,46 @@ class Planning:
         self,
         ctx: Context,
         levels: int,
-        workers: Callable[[], Collection[str]],
+        keys: Callable[[], Collection[str]],
         membership: Membership,
-        leases: NodeLeases,
+        leases: Leases,
         *,
         epochs: Mapping[str, int],
         news: asyncio.Event,
         wake: Callable[[str], None],
-        led: Callable[[], None],
     ) -> None:
         """Create an empty plan.
 
         Args:
             ctx: The replica.
             levels: How many levels of load there are.
-            workers: Returns the names of all CMLWorkers.
+            keys: Returns all keys.
             membership: Who lives.
-            leases: Which replica holds which Node.
-            epochs: Of the Nodes that this replica owns.
+            leases: Which replica holds which key.
+            epochs: The epochs of the keys that this replica owns.
             news: Set when something has changed that a plan depends on.
-            wake: Called with a worker whose Node is to be taken or handed over.
-            led: Called when this replica begins to lead.
+            wake: Called by a plan with each key that is to be taken or handed over.
         """
         self._ctx = ctx
         self._levels = levels
-        self._workers = workers
+        self._keys = keys
         self._membership = membership
         self._leases = leases
         self._epochs = epochs
         self._news = news
         self._wake = wake
-        self._led = led
         self._free_since: dict[str, float] = {}
         self._duties: dict[str, Duty] = {}
         self._dice = ctx.dice()
-        self._first = False
         self.planned: dict[str, str] = {}
         self.settled = asyncio.Event()
 
-    @property
-    def leads(self) -> bool:
-        """Whether this replica does what only one should do: it is the first of those that live, and not fenced."""
-        return self._first and not self._membership.is_fenced
-
     def renew(self) -> None:
-        """Make the plan anew soon: a worker came or went."""
+        """Plan again soon: a key came or went."""
         self._news.set()
 
     async def run(self) -> None:
-        """Plan anew when a replica, Lease or worker changes, and when one falls silent, which is no event."""
+        """Plan again when a replica, Lease or key changes, and when a replica falls silent, which is no event."""
         for informer in (self._leases.seen, self._membership.members):
             await informer.synced.wait()
         while True:
@@ -84,61 +75,58 @@ class Planning:
             self._plan(living)
             while not self._news.is_set():
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
+                    async with asyncio.timeout(LOOK_S):
                         await self._news.wait()
                 if self._free_since or self._membership.living() != living:
                     break
             if self._news.is_set():
-                await asyncio.sleep(_LOOK_S / 10)  # what comes together is looked at together
+                await asyncio.sleep(_GATHER_S)  # what comes together is looked at together
                 self._news.clear()
 
     def _plan(self, living: AbstractSet[str]) -> None:
         now, me = self._ctx.now(), self._ctx.replica
         view = self.view(living)
-        # A plan of the others alone would be carried out as soon as the fence ends, and give them our Nodes.
+        # A plan of the others alone would be carried out as soon as the fence ends, and give them our keys.
         self.planned = plan.plan(living, view.owners) if me in living else {}
-        before, self._first = self._first, min(living, default="") == me
-        self._free_since = {worker: self._free_since.get(worker, now) for worker in view.free}
-        duties = {worker: self._duty(worker) for worker in view.owners}
+        self._free_since = {key: self._free_since.get(key, now) for key in view.free}
+        duties = {key: self._duty(key) for key in view.owners}
         old, self._duties = self._duties, duties
-        for worker, duty in duties.items():
-            if old.get(worker) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
-                self._wake(worker)
-        if self._first and not before:
-            self._led()
+        for key, duty in duties.items():
+            if old.get(key) is not duty and duty in {Duty.TAKE, Duty.HAND_OVER}:
+                self._wake(key)
         if me in living:
             self.settled.set()
 
     def view(self, living: Collection[str]) -> View:
-        """Return which replica owns which Node, as far as is known here."""
-        found = {worker: self._leases.known(worker) for worker in self._workers()}
-        holders = {worker: lease.spec.holder_identity if lease is not None else None for worker, lease in found.items()}
+        """Return which replica owns which key, as far as is known here."""
+        found = {key: self._leases.known(key) for key in self._keys()}
+        holders = {key: lease.spec.holder_identity if lease is not None else None for key, lease in found.items()}
         return plan.view(self._ctx.replica, mine=self._epochs, holders=holders, living=living)
 
     @property
     def imbalance(self) -> int:
-        """How many Nodes the replica with most owns more than the one with least."""
+        """How many keys the replica with most owns more than the one with least."""
         living = self._membership.living()
         return plan.imbalance(living, self.view(living).owners)
 
-    def act(self, worker: str) -> Duty:
-        """Return what this replica has to do about a Node now, to the reconciler that does it.
+    def act(self, key: str) -> Duty:
+        """Return what this replica has to do about a key now, to the reconciler that does it.
 
         A later plan wakes the reconciler if it asks for something else than this answer, which may differ from that of
-        the plan before: patience grows with every Node taken.
+        the plan before: patience grows with every key taken.
         """
-        duty = self._duties[worker] = self._duty(worker)
+        duty = self._duties[key] = self._duty(key)
         return duty
 
-    def _duty(self, worker: str) -> Duty:
+    def _duty(self, key: str) -> Duty:
         if self._membership.is_fenced:
             return Duty.STAND_BY
-        since = self._free_since.get(worker)
+        since = self._free_since.get(key)
         total = len(self.planned)
         return plan.duty(
             self._ctx.replica,
-            mine=worker in self._epochs,
-            planned=self.planned.get(worker),
+            mine=key in self._epochs,
+            planned=self.planned.get(key),
             free_for_s=None if since is None else self._ctx.now() - since,
             patience_s=plan.patience_s(len(self._epochs), total, self._levels, self._dice),
         )

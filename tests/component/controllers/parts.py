@@ -12,12 +12,13 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.counters import Counters
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import KubeSettings, ReplicaSettings, WorkerSettings
+from vkprovider.settings.cluster import KubeSettings, WorkerSettings
 
 
 def context(kube: KubeClient, **more: Any) -> Context:
@@ -81,6 +82,6 @@ def to_act(membership: Membership) -> Membership:
 
 def owning_none(ctx: Context) -> Ownership:
     """Return the ownership of a replica that may act and owns no Node yet."""
-    ownership = Ownership(ctx, ReplicaSettings(), list, wake=lambda _: None, led=lambda: None)
+    ownership = Ownership(ctx, Membership(ctx, 15.0), NODES, list, levels=10, wake=lambda _: None)
     to_act(ownership.membership)
     return ownership

@@ -258,7 +258,7 @@ async def test_package_is_fetched_from_the_object_store_on_request(world: World,
 
 async def test_replica_that_does_not_lead_takes_in_what_the_leader_wrote(world: World) -> None:
     leader = await world.replica(name=f"a-{world.name('leader')}")
-    await when(lambda: leader.replica.ownership.plan.leads, "the first one leads")
+    await when(leader.replica.membership.leads, "the first one leads")
     follower = await world.replica(name=f"b-{world.name('follower')}")
     name = await world.define()
     await world.admin.until(f"{RUNTIME_CLASSES}/{name}", bool)

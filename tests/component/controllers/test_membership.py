@@ -1,7 +1,6 @@
 """Which replicas count as gone, and which process has a replica's name."""
 
 import asyncio
-import dataclasses
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.tunnels import eventually, running
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
+from vkprovider.app.tunnels import dialled
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import LABEL_MEMBER, MEMBER_PREFIX, Membership
@@ -64,6 +64,21 @@ class Members:
 @pytest.fixture
 def members(admin: Admin) -> Members:
     return Members(admin)
+
+
+def losing(ctx: Context, lost: list[str]) -> Membership:
+    """Return a membership that notes when another replica has ended it."""
+
+    class Listener:
+        def members_changed(self) -> None:
+            pass
+
+        def membership_ended(self) -> None:
+            lost.append("all")
+
+    membership = Membership(ctx, 15.0)
+    membership.add_listener(Listener())
+    return membership
 
 
 def hear(membership: Membership, lease: dict[str, Any]) -> None:
@@ -169,7 +184,7 @@ async def test_a_membership_that_another_replica_has_ended_is_lost_with_all_node
 ) -> None:
     """The API server would create a Lease anew that is only replaced by name and version."""
     lost: list[str] = []
-    membership = to_act(Membership(ctx, 15.0, changed=lambda: None, ended=lambda: lost.append("all")))
+    membership = to_act(losing(ctx, lost))
     await membership._renew()
     await admin.delete(f"{MEMBERS}/{MEMBER_PREFIX}me")
     with pytest.raises(Conflict):
@@ -184,9 +199,11 @@ async def test_a_membership_that_another_replica_has_ended_is_lost_with_all_node
 async def test_a_machine_that_was_suspended_past_a_fence_resumes(ctx: Context, clock: Clock) -> None:
     """The clock goes on and timers do not, so that the Lease may be renewed before anything has seen the fence."""
     resumed: list[float] = []
-    membership = Membership(ctx, 15.0, changed=lambda: None, ended=lambda: None)
+    membership = Membership(ctx, 15.0)
     membership.ready.set()
-    fence = partial(membership.run_fence, fenced=lambda: None, resumed=lambda: resumed.append(clock.now))
+    fence = partial(
+        membership.run_fence, fenced=lambda: None, resumed=lambda: resumed.append(clock.now), led=lambda: None
+    )
     async with running(membership.run, fence):
         await eventually(lambda: resumed == [1000.0])
         clock.now += 60.0
@@ -200,7 +217,7 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
 ) -> None:
     """Two writes of one name: the answer to ours was lost, or another process has taken it while we were away."""
     lost: list[str] = []
-    membership = to_act(Membership(ctx, 15.0, changed=lambda: None, ended=lambda: lost.append("all")))
+    membership = to_act(losing(ctx, lost))
     await membership._renew()
     other = await members.renew("me", process=ctx.process if mine else ELSEWHERE)
     hear(membership, other)
@@ -217,8 +234,7 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
 
 async def test_replicas_name_each_other_to_agents(admin: Admin, members: Members, ctx: Context, clock: Clock) -> None:
     """Of a replica that does not accept agents, or is gone, no agent hears."""
-    mine = dataclasses.replace(ctx, agents_url="https://me.example.com")
-    membership = to_act(Membership(mine, 15.0, changed=lambda: None, ended=lambda: None))
+    membership = to_act(Membership(ctx, 15.0, {"vkprovider.io/agents-url": "https://me.example.com"}))
     watching = asyncio.create_task(membership.members.run())
     await membership._renew()
     [lease] = await admin.items(MEMBERS)
@@ -233,10 +249,10 @@ async def test_replicas_name_each_other_to_agents(admin: Admin, members: Members
         "process-of-other": "https://other.example.com",
         "process-of-behind-a-proxy": "",
     }
-    await eventually(lambda: membership.dialled() == expected)
+    await eventually(lambda: dialled(membership) == expected)
     clock.now += GONE_S
     await membership._renew()
     membership._renew_began_at = clock.now
-    assert membership.dialled() == {ctx.process: "https://me.example.com"}
+    assert dialled(membership) == {ctx.process: "https://me.example.com"}
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)

@@ -7,24 +7,25 @@ from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Lease
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.leases import NodeLeases, epoch_of, owner_uid_of
+from vkprovider.runtime.leases import Leases, epoch_of, owner_uid_of
 
 PATH = f"{NODE_LEASES}/vnode.w1"
 
 
 @pytest.fixture
-def leases(real_kube: KubeClient, admin: Admin) -> NodeLeases:  # noqa: ARG001 (deletes what was written)
-    return NodeLeases(context(real_kube), lambda: None)
+def leases(real_kube: KubeClient, admin: Admin) -> Leases:  # noqa: ARG001 (deletes what was written)
+    return Leases(context(real_kube), NODES, lambda: None)
 
 
-async def written(leases: NodeLeases, old: Lease | None, uid: str, *, anew: bool = False) -> Lease:
+async def written(leases: Leases, old: Lease | None, uid: str, *, anew: bool = False) -> Lease:
     lease = await leases.write("w1", old, uid, holder="me", anew=anew)
     assert lease is not None
     return lease
 
 
-async def test_renewal_keeps_the_epoch_and_names_the_version(api: FaultyApi, leases: NodeLeases) -> None:
+async def test_renewal_keeps_the_epoch_and_names_the_version(api: FaultyApi, leases: Leases) -> None:
     lease = await written(leases, None, "u1", anew=True)
     first = (epoch_of(lease), lease.spec.acquire_time, lease.spec.renew_time)
     created = lease
@@ -38,7 +39,7 @@ async def test_renewal_keeps_the_epoch_and_names_the_version(api: FaultyApi, lea
     assert same == ("vnode.w1", created.metadata.uid, "u1")
 
 
-async def test_worker_that_was_made_again_owns_its_lease(api: FaultyApi, leases: NodeLeases) -> None:
+async def test_worker_that_was_made_again_owns_its_lease(api: FaultyApi, leases: Leases) -> None:
     """Else the garbage collector deletes the Lease with the former worker, and its epoch too."""
     lease = await written(leases, None, "u1", anew=True)
     lease = await written(leases, lease, "u2", anew=True)
@@ -48,7 +49,7 @@ async def test_worker_that_was_made_again_owns_its_lease(api: FaultyApi, leases:
 
 
 @pytest.mark.parametrize("how", ["changed", "deleted"])
-async def test_lease_that_another_client_has_written_is_lost(admin: Admin, leases: NodeLeases, how: str) -> None:
+async def test_lease_that_another_client_has_written_is_lost(admin: Admin, leases: Leases, how: str) -> None:
     lease = await written(leases, None, "u1", anew=True)
     if how == "changed":
         await admin.patch(PATH, {"spec": {"holderIdentity": "other"}})
@@ -59,7 +60,7 @@ async def test_lease_that_another_client_has_written_is_lost(admin: Admin, lease
     assert (found and found["spec"]["holderIdentity"]) == ("other" if how == "changed" else None)
 
 
-async def test_lease_of_another_installation_is_left_alone(admin: Admin, leases: NodeLeases) -> None:
+async def test_lease_of_another_installation_is_left_alone(admin: Admin, leases: Leases) -> None:
     assert await leases.read("w1") is None
     await admin.create(NODE_LEASES, {"metadata": {"name": "vnode.w1"}})
     with pytest.raises(InputError, match="NodeConflict"):

@@ -2,19 +2,25 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
-from tests.support.apiserver import NODE_LEASES, Admin
+from tests.support.apiserver import MEMBERS, NODE_LEASES, SYSTEM, Admin
 from tests.support.faultyapi import FaultyApi
+from vkprovider.api.errors import Conflict, Fenced, InputError
+from vkprovider.api.reasons import WorkerReason
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.leases import LeaseKind
+from vkprovider.runtime.membership import MEMBER_PREFIX, Membership
 from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import ReplicaSettings
 
 PATH = f"{NODE_LEASES}/vnode.w"
 
@@ -159,7 +165,7 @@ async def test_node_that_patience_has_left_alone_is_offered_again(ctx: Context) 
     woken: list[str] = []
     clock = ctx.now
     assert isinstance(clock, Clock)
-    ownership = Ownership(ctx, ReplicaSettings(), lambda: ["v", "w"], wake=woken.append, led=lambda: None)
+    ownership = Ownership(ctx, Membership(ctx, 15.0), NODES, lambda: ["v", "w"], levels=10, wake=woken.append)
     to_act(ownership.membership)
     planning, living = ownership.plan, {"a", "me"}
     ownership.epochs["v"] = 0
@@ -173,3 +179,40 @@ async def test_node_that_patience_has_left_alone_is_offered_again(ctx: Context) 
     clock.now += 1.5
     planning._plan(living)
     assert woken == ["w", "w"]
+
+
+async def test_a_replica_owns_keys_of_several_kinds_under_one_membership(ctx: Context, admin: Admin) -> None:
+    def service(key: str, uid: str) -> ObjectRef:
+        return ObjectRef("v1", "Service", SYSTEM, key, uid)
+
+    muxes = LeaseKind(
+        noun="mux",
+        key="mux",
+        namespace=SYSTEM,
+        seconds=60,
+        labels={"vkprovider.io/mux": "true"},
+        name_of=lambda key: f"mux-{key}",
+        key_of=lambda name: name.removeprefix("mux-"),
+        about=service,
+        taken_over=WorkerReason.TAKEN_OVER,
+        owner=lambda key, uid: None,  # noqa: ARG005 (a mux may be in another namespace than its Lease)
+        foreign=partial(InputError, WorkerReason.NODE_CONFLICT),
+    )
+    membership, lost = to_act(Membership(ctx, 15.0)), list[str]()
+    nodes = Ownership(ctx, membership, NODES, lambda: ["w"], levels=10, wake=lost.append)
+    others = Ownership(ctx, membership, muxes, lambda: ["m"], levels=10, wake=lost.append)
+    assert await nodes.acquire("w", "uid")
+    assert await others.acquire("m", "uid")
+    written = await admin.get(f"{MEMBERS}/mux-m")
+    assert written is not None
+    assert (written["metadata"]["labels"], written["spec"]["leaseDurationSeconds"]) == (muxes.labels, 60)
+    assert "ownerReferences" not in written["metadata"]
+    guards = nodes.guard("w"), others.guard("m")
+    await membership._renew()
+    await admin.delete(f"{MEMBERS}/{MEMBER_PREFIX}me")  # as a replica does that takes this one for dead
+    with pytest.raises(Conflict):
+        await membership._renew()
+    assert (nodes.epochs, others.epochs, lost) == ({}, {}, ["w", "m"])
+    for guard in guards:
+        with pytest.raises(Fenced):
+            guard()

@@ -9,9 +9,10 @@ from tests.component.controllers.parts import Clock, context, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import Fenced
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.kube.client import KubeClient
+from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import ReplicaSettings
 
 PATH = f"{NODE_LEASES}/vnode.w"
 
@@ -41,7 +42,7 @@ def woken() -> list[str]:
 async def ownership(real_kube: KubeClient, admin: Admin, holder: Holder, woken: list[str]) -> Ownership:  # noqa: ARG001 (deletes what was written)
     """The replica `me` owns Node `w`."""
     ctx = context(real_kube, replica="me", now=Clock())
-    ownership = Ownership(ctx, ReplicaSettings(), list, wake=woken.append, led=lambda: None, holders=[holder])
+    ownership = Ownership(ctx, Membership(ctx, 15.0), NODES, list, levels=10, wake=woken.append, holders=[holder])
     to_act(ownership.membership)
     assert await ownership.acquire("w", "uid")
     return ownership

@@ -130,10 +130,10 @@ async def test_replica_that_resumes_before_others_count_it_as_gone_keeps_its_nod
     for _ in range(4):
         await world.worker()
     await when(lambda: (len(nodes_of(first)), len(nodes_of(second))) == (2, 2), "two nodes each")
-    before, plan = dict(first.replica.ownership.epochs), first.replica.ownership.plan
+    before = dict(first.replica.ownership.epochs)
     first.api.fault("^PUT .*/vkprovider-replica-", status=503, count=None)
     await when(lambda: not planned_for(first), "it plans while it is fenced")
-    assert not plan.leads
+    assert not first.replica.membership.leads()
     first.api.heal()
     await when(lambda: before.keys() == planned_for(first), "it takes part again")
     assert await first.replica.queues.workers.drain(10)

@@ -19,7 +19,7 @@ ENUMS = re.compile(
     r"\b(?:Progress|Trouble|Happened|(?:Worker|Console|Definition|Environment|Start|Doctor)Reason)\.([A-Z_]+)\b"
 )
 """A reason used as a member of its enum; that the member exists is for the type checker."""
-PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "doctor", "cli", "kubelet")
+PARTS = ("api", "domain", "controllers", "cml", "lds", "kube", "app", "doctor", "cli", "kubelet", "runtime")
 CALLS = {"InputError", "Fault", "unhealthy", "healthy", "Health", "finish", "_waiting", "_not_ready", "_again"}
 """Functions that take a reason among their first arguments."""
 

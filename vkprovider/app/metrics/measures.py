@@ -67,7 +67,7 @@ MEASURES: Final = (
     gauge(
         "vkprovider_leader",
         "Whether this replica writes what belongs to no worker, such as RuntimeClasses; one replica does.",
-        lambda r: value(r.ownership.plan.leads),
+        lambda r: value(r.membership.leads()),
     ),
     gauge("vkprovider_owned_nodes", "Nodes of this replica.", lambda r: value(len(r.ownership.epochs))),
     gauge(

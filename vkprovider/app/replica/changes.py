@@ -28,7 +28,7 @@ def queue_changes(
     def worker_changed(old: CustomResource | None, new: CustomResource | None) -> None:
         if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that a replica wrote
             queues.workers.add(_name(old, new))
-            if ownership.plan.leads:  # it may be large enough for one that no worker held
+            if ownership.membership.leads():  # it may be large enough for one that no worker held
                 for name in objects.definitions.items:
                     queues.definitions.add(name)
         if old is None or new is None:

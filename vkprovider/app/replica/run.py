@@ -18,7 +18,7 @@ from vkprovider.app.replica.informers import informers
 from vkprovider.app.replica.loops import running, work
 from vkprovider.app.replica.queues import Queues
 from vkprovider.app.settings import Settings, node_definitions
-from vkprovider.app.tunnels import carriers, listening
+from vkprovider.app.tunnels import agents_notes, carriers, dialled, listening
 from vkprovider.content.objects import open_store
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.console.open import Opened
@@ -46,6 +46,7 @@ from vkprovider.controllers.session.strays import StraySessions, live_sessions
 from vkprovider.controllers.timeline import Timeline
 from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.fleet import Fleet
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.readers import Readers
@@ -58,6 +59,7 @@ from vkprovider.kube.informer import Informer
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
 
 _log: Final = structlog.get_logger(__name__)
@@ -81,6 +83,8 @@ class Replica:
         """Wire the controllers; nothing runs before `run`."""
         self.ctx = ctx
         self.counters = counters = Counters(timeline=Timeline(settings.replica.timeline_file))
+        self.membership = membership = Membership(ctx, settings.replica.lease_ttl_s, agents_notes(settings.http_tunnel))
+        leads = membership.leads
         self.queues = queues = Queues()
         self.objects = objects = informers(ctx)
         self.fleet = Fleet()
@@ -97,7 +101,7 @@ class Replica:
             objects.definitions.items.get,
             objects.runtime_classes.items.get,
             lambda: list(objects.content.items.values()),
-            self._leads,
+            leads,
             self.packages,
             Impediments(ctx, objects.workers.items.values, settings.ports.range),
             parser=parser,
@@ -113,13 +117,14 @@ class Replica:
         self.kubelet = Kubelet(ctx, settings.kubelet, pods, index.pods_on, workers, contents, self.devices)
         self.ownership = Ownership(
             ctx,
-            settings.replica,
+            membership,
+            NODES,
             objects.workers.items.keys,
+            levels=settings.replica.workload_levels,
             wake=queues.workers.add,
-            led=self._led,
             holders=(self.fleet, index, self.opened, self.kubelet),
         )
-        self.listening = listening(settings.http_tunnel, ctx.process, self.ownership.membership.dialled)
+        self.listening = listening(settings.http_tunnel, ctx.process, partial(dialled, membership))
         found = carriers(settings.mqtt, ctx.process, self.listening)
         self.tunnels = Tunnels(found, heard=self._agent_heard, happened=self._worker_changed)
         self.nodes = NodeWriter(ctx, settings.workers, self.ownership.epochs, self.tunnels.bearers, self.kubelet)
@@ -146,19 +151,19 @@ class Replica:
             settings.tunnels,
             self.tunnels,
             objects.workers.items,
-            self._leads,
+            leads,
             reconcile_s=settings.workers.reconcile_s,
         )
-        self.archive = Archive(ctx, settings.lablets, self._leads)
+        self.archive = Archive(ctx, settings.lablets, leads)
         self.inbox = Inbox(
             ctx,
-            self._leads,
+            leads,
             changed=index.session_changed,
             claimed=index.has_session,
             retry_s=settings.http.events_retry_s,
         )
         self.strays = (
-            StraySessions(ctx, deployments, self.inbox, items, live=partial(live_sessions, workers), leads=self._leads)
+            StraySessions(ctx, deployments, self.inbox, items, live=partial(live_sessions, workers), leads=leads)
             if deployments is not None
             else None
         )
@@ -218,9 +223,6 @@ class Replica:
         objects.content.add_handler(self.definitions.content_changed)
         queue_changes(objects, self.nodes.objects, queues, self.ownership, agents=bool(self.tunnels.hubs))
 
-    def _leads(self) -> bool:
-        return self.ownership.plan.leads
-
     def _agent_heard(self, name: str) -> None:
         self.workers.agent_changed(name)
         self.queues.agents.add(name)
@@ -278,9 +280,9 @@ class Replica:
             "membership": ownership.membership.run(),  # renews this replica's Lease
             "events": self.ctx.events.run(),  # writes Events, beside the real work
             "start": self._start(),  # opens the queues, one stage after the other
-            "fence": ownership.membership.run_fence(fenced=queues.lablets.interrupt, resumed=self._resumed),
+            "fence": self.membership.run_fence(fenced=queues.lablets.interrupt, resumed=self._resumed, led=self._led),
             "plan": ownership.plan.run(),  # decides which Nodes to take and to hand over
-            "clear-up": ownership.run_clear_up(),  # ends memberships of dead replicas, if this one leads
+            "clear-up": self.membership.run_clear_up(),  # ends memberships of dead replicas, if this one leads
             "heartbeat": ownership.run_heartbeat(),  # renews the Leases of our Nodes
             "definitions": work(queues.definitions, self.definitions.reconcile, listed),
             "packages": work(queues.packages, self.packages.fetch, listed),

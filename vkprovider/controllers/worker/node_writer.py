@@ -9,6 +9,7 @@ from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
+from vkprovider.controllers.worker.node_leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
@@ -20,7 +21,6 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
 from vkprovider.runtime.context import Context, ref_of
-from vkprovider.runtime.leases import NodeConflict
 from vkprovider.settings.cluster import WorkerSettings
 
 

@@ -18,6 +18,7 @@ from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.worker.connection import Connector
 from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.fleet import Fleet
+from vkprovider.controllers.worker.node_leases import NodeConflict
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Lablets, Worker
@@ -28,7 +29,6 @@ from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.runtime.context import Context
-from vkprovider.runtime.leases import NodeConflict
 from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
@@ -225,7 +225,7 @@ class Workers:
         """Clear up after a CMLWorker that is gone, or of which only our copy does not know it yet."""
         if resource is None:
             self._left.pop(name, None)
-            if name in self._ownership.epochs or self._ownership.plan.leads:
+            if name in self._ownership.epochs or self._ownership.membership.leads():
                 if await self._ctx.api.workers.metadata_only.get(name) is not None:
                     return Result(_TAKE_AGAIN_S)  # our watch is late
                 await self._nodes.remove(name)

@@ -1,1 +1,1 @@
-"""Replicas: `lease` judges Leases by observed change, `plan` assigns nodes to replicas."""
+"""Replicas: `lease` judges Leases by observed change, `plan` assigns keys to replicas."""

@@ -1,7 +1,7 @@
-"""Leases: who owns a Node, judged without comparing clocks.
+"""Leases: who lives and who owns a key, judged without comparing clocks.
 
 A holder is alive while its Lease *changes*; the observer records on its own monotonic clock when it last saw a change.
-Wall-clock times in a Lease are for people and for the stock node controller; they are never compared with our clock.
+Wall-clock times in a Lease are for people and for controllers of others; they are never compared with our clock.
 `leaseTransitions` is the epoch: it grows with every change of the holder.
 """
 
@@ -14,15 +14,12 @@ from typing import Any, Final
 
 from vkprovider.api.objects import Lease
 
-NODE_LEASE_SECONDS = 40
-"""`leaseDurationSeconds` of a Node, as a kubelet sets it."""
-
 _EPOCH_BITS: Final = 20
 """Room for the epochs of one Lease; with the time in seconds the sum stays below 2**53, as JSON wants it."""
 
 
 class LeaseVerdict(Enum):
-    """What to do about a Node's Lease."""
+    """What to do about a key's Lease."""
 
     CREATE = auto()
     MINE = auto()  # held by this replica: renew when due
@@ -54,7 +51,7 @@ class Times:
 
 
 def times(ttl_s: float) -> Times:
-    """Derive the times of membership from the promise: nodes of a dead replica are taken over within `ttl_s`.
+    """Derive the times of membership from the promise: what a dead replica owned is taken over within `ttl_s`.
 
     >>> times(15.0)
     Times(renew_s=3.0, fence_s=8.0, gone_s=10.0)
@@ -110,10 +107,10 @@ def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:
 
 
 def judge(lease: Lease | None, me: str, *, holder_is_gone: bool) -> LeaseVerdict:
-    """Decide about a Node's Lease.
+    """Decide about a key's Lease.
 
     Args:
-        lease: The Node's Lease, or None if there is none.
+        lease: The key's Lease, or None if there is none.
         me: This replica.
         holder_is_gone: Whether the holder has no membership, or one that has been silent for too long.
     """
@@ -133,7 +130,7 @@ def fenced(renew_began_at: float, now: float, fence_s: float) -> bool:
 
 
 def renew_time(last: str | None, now: datetime) -> str:
-    """Return the renewTime to write: later than the last one seen, so that a slow clock never flips a Node.
+    """Return the renewTime to write: later than the last one seen, so that a slow clock makes nothing look dead.
 
     >>> renew_time("2026-01-01T00:00:05.000000Z", datetime(2026, 1, 1, tzinfo=UTC))
     '2026-01-01T00:00:05.000001Z'
@@ -190,7 +187,7 @@ def body(
 
 
 def term_of(lease: Lease) -> int:
-    """Return a number that is greater for every later owner of a Node, also after its Lease was deleted and made again.
+    """Return a number that is greater for every later owner of a key, also in a Lease that was created again.
 
     The epoch begins again at 0 in a new Lease, which the creation time outweighs; never 0.
     """

@@ -1,9 +1,9 @@
-"""Which replica should own which Node: the same answer on every replica, without a coordinator.
+"""Which replica should own which key: the same answer on every replica, without a coordinator.
 
-The plan is a function of the replicas, the workers and their present owners. It is balanced within one, and of all
+The plan is a function of the replicas, the keys and their present owners. It is balanced within one, and of all
 balanced plans it is one with the fewest moves: replicas that own more than others keep the remainder.
 
-A planned owner may fail to act. So a Node that its planned owner leaves unclaimed is open to all, and the replicas
+A planned owner may fail to act. So a key that its planned owner leaves unclaimed is open to all, and the replicas
 that own least try first (seed 004's workload levels).
 """
 
@@ -14,12 +14,12 @@ from enum import Enum, auto
 from typing import Final
 
 UNCLAIMED_S: Final = 5.0
-"""How long a free Node waits for its planned owner before any replica may take it over."""
+"""How long a free key waits for its planned owner before any replica may take it over."""
 _LEVEL_S: Final = 0.1
 
 
 class Duty(Enum):
-    """What a replica has to do about a Node."""
+    """What a replica has to do about a key."""
 
     OWN = auto()  # continue
     TAKE = auto()  # acquire it
@@ -28,11 +28,11 @@ class Duty(Enum):
 
 
 def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[str, str]:
-    """Assign the workers: worker → replica.
+    """Assign the keys: key → replica.
 
     Args:
         replicas: The replicas that may own.
-        owners: Every worker with its present owner; None, or a replica not among `replicas`, leaves it free.
+        owners: Every key with its present owner; None, or a replica not among `replicas`, leaves it free.
 
     >>> plan(["a", "b"], {"w1": "a", "w2": "a", "w3": "a"})
     {'w1': 'a', 'w2': 'a', 'w3': 'b'}
@@ -41,18 +41,18 @@ def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[st
     if not held:
         return {}
     free: list[str] = []
-    for worker in sorted(owners):
-        held.get(owners[worker] or "", free).append(worker)
+    for key in sorted(owners):
+        held.get(owners[key] or "", free).append(key)
     share, odd = divmod(len(owners), len(held))
     by_load = sorted(held, key=lambda replica: -len(held[replica]))
     quota = {replica: share + (place < odd) for place, replica in enumerate(by_load)}
     planned: dict[str, str] = {}
-    for replica, workers in held.items():
-        planned |= dict.fromkeys(workers[: quota[replica]], replica)
-        free += workers[quota[replica] :]
+    for replica, keys in held.items():
+        planned |= dict.fromkeys(keys[: quota[replica]], replica)
+        free += keys[quota[replica] :]
     left = iter(sorted(free))
-    for replica, workers in held.items():
-        for _ in range(quota[replica] - len(workers)):
+    for replica, keys in held.items():
+        for _ in range(quota[replica] - len(keys)):
             planned[next(left)] = replica
     return dict(sorted(planned.items()))
 
@@ -62,8 +62,8 @@ class View:
     """The present owners, as one replica sees them.
 
     Attributes:
-        owners: Every worker with its living owner, None without one.
-        free: Workers without a replica that acts for them.
+        owners: Every key with its living owner, None without one.
+        free: Keys without a replica that acts for them.
     """
 
     owners: dict[str, str | None]
@@ -75,8 +75,8 @@ def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], l
 
     Args:
         me: This replica.
-        mine: The workers that it acts for.
-        holders: Every worker with the holder of its Lease.
+        mine: The keys that it acts for.
+        holders: Every key with the holder of its Lease.
         living: The living replicas.
 
     A Lease with this replica's name that it does not act for is that of an earlier process of the same name: in the
@@ -91,7 +91,7 @@ def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], l
 
 
 def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> int:
-    """Return the difference between the most and the least loaded replica, in Nodes; at most 1 is balanced.
+    """Return the difference between the most and the least loaded replica, in keys; at most 1 is balanced.
 
     >>> imbalance(["a", "b"], {"w1": "a", "w2": "a", "w3": None})
     2
@@ -103,11 +103,11 @@ def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> in
 def duty(
     me: str, *, mine: bool, planned: str | None, free_for_s: float | None, patience_s: float = UNCLAIMED_S
 ) -> Duty:
-    """Return what a replica has to do about a Node.
+    """Return what a replica has to do about a key.
 
     Args:
         me: This replica.
-        mine: Whether it owns the Node now.
+        mine: Whether it owns the key now.
         planned: The planned owner, or None if unknown.
         free_for_s: For how long it has had no living owner; None if it has one.
         patience_s: How long this replica waits for the planned owner.
@@ -129,11 +129,11 @@ def level(owned: int, total: int, levels: int) -> int:
 
 
 def patience_s(owned: int, total: int, levels: int, dice: float) -> float:
-    """Return how long a replica leaves a free Node to its planned owner, and then to less loaded replicas.
+    """Return how long a replica leaves a free key to its planned owner, and then to less loaded replicas.
 
     Args:
-        owned: How many Nodes it owns.
-        total: How many Nodes there are.
+        owned: How many keys it owns.
+        total: How many keys there are.
         levels: How many levels there are.
         dice: Evenly between 0 and 1; keeps replicas of one level apart.
     """

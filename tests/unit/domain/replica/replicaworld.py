@@ -18,11 +18,13 @@ from urllib.parse import urlsplit
 
 from tests.unit.domain.replica.apistore import Server, now_s
 from vkprovider.api.errors import Fenced, InputError, OutsideError
+from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.http.auth import Access
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
@@ -183,10 +185,10 @@ class Replica:
             ownership.leases.run,
             membership.members.run,
             membership.run,
-            partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None),
+            partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None, led=lambda: None),
             ownership.plan.run,
             ownership.run_heartbeat,
-            ownership.run_clear_up,
+            membership.run_clear_up,
             self._work,
             self._act,
         ):
@@ -291,7 +293,14 @@ class World:
             dice=rand.random,
             process=f"host{self.started}-1-abcd",
         )
-        ownership = Ownership(ctx, ReplicaSettings(), lambda: self.workers, wake=lambda _: None, led=lambda: None)
+        ownership = Ownership(
+            ctx,
+            Membership(ctx, ReplicaSettings().lease_ttl_s),
+            NODES,
+            lambda: self.workers,
+            levels=ReplicaSettings().workload_levels,
+            wake=lambda _: None,
+        )
         replica = self.replicas[name] = Replica(self, name, process, ctx, ownership)
         replica.start()
 
