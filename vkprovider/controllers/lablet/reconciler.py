@@ -144,7 +144,7 @@ class Lablets:
                 if error.status == HTTPStatus.ACCEPTED:  # the grader is still at work
                     later_s = error.after_s if isinstance(error, Throttled) else 0.0
                     break
-                return await self._fail(step, lablet, worker, fault_of(step.kind, error), error)
+                return await self._fail(step, lablet, worker, fault_of(type(step), error), error)
             if not ended or not step.continues or self._closing.is_set() or worker.parked:
                 break
         else:

@@ -23,7 +23,7 @@ from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Kind, Step
+from vkprovider.domain.lablet.steps import Step
 from vkprovider.domain.session.delivery import Delivery, Verdict
 from vkprovider.rest.errors import Unsent
 
@@ -300,8 +300,8 @@ class LearnerWorld(World):
             return super().somebody_worked_in(lab) and not returning and not free
         return lab is not None and any(self.lds.inbox.get(session.id, (0, 0))[0] for session in self.lds.live)
 
-    def may_destroy(self, step: Kind) -> bool:
-        return self.granted or (step is Kind.STOP and self.wanted == State.STOPPED)
+    def may_destroy(self, step: Step) -> bool:
+        return self.granted or (isinstance(step, steps.Stop) and self.wanted == State.STOPPED)
 
     def check(self) -> None:
         super().check()
@@ -358,7 +358,7 @@ class LearnerWorld(World):
                 self._change_pod(step, claim)
                 return Done()
             case steps.Release() | steps.DeletePod():
-                assert not self._live(), f"{step.kind} while {self._live()} is live"
+                assert not self._live(), f"{step} while {self._live()} is live"
                 return super()._execute(step, facts, answer)
             case steps.Wipe():
                 outcome = super()._execute(step, facts, answer)

@@ -12,6 +12,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import OwnerReference
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.identity import notes_of
@@ -249,9 +250,9 @@ def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
         if world.act().kind is Kind.NONE:
             world.cml.advance()
             world.now += 1.0
-    began = world.steps.index(Kind.STOP)
-    taken = [step for step in world.steps[began:] if step not in {Kind.NONE, Kind.SAVE}]
-    assert taken == [Kind.STOP, Kind.WIPE, Kind.START]
+    began = world.steps.index(steps.Stop)
+    taken = [step for step in world.steps[began:] if step not in {steps.Wait, steps.Save}]
+    assert taken == [steps.Stop, steps.Wipe, steps.Start]
     assert "LabStartTimeout" in str(world.claim)
 
 
@@ -643,20 +644,20 @@ def test_a_life_without_trouble(restart: str) -> None:
     world.pod = msgspec.structs.replace(world.pod, metadata=metadata)
     world.settle()
     assert not world.store
-    assert [step for step in world.steps if step not in {Kind.NONE, Kind.SAVE}] == [
-        Kind.CLAIM,
-        Kind.IMPORT,
-        Kind.START,
-        Kind.EXTRACT,
-        Kind.STOP,
-        Kind.WIPE,
-        Kind.DELETE_LAB,
-        Kind.DELETE_POD,
-        Kind.CONFIRM_GONE,
-        Kind.RELEASE,
-        Kind.FORGET,
+    assert [step for step in world.steps if step not in {steps.Wait, steps.Save}] == [
+        steps.MakeClaim,
+        steps.Import,
+        steps.Start,
+        steps.Extract,
+        steps.Stop,
+        steps.Wipe,
+        steps.DeleteLab,
+        steps.DeletePod,
+        steps.ConfirmGone,
+        steps.Release,
+        steps.Forget,
     ]
-    assert world.steps.count(Kind.SAVE) == 1
+    assert world.steps.count(steps.Save) == 1
 
 
 def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
@@ -667,7 +668,7 @@ def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
     assert world.act("lost").kind is Kind.IMPORT
     world.settle()
     assert len(world.ours) == 1
-    assert Kind.SEARCH in world.steps
+    assert steps.Search in world.steps
 
 
 def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:

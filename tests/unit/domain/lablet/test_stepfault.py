@@ -13,32 +13,33 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.api.messages import Fault
+from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, may_pass
-from vkprovider.domain.lablet.steps import Kind
+from vkprovider.domain.lablet.steps import Step
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "reason"),
+    ("step", "error", "reason"),
     [
-        (Kind.IMPORT, Unavailable("w"), "WorkerUnreachable"),
-        (Kind.IMPORT, TlsFailed("w"), "WorkerError"),
-        (Kind.START, Unavailable("w", status=502), "WorkerError"),
-        (Kind.STOP, Unauthorized("w", status=403), "CredentialsInvalid"),
-        (Kind.IMPORT, Invalid("w", status=400), "ImportRefused"),
-        (Kind.START, Invalid("w", status=400), "StartRefused"),
-        (Kind.WIPE, Invalid("w", status=400), "WorkerError"),
-        (Kind.PROVISION, Unavailable("l"), "LDSUnavailable"),
-        (Kind.COLLECT, Unavailable("l", status=503), "LDSUnavailable"),
-        (Kind.ARCHIVE, Unauthorized("l", status=401), "LDSRefused"),
-        (Kind.DELETE_POD, Unavailable("a", status=503), "ApiUnavailable"),
-        (Kind.EXTRACT, Unauthorized("w", status=401), "CredentialsInvalid"),
-        (Kind.CLEAR_LEARNER, Invalid("a", status=422), "ApiRefused"),
-        (Kind.GRADE, Unavailable("g"), "GraderUnavailable"),
-        (Kind.GRADE, Invalid("g", status=400), "GraderRefused"),
+        (steps.Import, Unavailable("w"), "WorkerUnreachable"),
+        (steps.Import, TlsFailed("w"), "WorkerError"),
+        (steps.Start, Unavailable("w", status=502), "WorkerError"),
+        (steps.Stop, Unauthorized("w", status=403), "CredentialsInvalid"),
+        (steps.Import, Invalid("w", status=400), "ImportRefused"),
+        (steps.Start, Invalid("w", status=400), "StartRefused"),
+        (steps.Wipe, Invalid("w", status=400), "WorkerError"),
+        (steps.Provision, Unavailable("l"), "LDSUnavailable"),
+        (steps.Collect, Unavailable("l", status=503), "LDSUnavailable"),
+        (steps.ArchiveSession, Unauthorized("l", status=401), "LDSRefused"),
+        (steps.DeletePod, Unavailable("a", status=503), "ApiUnavailable"),
+        (steps.Extract, Unauthorized("w", status=401), "CredentialsInvalid"),
+        (steps.ClearLearner, Invalid("a", status=422), "ApiRefused"),
+        (steps.Grade, Unavailable("g"), "GraderUnavailable"),
+        (steps.Grade, Invalid("g", status=400), "GraderRefused"),
     ],
 )
-def test_reason(kind: Kind, error: OutsideError, reason: str) -> None:
-    assert fault_of(kind, error) == Fault(reason, error.message)
+def test_reason(step: type[Step], error: OutsideError, reason: str) -> None:
+    assert fault_of(step, error) == Fault(reason, error.message)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshe
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Failure, Outcome, Place
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
-from vkprovider.domain.lablet.steps import Kind, Step
+from vkprovider.domain.lablet.steps import Step
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.rest.errors import may_have_happened
@@ -174,7 +174,7 @@ class World:
         self.informer_misses_pod = False
         self.lost = False
         self.examined = True
-        self.steps: list[Kind] = []
+        self.steps: list[type[Step]] = []
         self.last: Decision | None = None
         self.attention = False
 
@@ -277,7 +277,7 @@ class World:
             if persist:
                 self.persist()
             self.observe()
-            if self.act().kind is Kind.NONE:
+            if isinstance(self.act().step, steps.Wait):
                 self.cml.advance()
                 self.now += 1.0
 
@@ -315,7 +315,7 @@ class World:
         """
         facts = self.facts()
         decision = self.last = decide(facts, self.now, self.limits)
-        self.steps.append(decision.kind)
+        self.steps.append(type(decision.step))
         if answer == "killed-before":
             self.crash()
             return decision
@@ -327,10 +327,10 @@ class World:
             waiting = decision.report.waiting
             self.attention = waiting is not None and waiting.reason == "NeedsAttention"
         self._report(decision.report)
-        if decision.kind is Kind.FORGET:
+        if isinstance(decision.step, steps.Forget):
             assert self.uid not in self.store
             self.memory, self.informer_misses_pod = Memory(met_at=self.now), False
-        elif decision.kind is not Kind.NONE:
+        elif not isinstance(decision.step, steps.Wait):
             self._carry_out(decision.step, facts, answer)
         if answer == "killed-after":
             self.crash()
@@ -365,7 +365,7 @@ class World:
         try:
             outcome = self._execute(step, facts, answer)
         except OutsideError as error:
-            fault = fault_of(step.kind, error)
+            fault = fault_of(type(step), error)
             failure = Failure(fault, 1.0, error, not may_have_happened(error))
             self._apply(failed(self.memory, self.claim, step, failure, self.place))
             self.presence, self.devices = Presence.UNKNOWN, ()
@@ -443,7 +443,7 @@ class World:
                 return Acted(lab_id, devices=builders.devices(*[labs.DEFINED] * cml.devices))
             case _:
                 assert claim.lab_id, f"{step} without a lab"
-        self._check_destruction(step.kind, facts, claim)
+        self._check_destruction(step, facts, claim)
         match step:
             case steps.Extract():
                 return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
@@ -463,26 +463,28 @@ class World:
                 return Acted(gone=True)
         return Acted()
 
-    def _check_destruction(self, step: Kind, facts: Facts, claim: Claim) -> None:
+    def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
         active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
-        if step in {Kind.WIPE, Kind.DELETE_LAB}:
+        if isinstance(step, steps.Wipe | steps.DeleteLab):
             assert facts.presence is Presence.PRESENT
             assert not active, f"{step} while {active}"
-        if step is Kind.DELETE_LAB:
+        if isinstance(step, steps.DeleteLab):
             assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
             replaced = claim.renews == claim.digest or not facts.devices
             assert self.may_end or claim.outcome or replaced, "the lab of a living Pod is deleted"
-        if step in {Kind.STOP, Kind.WIPE, Kind.DELETE_LAB} and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
+        destroys = isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab)
+        if destroys and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
             gone = self.pod is None or self.pod.terminal
             assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
-        if step is Kind.STOP and claim.ready_at and labs.BOOTED in {device.state for device in facts.devices}:
+        runs = labs.BOOTED in {device.state for device in facts.devices}
+        if isinstance(step, steps.Stop) and claim.ready_at and runs:
             assert facts.extracted, f"the configurations are not kept before {step}"
 
     def somebody_worked_in(self, lab: ModelLab | None) -> bool:
         """Whether somebody may have worked in a lab."""
         return lab is not None and lab.shown_ready
 
-    def may_destroy(self, step: Kind) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
+    def may_destroy(self, step: Step) -> bool:  # noqa: ARG002 (for worlds in which somebody may ask for it)
         """Whether somebody asked for a lab to be stopped or wiped that goes on living."""
         return False
 
@@ -493,9 +495,9 @@ class World:
         for _ in range(rounds):
             self.observe()
             decision = self.act()
-            if decision.kind is Kind.FORGET and self.pod is None:
+            if isinstance(decision.step, steps.Forget) and self.pod is None:
                 return
-            if decision.kind is not Kind.NONE:
+            if not isinstance(decision.step, steps.Wait):
                 continue
             if self._finalizers_go():
                 continue

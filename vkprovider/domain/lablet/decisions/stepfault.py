@@ -7,7 +7,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.domain.lablet.decisions.delivering import closing_state
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.steps import Kind
+from vkprovider.domain.lablet.steps import Kind, Step
 
 _DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.COLLECT})
 """Kinds of steps that call the LDS."""
@@ -17,13 +17,14 @@ _TRANSIENT: Final = frozenset({0, 429, 502, 503, 504})
 """Statuses of no answer at all, and of what stands before a server."""
 
 
-def fault_of(kind: Kind, error: OutsideError) -> Fault:
+def fault_of(step: type[Step], error: OutsideError) -> Fault:
     """Return the fault of a failed step; docs/why.md explains its reason.
 
     Args:
-        kind: Of the step that failed.
+        step: The class of the step that failed.
         error: What the called system answered.
     """
+    kind = step.kind
     unavailable = isinstance(error, Unavailable)
     if kind in _API_SERVER:
         return api_fault(error)
