@@ -235,3 +235,27 @@ async def test_pod_that_a_finalizer_holds_gives_its_row_and_ports_back(world: Wo
 async def _without_finalizer(world: World, worker: str) -> bool:
     found = await world.cmlworker(worker)
     return not found["metadata"].get("finalizers")
+
+
+@pytest.mark.parametrize(("status", "reason"), [(403, "ApiRefused"), (503, "ApiUnavailable")])
+async def test_learner_works_on_while_the_username_cannot_be_put_back(world: World, status: int, reason: str) -> None:
+    """The worker is not at fault, and nothing keeps the learner from the lab."""
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker, annotations={NAME: "alice"})
+    await lablet.ready()
+    await lablet.claim(lambda row: row.get("noted") == "alice")
+    seen = len(running.api.asked)
+    fault = running.api.fault(rf"^PATCH .*/pods/{lablet.name}/status", status=status)
+    await edit(world, lablet, username="mallory")
+    event = await world.until_event(reason, lablet.name)
+    assert (event["type"], fault.count) == ("Warning", 0)
+    pod = await lablet.until(lambda pod: learner_of(pod) == ("alice", "alice"), "it is alice's again")
+    assert is_ready(pod)
+    sent = [asked.body.decode() for asked in running.api.asked[seen:] if asked.path == f"{lablet.path}/status"]
+    assert any(NAME in body for body in sent)
+    for body in sent:
+        assert not any(word in body for word in ("waiting", "WorkerError", "CredentialsInvalid", "WorkerUnreachable"))
+    for word in ("WorkerError", "CredentialsInvalid", "WorkerUnreachable"):
+        assert await world.events(word, lablet.name) == []

@@ -116,6 +116,26 @@ async def test_work_is_collected_graded_and_the_lablet_ends(world: World, lds: L
     assert await world.admin.items(CONFIGS) == []
 
 
+async def test_collecting_takes_a_slot_of_the_worker_only_when_the_lds_has_answered(
+    world: World, lds: LdsSimulator
+) -> None:
+    running = await start(world, lds)
+    lablet = await lend(world)
+    slots, steps = running.replica.fleet.items[lablet.worker].slots, running.replica.counters.steps
+    lds.faults.add(Fault(kind="delay", delay_s=2.0, route="/responses$", count=1), lds.now())
+    await lablet.annotate(desired_state="COLLECTING")
+    await when(lambda: steps.get("COLLECT"), "the LDS is asked for the answers")
+    held = [other for other in map(str, range(13)) if slots.acquire(other)]
+    assert len(held) == 12, "all slots of the worker"
+    await when(lambda: lablet.uid in slots._waiting, "the LDS has answered, and the worker has no slot")
+    assert (await lablet.claim()).get("collected", 0) == 0
+    freed = [slots.release(other) for other in held]
+    assert lablet.uid in freed
+    running.replica.queues.lablets.add(lablet.uid)
+    await world.until_event("Collected", lablet.name)
+    await lablet.claim(lambda row: row["collected"])
+
+
 async def test_lds_that_is_away_holds_the_session_up_and_nothing_else(world: World, lds: LdsSimulator) -> None:
     await start(world, lds)
     lds.faults.add(Fault(kind="status", status=503, route="^POST .*/sessions$", count=3), lds.now())

@@ -2,7 +2,8 @@
 
 * `index`: all lablets, and which one a change concerns; `state`: the record of one, with one writer for each field.
 * `reconciler`: one turn: gather, decide, execute, record, publish; the only writer of memory.
-* `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome.
+* `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome;
+  `turnslots`: how many turns await an outside system at once.
 * `environment`: the variables of the Pod, read and resolved for the import.
 * `publish`: the Pod's status, and Events.
 * `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.

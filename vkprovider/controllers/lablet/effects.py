@@ -71,10 +71,17 @@ class Effects:
     twins: Twins
     environments: Environments
 
-    async def execute(self, step: Step, worker: Worker) -> Outcome:
+    async def execute(self, step: Step, worker: Worker, turn_to_worker: Callable[[], None]) -> Outcome:
         """Execute one step.
 
+        Args:
+            step: What to do.
+            worker: The lablet's.
+            turn_to_worker: Called by a step that has called the LDS and is about to call the worker; it exchanges the
+                slot, or raises `NoSlot`.
+
         Raises:
+            NoSlot: Raised by `turn_to_worker`.
             Fenced: This replica no longer owns the Node.
             InputError: The Pod, its definition or its content is wrong.
             StepFailed: One of several systems that the step calls failed.
@@ -97,7 +104,7 @@ class Effects:
                 lent = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
                 return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
             case Extract():
-                return await self._extract(step, worker)
+                return await self._extract(step, worker, turn_to_worker)
             case steps.Provision(claim=claim, session=session):
                 made = await self.sessions.provision(worker, claim, session, self._content_of(claim))
                 return outcomes.Provisioned(made)
@@ -185,7 +192,7 @@ class Effects:
 
     # --------------------------------------------------------------------------------------------- archive
 
-    async def _extract(self, step: Extract, worker: Worker) -> Outcome:
+    async def _extract(self, step: Extract, worker: Worker, turn_to_worker: Callable[[], None]) -> Outcome:
         responses = None
         if isinstance(step, Collect):
             try:
@@ -193,6 +200,7 @@ class Effects:
             except OutsideError:
                 if step.insist:
                     raise
+            turn_to_worker()
         keeping = self.archive.keep(worker, step.claim, step.devices, responses=responses, username=step.username)
         left, errors = await _stored(keeping)
         if step.insist and (passing := next(filter(may_pass, errors.values()), None)):

@@ -7,6 +7,7 @@ lablet's memory, and but for `Sessions` of its claim: it applies what `domain.la
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -23,8 +24,8 @@ from vkprovider.controllers.lablet.index import LabletIndex
 from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.state import Lablet
+from vkprovider.controllers.lablet.turnslots import NoSlot, TurnSlots
 from vkprovider.controllers.session.sessions import Sessions
-from vkprovider.controllers.worker.slots import Slots
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.lablet.after import After, after, begun, chosen_session, decided, failed
@@ -33,19 +34,13 @@ from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
 from vkprovider.domain.lablet.outcomes import Abandoned, Failure, Place
-from vkprovider.domain.lablet.steps import WAIT, WORKER_KINDS, Extract, Kind, Release, Step
+from vkprovider.domain.lablet.steps import WAIT, Extract, Forget, Release, Step, System, Wait
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings
 
 _log: Final = structlog.get_logger(__name__)
-_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.RESCHEDULE, Kind.ARCHIVE, Kind.GRADE})
-"""Kinds of steps that call the LDS or the grader."""
-_WORKER_CALLS_MAX: Final = 80
-_DELIVERIES_MAX: Final = 24
-"""Turns at once that call workers, and that call the LDS or the grader. Together they leave some of the queue's workers
-to turns that only publish."""
 _NO_SLOT_S: Final = 5.0
 """How soon a lablet without a slot tries again, if no released slot wakes it."""
 _STEPS_MAX: Final = 16
@@ -84,8 +79,7 @@ class Lablets:
     observe_soon: ObserveSoon
     wake: Callable[[str], None]
     _closing: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _worker_calls: Slots = field(default_factory=lambda: Slots(_WORKER_CALLS_MAX), init=False)
-    _deliveries: Slots = field(default_factory=lambda: Slots(_DELIVERIES_MAX), init=False)
+    _slots: TurnSlots = field(default_factory=TurnSlots, init=False)
 
     def close(self) -> None:
         """Begin no further step; those in hand are finished."""
@@ -114,9 +108,7 @@ class Lablets:
         try:
             return await self._run(lablet, worker)
         finally:
-            for slots in (worker.slots, self._worker_calls, self._deliveries):
-                if (waiting := slots.release(lablet.uid)) is not None:
-                    self.wake(waiting)
+            self._slots.release(lablet.uid, worker, self.wake)
 
     async def _run(self, lablet: Lablet, worker: Worker) -> Result | None:
         decision, later_s = Decision(WAIT), None
@@ -125,31 +117,33 @@ class Lablets:
             facts, now = self._gather(lablet, worker), self.ctx.now()
             decision = decide(facts, now, self.settings)
             step = decision.step
-            if not self._has_slot(step, lablet, worker):
+            if not self._slots.acquire(step, lablet.uid, worker):
                 later_s = _NO_SLOT_S
                 break
             self._record_decision(lablet, worker, facts, decision)
-            if step.kind in {Kind.NONE, Kind.FORGET}:
+            if isinstance(step, Wait | Forget):
                 lablet.awaits_claim = decision.claim is not None or self._awaits_claim(facts, decision, now)
                 break
             try:
                 ended = await self._carry_out(decision, lablet, worker)
             except Fenced:
                 return Result()
-            except InputError as error:
-                return await self._fail(step, lablet, worker, error.fault, None, event=error.event)
-            except StepFailed as error:
-                return await self._fail(step, lablet, worker, Fault(error.reason, error.message), None)
-            except OutsideError as error:
-                if error.status == HTTPStatus.ACCEPTED:  # the grader is still at work
+            except NoSlot:
+                later_s = _NO_SLOT_S
+                break
+            except (InputError, StepFailed, OutsideError) as error:
+                if isinstance(error, OutsideError) and error.status == HTTPStatus.ACCEPTED:  # the grader is at work
                     later_s = error.after_s if isinstance(error, Throttled) else 0.0
                     break
-                return await self._fail(step, lablet, worker, fault_of(type(step), error), error)
+                pause_s = self._record_failure(step, lablet, worker, error)
+                if step.holds:
+                    return await self._publish_fault(lablet, worker, pause_s)
+                continue
             if not ended or not step.continues or self._closing.is_set() or worker.parked:
                 break
         else:
             return Result(_BREATH_S)
-        if decision.step.kind is Kind.FORGET:
+        if isinstance(decision.step, Forget):
             return None
         if decision.observe:
             self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
@@ -163,14 +157,6 @@ class Lablets:
             return False
         saved = msgspec.structs.replace(facts, claim_saved=True, unsaved_because=None)
         return decide(saved, now, self.settings) != decision
-
-    def _has_slot(self, step: Step, lablet: Lablet, worker: Worker) -> bool:
-        """Return whether a step may be executed now; if not, a released slot wakes the lablet."""
-        if step.kind in _DELIVERY:
-            return self._deliveries.acquire(lablet.uid)
-        if step.kind not in WORKER_KINDS or worker.labs.immediate:
-            return True
-        return worker.slots.acquire(lablet.uid) and self._worker_calls.acquire(lablet.uid)
 
     # --------------------------------------------------------------------------------------------- records
 
@@ -210,10 +196,12 @@ class Lablets:
     async def _execute(self, step: Step, lablet: Lablet, worker: Worker) -> None:
         """Execute a step and record its outcome; raises as `Effects.execute` does."""
         counters, claims = self.counters, worker.claims
-        counters.steps[step.kind.name] = counters.steps.get(step.kind.name, 0) + 1
+        counters.steps[step.label] = counters.steps.get(step.label, 0) + 1
         lablet.memory = begun(lablet.memory, step)
-        outcome = await self.effects.execute(step, worker)
-        self.counters.timeline.note(lablet.uid, step.kind.name)
+        outcome = await self.effects.execute(
+            step, worker, partial(self._slots.turn_to_worker, lablet.uid, worker, self.wake)
+        )
+        self.counters.timeline.note(lablet.uid, step.label)
         claim = claims.claims.get(lablet.uid)
         self._apply(lablet, worker, after(lablet.memory, claim, step, outcome, self._place(lablet, worker)))
         if isinstance(step, Release):
@@ -223,7 +211,7 @@ class Lablets:
     async def _carry_out(self, decision: Decision, lablet: Lablet, worker: Worker) -> bool:
         """Execute a decision's step, publishing progress while a worker takes its time; False if it was abandoned."""
         step, report = decision.step, decision.report
-        if worker.labs.immediate or step.kind not in WORKER_KINDS:
+        if worker.labs.immediate or System.WORKER not in step.calls:
             await self._execute(step, lablet, worker)
             return True
         task = asyncio.ensure_future(self._execute(step, lablet, worker))
@@ -257,24 +245,27 @@ class Lablets:
 
     # --------------------------------------------------------------------------------------------- failures
 
-    async def _fail(
-        self, step: Step, lablet: Lablet, worker: Worker, fault: Fault, error: OutsideError | None, *, event: str = ""
-    ) -> Result:
-        """Record and publish that a step failed; it is tried again after a pause."""
+    def _record_failure(
+        self, step: Step, lablet: Lablet, worker: Worker, error: InputError | StepFailed | OutsideError
+    ) -> float:
+        """Record that a step failed; return the pause after which it is tried again."""
         failures = self.counters.step_failures
-        failures[step.kind.name] = failures.get(step.kind.name, 0) + 1
+        failures[step.label] = failures.get(step.label, 0) + 1
         tries = lablet.memory.failures + 1
         first_s, cap_s = self.settings.step_retry_first_s, self.settings.step_retry_cap_s
         pause_s = delay_s(tries, first_s=first_s, cap_s=cap_s, dice=self.ctx.dice())
         if isinstance(error, Throttled):
             pause_s = max(pause_s, error.after_s)
-        not_done = error is not None and not may_have_happened(error)
-        failure, claim = Failure(fault, pause_s, error, not_done, event), worker.claims.claims.get(lablet.uid)
-        acted_at = lablet.memory.acted_at
+        if isinstance(error, OutsideError):
+            failure = Failure(fault_of(type(step), error), pause_s, error, not may_have_happened(error))
+        else:
+            event = error.event if isinstance(error, InputError) else ""
+            failure = Failure(Fault(error.reason, error.message), pause_s, event=event)
+        claim, acted_at = worker.claims.claims.get(lablet.uid), lablet.memory.acted_at
         self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))
         if lablet.memory.acted_at != acted_at:  # nobody knows what the lab is like now
             self.observe_soon(worker.name, lablet.uid, newer_than=lablet.memory.acted_at)
-        return await self._publish_fault(lablet, worker, pause_s)
+        return pause_s
 
     async def _publish_fault(self, lablet: Lablet, worker: Worker, pause_s: float) -> Result:
         """Publish the last failure; its step is tried again after `pause_s`."""

@@ -14,12 +14,16 @@ class Slots:
         self._holders: set[str] = set()
         self._waiting: OrderedDict[str, None] = OrderedDict()
 
+    def has_room(self, key: str) -> bool:
+        """Return whether `key` holds a slot or could acquire one; queue `key` if not."""
+        if key in self._holders or len(self._holders) < self._limit:
+            return True
+        self._waiting[key] = None
+        return False
+
     def acquire(self, key: str) -> bool:
         """Acquire a slot for `key`; return False and queue `key` if none is free."""
-        if key in self._holders:
-            return True
-        if len(self._holders) >= self._limit:
-            self._waiting[key] = None
+        if not self.has_room(key):
             return False
         self._waiting.pop(key, None)
         self._holders.add(key)

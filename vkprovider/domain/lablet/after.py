@@ -7,7 +7,7 @@
 All of it is pure; the controllers' turn applies the results and is the only writer of memory and claim.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -20,12 +20,10 @@ from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, ignored, news, pod_news
 from vkprovider.domain.lablet.outcomes import Failure, Outcome, Place
-from vkprovider.domain.lablet.steps import WORKER_KINDS, Kind, Step
+from vkprovider.domain.lablet.steps import Step, System
 from vkprovider.domain.session.delivery import Session
 
 _replace = msgspec.structs.replace
-_COMMANDS: Final = frozenset({Kind.START, Kind.STOP, Kind.WIPE, Kind.DELETE_LAB})
-"""Steps whose effect on a lab an observation shows. An import is searched for instead."""
 
 
 class After(msgspec.Struct, frozen=True, gc=False):
@@ -120,7 +118,7 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
         outcome: What came of it.
         place: Where and when.
     """
-    if step.kind is not Kind.SEARCH:  # it only leads up to an import, and that may be what fails
+    if not isinstance(step, steps.Search):  # it only leads up to an import, and that may be what fails
         memory = _replace(memory, failures=0, fault=None)
     if isinstance(outcome, outcomes.Abandoned):
         return After(memory, claim)
@@ -257,7 +255,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
     changes: dict[str, Any] = {
         "failures": memory.failures + 1,
         "fault": failure.fault,
-        "hold_until": place.now + failure.pause_s,
+        "hold_until": place.now + failure.pause_s if step.holds else 0.0,
         "held_at_deletion": deletion_of(place.pod),
     }
     match step:
@@ -267,8 +265,8 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
             claim = before  # a start that was refused, or not even sent, does not count as an attempt
             if not unsure or not before.started_at:  # a lab that boots all the same gets it from the next observation
                 changes["starting_since"] = 0.0
-        case steps.RestoreUsername():  # the other steps go on meanwhile
-            changes |= {"restored_at": place.now + failure.pause_s, "hold_until": 0.0}
+        case steps.RestoreUsername():
+            changes["restored_at"] = place.now + failure.pause_s
         case steps.ArchiveSession() if error is not None:
             changes["archive_failed"] = True
         case steps.Provision(session=session, first_request=True) if error is not None and failure.not_done:
@@ -278,8 +276,8 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
                 claim, lazy = _replace(claim, session=None), False
         case _:
             pass
-    unknown = unsure and step.kind in _COMMANDS
-    if unknown or (isinstance(error, NotFound) and step.kind in WORKER_KINDS):  # NotFound: another client deleted it
+    deleted = isinstance(error, NotFound) and System.WORKER in step.calls  # by another client
+    if deleted or (unsure and step.changes_lab):
         changes |= {"acted_at": place.now, "assumed": None}  # observe before doing anything else
     memory = _replace(memory, **changes)
     if memory.failures > 1 and failure.fault.kind.silence:

@@ -12,7 +12,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
 from vkprovider.domain.lablet.pod.inputs import NOTHING, Inputs
-from vkprovider.domain.lablet.steps import Kind, Step
+from vkprovider.domain.lablet.steps import Step
 from vkprovider.domain.session.delivery import NO_DELIVERY, Delivery
 
 
@@ -100,11 +100,6 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     anew: bool = False
     observe: bool = False
     events: tuple[Notice, ...] = ()
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the step."""
-        return self.step.kind
 
 
 def phase_of(facts: Facts) -> str:

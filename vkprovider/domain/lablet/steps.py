@@ -3,7 +3,7 @@
 Every step is safe to repeat. `decide` chooses one, the controllers' `effects` execute it, `after` records its outcome.
 """
 
-from enum import Enum, auto
+from enum import Flag, auto
 from typing import ClassVar, Final
 
 import msgspec
@@ -14,85 +14,60 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 
 
-class Kind(Enum):
-    """The kinds of steps; their names label the metrics of steps."""
+class System(Flag):
+    """The systems outside the replica that a step may call."""
 
-    NONE = auto()
-    CLAIM = auto()
-    RENEW = auto()
-    SAVE = auto()
-    SEARCH = auto()
-    IMPORT = auto()
-    NOTE = auto()
-    START = auto()
-    STOP = auto()
-    WIPE = auto()
-    DELETE_LAB = auto()
-    CONFIRM_GONE = auto()
-    PROVISION = auto()
-    RESCHEDULE = auto()
-    EXTRACT = auto()
-    COLLECT = auto()
-    GRADE = auto()
-    ARCHIVE = auto()
-    RESTORE_USERNAME = auto()
-    CLEAR_LEARNER = auto()
-    RETURN_TO_POOL = auto()
-    DELETE_POD = auto()
-    RELEASE = auto()
-    FORGET = auto()
-
-
-WORKER_KINDS: Final = frozenset(
-    {
-        Kind.SEARCH,
-        Kind.IMPORT,
-        Kind.NOTE,
-        Kind.START,
-        Kind.EXTRACT,
-        Kind.COLLECT,
-        Kind.STOP,
-        Kind.WIPE,
-        Kind.DELETE_LAB,
-    }
-)
-"""Kinds of steps that call the worker."""
+    NOTHING = 0
+    WORKER = auto()
+    API_SERVER = auto()
+    LDS = auto()
+    GRADER = auto()
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
     """One side effect.
 
     Attributes:
-        kind: Which.
+        label: The label of the class in metrics and timelines.
+        calls: The systems that the step calls: whose slots it takes, and who is at fault when it fails.
+        changes_lab: Whether an observation shows what the step did to a lab; an import is searched for instead.
         continues: Whether the next step can be decided at once; otherwise a watch or a write brings the turn back.
+        holds: Whether the lablet waits for the step when it fails; otherwise other steps go on meanwhile.
     """
 
-    kind: ClassVar[Kind]
+    label: ClassVar[str]
+    calls: ClassVar[System]
+    changes_lab: ClassVar[bool] = False
     continues: ClassVar[bool] = True
+    holds: ClassVar[bool] = True
 
 
 class Wait(Step, frozen=True, gc=False):
     """Do nothing now."""
 
-    kind: ClassVar[Kind] = Kind.NONE
+    label: ClassVar[str] = "NONE"
+    calls: ClassVar[System] = System.NOTHING
 
 
 class Save(Step, frozen=True, gc=False):
     """Nothing but the changed claim of the decision, which is written before any step."""
 
-    kind: ClassVar[Kind] = Kind.SAVE
+    label: ClassVar[str] = "SAVE"
+    calls: ClassVar[System] = System.NOTHING
 
 
 class Forget(Step, frozen=True, gc=False):
     """Forget the lablet: neither Pod nor claim is left."""
 
-    kind: ClassVar[Kind] = Kind.FORGET
+    label: ClassVar[str] = "FORGET"
+    calls: ClassVar[System] = System.NOTHING
 
 
 class MakeClaim(Step, frozen=True, gc=False):
     """Make the claim of a Pod and allocate its ports."""
 
-    kind: ClassVar[Kind] = Kind.CLAIM
+    label: ClassVar[str] = "CLAIM"
+    calls: ClassVar[System] = System.NOTHING
     continues: ClassVar[bool] = False
     pod: Pod
 
@@ -100,7 +75,8 @@ class MakeClaim(Step, frozen=True, gc=False):
 class Renew(Step, frozen=True, gc=False):
     """Give the claim of a warm lablet, whose lab is gone, the content and ports that its Pod would get now."""
 
-    kind: ClassVar[Kind] = Kind.RENEW
+    label: ClassVar[str] = "RENEW"
+    calls: ClassVar[System] = System.NOTHING
     continues: ClassVar[bool] = False
     pod: Pod
     claim: Claim
@@ -109,14 +85,16 @@ class Renew(Step, frozen=True, gc=False):
 class Release(Step, frozen=True, gc=False):
     """Drop the claim: the lab is known to be absent."""
 
-    kind: ClassVar[Kind] = Kind.RELEASE
+    label: ClassVar[str] = "RELEASE"
+    calls: ClassVar[System] = System.NOTHING
     claim: Claim
 
 
 class Search(Step, frozen=True, gc=False):
     """Search the worker for the claim's lab by mark, notes and title."""
 
-    kind: ClassVar[Kind] = Kind.SEARCH
+    label: ClassVar[str] = "SEARCH"
+    calls: ClassVar[System] = System.WORKER
     claim: Claim
 
 
@@ -127,7 +105,8 @@ class Import(Step, frozen=True, gc=False):
         learner: Whom the lab's notes name; "" for a warm lablet.
     """
 
-    kind: ClassVar[Kind] = Kind.IMPORT
+    label: ClassVar[str] = "IMPORT"
+    calls: ClassVar[System] = System.WORKER
     claim: Claim
     pod: Pod
     learner: str = ""
@@ -141,7 +120,8 @@ class Import(Step, frozen=True, gc=False):
 class NoteLearner(Step, frozen=True, gc=False):
     """Write the claim's learner and session into the lab's notes."""
 
-    kind: ClassVar[Kind] = Kind.NOTE
+    label: ClassVar[str] = "NOTE"
+    calls: ClassVar[System] = System.WORKER
     claim: Claim
 
 
@@ -152,28 +132,36 @@ class Start(Step, frozen=True, gc=False):
         claim: As it was before the decision; a refused start does not count as an attempt.
     """
 
-    kind: ClassVar[Kind] = Kind.START
+    label: ClassVar[str] = "START"
+    calls: ClassVar[System] = System.WORKER
+    changes_lab: ClassVar[bool] = True
     claim: Claim
 
 
 class Stop(Step, frozen=True, gc=False):
     """Stop the lab."""
 
-    kind: ClassVar[Kind] = Kind.STOP
+    label: ClassVar[str] = "STOP"
+    calls: ClassVar[System] = System.WORKER
+    changes_lab: ClassVar[bool] = True
     claim: Claim
 
 
 class Wipe(Step, frozen=True, gc=False):
     """Wipe the stopped lab."""
 
-    kind: ClassVar[Kind] = Kind.WIPE
+    label: ClassVar[str] = "WIPE"
+    calls: ClassVar[System] = System.WORKER
+    changes_lab: ClassVar[bool] = True
     claim: Claim
 
 
 class DeleteLab(Step, frozen=True, gc=False):
     """Delete the wiped lab."""
 
-    kind: ClassVar[Kind] = Kind.DELETE_LAB
+    label: ClassVar[str] = "DELETE_LAB"
+    calls: ClassVar[System] = System.WORKER
+    changes_lab: ClassVar[bool] = True
     claim: Claim
 
 
@@ -185,7 +173,8 @@ class Extract(Step, frozen=True, gc=False):
         insist: Fail on an error that may pass; otherwise go on without what cannot be read.
     """
 
-    kind: ClassVar[Kind] = Kind.EXTRACT
+    label: ClassVar[str] = "EXTRACT"
+    calls: ClassVar[System] = System.WORKER
     claim: Claim
     devices: tuple[DeviceFact, ...]
     username: str
@@ -195,13 +184,15 @@ class Extract(Step, frozen=True, gc=False):
 class Collect(Extract, frozen=True, gc=False):
     """Archive the devices' configurations and the learner's answers."""
 
-    kind: ClassVar[Kind] = Kind.COLLECT
+    label: ClassVar[str] = "COLLECT"
+    calls: ClassVar[System] = System.LDS | System.WORKER
 
 
 class Grade(Step, frozen=True, gc=False):
     """Ask the grader for a verdict on what was collected."""
 
-    kind: ClassVar[Kind] = Kind.GRADE
+    label: ClassVar[str] = "GRADE"
+    calls: ClassVar[System] = System.GRADER
     claim: Claim
 
 
@@ -213,7 +204,8 @@ class Provision(Step, frozen=True, gc=False):
             go to another deployment.
     """
 
-    kind: ClassVar[Kind] = Kind.PROVISION
+    label: ClassVar[str] = "PROVISION"
+    calls: ClassVar[System] = System.LDS
     claim: Claim
     session: Session
     first_request: bool
@@ -226,7 +218,8 @@ class Reschedule(Step, frozen=True, gc=False):
         slot_end: Unix seconds.
     """
 
-    kind: ClassVar[Kind] = Kind.RESCHEDULE
+    label: ClassVar[str] = "RESCHEDULE"
+    calls: ClassVar[System] = System.LDS
     claim: Claim
     session: Session
     slot_end: int
@@ -235,7 +228,8 @@ class Reschedule(Step, frozen=True, gc=False):
 class ArchiveSession(Step, frozen=True, gc=False):
     """Archive the learner's session."""
 
-    kind: ClassVar[Kind] = Kind.ARCHIVE
+    label: ClassVar[str] = "ARCHIVE"
+    calls: ClassVar[System] = System.LDS
     claim: Claim
     session: Session
 
@@ -243,14 +237,16 @@ class ArchiveSession(Step, frozen=True, gc=False):
 class ConfirmGone(Step, frozen=True, gc=False):
     """Ask the API server itself whether the Pod is gone: the informer's cache may lag."""
 
-    kind: ClassVar[Kind] = Kind.CONFIRM_GONE
+    label: ClassVar[str] = "CONFIRM_GONE"
+    calls: ClassVar[System] = System.API_SERVER
     claim: Claim
 
 
 class DeletePod(Step, frozen=True, gc=False):
     """Confirm the deletion of the Pod, as a kubelet does."""
 
-    kind: ClassVar[Kind] = Kind.DELETE_POD
+    label: ClassVar[str] = "DELETE_POD"
+    calls: ClassVar[System] = System.API_SERVER
     continues: ClassVar[bool] = False
     pod: Pod
 
@@ -263,8 +259,10 @@ class RestoreUsername(Step, frozen=True, gc=False):
         found: What stood there instead; "" if it was removed.
     """
 
-    kind: ClassVar[Kind] = Kind.RESTORE_USERNAME
+    label: ClassVar[str] = "RESTORE_USERNAME"
+    calls: ClassVar[System] = System.API_SERVER
     continues: ClassVar[bool] = False
+    holds: ClassVar[bool] = False
     pod: Pod
     username: str
     found: str
@@ -273,7 +271,8 @@ class RestoreUsername(Step, frozen=True, gc=False):
 class ClearLearner(Step, frozen=True, gc=False):
     """Remove the learner's annotations from the Pod."""
 
-    kind: ClassVar[Kind] = Kind.CLEAR_LEARNER
+    label: ClassVar[str] = "CLEAR_LEARNER"
+    calls: ClassVar[System] = System.API_SERVER
     continues: ClassVar[bool] = False
     pod: Pod
 
@@ -281,7 +280,8 @@ class ClearLearner(Step, frozen=True, gc=False):
 class ReturnToPool(Step, frozen=True, gc=False):
     """Set the Pod's pool label again."""
 
-    kind: ClassVar[Kind] = Kind.RETURN_TO_POOL
+    label: ClassVar[str] = "RETURN_TO_POOL"
+    calls: ClassVar[System] = System.API_SERVER
     continues: ClassVar[bool] = False
     pod: Pod
     pool: str

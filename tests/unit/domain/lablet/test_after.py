@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import POD_UID, claim, devices, facts_with, pod
+from tests.unit.domain.lablet.test_steps import step_classes
 from vkprovider.api import labs
 from vkprovider.api.errors import (
     DeadlineExceeded,
@@ -28,7 +29,7 @@ from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Done, Failure, Outcome, Place
 from vkprovider.domain.lablet.pod.inputs import Inputs
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Kind, Step
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Step
 from vkprovider.domain.session.delivery import Session, Verdict
 
 NOW = 5000.0
@@ -80,7 +81,7 @@ def reasons(result: After) -> list[str]:
 
 
 def test_the_table_has_every_kind_of_step() -> None:
-    assert {step.kind for step in EVERY} == set(Kind) - {Kind.NONE, Kind.FORGET}
+    assert {type(step) for step in EVERY} == step_classes() - {steps.Wait, steps.Forget}
 
 
 # ------------------------------------------------------------------------------------------ steps that succeed
@@ -180,9 +181,13 @@ def test_claim_after_archiving_and_grading() -> None:
 
 
 def test_release_leaves_no_claim_and_only_it() -> None:
-    yielded: dict[Kind, Outcome] = {Kind.CLAIM: outcomes.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
+    yielded: dict[type[Step], Outcome] = {
+        steps.MakeClaim: outcomes.Claimed(BARE),
+        steps.Search: Done(),
+        steps.Import: Acted("l"),
+    }
     for step in EVERY:
-        result = after(BLANK, ROW, step, yielded.get(step.kind, Done()), PLACE)
+        result = after(BLANK, ROW, step, yielded.get(type(step), Done()), PLACE)
         assert (result.claim is None) is isinstance(step, steps.Release), step
 
 
@@ -224,13 +229,17 @@ def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
     }
 
 
-@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.kind.name)
+@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
 def test_success_ends_a_series_of_failures_except_for_a_search(step: Step) -> None:
     """A search only leads up to an import, and that may be what fails."""
     memory = Memory(failures=3, fault=Fault("WorkerError", "m"), hold_until=NOW - 1)
-    yielded: dict[Kind, Outcome] = {Kind.CLAIM: outcomes.Claimed(BARE), Kind.SEARCH: Done(), Kind.IMPORT: Acted("l")}
-    result = after(memory, ROW, step, yielded.get(step.kind, Done()), PLACE).memory
-    assert (result.failures, result.fault is None) == ((3, False) if step.kind is Kind.SEARCH else (0, True))
+    yielded: dict[type[Step], Outcome] = {
+        steps.MakeClaim: outcomes.Claimed(BARE),
+        steps.Search: Done(),
+        steps.Import: Acted("l"),
+    }
+    result = after(memory, ROW, step, yielded.get(type(step), Done()), PLACE).memory
+    assert (result.failures, result.fault is None) == ((3, False) if type(step) is steps.Search else (0, True))
 
 
 def test_an_abandoned_step_changes_nothing_else() -> None:
@@ -265,23 +274,23 @@ def test_another_end_of_a_session_is_asked_for_until_it_is_answered(
 # ------------------------------------------------------------------------------------------ before the answer
 
 
-@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.kind.name)
+@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
 def test_what_must_hold_even_if_the_answer_is_lost(step: Step) -> None:
     memory = Memory(
         searched=True, start_sent_at=1.0, stop_sent_at=2.0, starting_since=3.0, extracted=True, unasked=POD_UID
     )
-    expected: dict[Kind, dict[str, Any]] = {
-        Kind.IMPORT: {"searched": False},
-        Kind.START: {"stop_sent_at": 0.0, "extracted": False},
-        Kind.WIPE: {"start_sent_at": 0.0, "stop_sent_at": 0.0, "starting_since": 0.0},
-        Kind.PROVISION: {"unasked": ""},
+    expected: dict[type[Step], dict[str, Any]] = {
+        steps.Import: {"searched": False},
+        steps.Start: {"stop_sent_at": 0.0, "extracted": False},
+        steps.Wipe: {"start_sent_at": 0.0, "stop_sent_at": 0.0, "starting_since": 0.0},
+        steps.Provision: {"unasked": ""},
     }
-    assert changes(After(begun(memory, step), ROW), memory) == expected.get(step.kind, {})
+    assert changes(After(begun(memory, step), ROW), memory) == expected.get(type(step), {})
 
 
 # ------------------------------------------------------------------------------------------ steps that fail
 
-COMMANDS = {Kind.START, Kind.STOP, Kind.WIPE, Kind.DELETE_LAB}
+COMMANDS = {steps.Start, steps.Stop, steps.Wipe, steps.DeleteLab}
 
 ERRORS: list[OutsideError | None] = [
     None,
@@ -295,7 +304,7 @@ ERRORS: list[OutsideError | None] = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.kind.name)
+@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
 def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError | None) -> None:
     memory = Memory(failures=1)
     result = failed(memory, ROW, step, Failure(Fault("WorkerError", "m"), 7.0, error), PLACE)
@@ -305,15 +314,15 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         "hold_until": NOW + 7.0,
         "warned": Fault("WorkerError", "m"),
     }
-    if step.kind is Kind.RESTORE_USERNAME:  # nothing waits for it
+    if type(step) is steps.RestoreUsername:  # nothing waits for it
         expected |= {"hold_until": 0.0, "restored_at": NOW + 7.0}
-    if step.kind is Kind.IMPORT and not isinstance(error, Unavailable):
+    if type(step) is steps.Import and not isinstance(error, Unavailable):
         expected["searched"] = True
-    if step.kind is Kind.ARCHIVE and error is not None:
+    if type(step) is steps.ArchiveSession and error is not None:
         expected["archive_failed"] = True
-    if isinstance(error, NotFound) and step.kind in steps.WORKER_KINDS:
+    if isinstance(error, NotFound) and steps.System.WORKER in step.calls:
         expected["acted_at"] = NOW
-    if isinstance(error, Unavailable) and step.kind in COMMANDS:
+    if isinstance(error, Unavailable) and type(step) in COMMANDS:
         expected["acted_at"] = NOW
     changed = {field: value for field, value in expected.items() if value != getattr(memory, field)}
     assert changes(result, memory) == changed
@@ -321,7 +330,7 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
     assert result.notices == (Notice("Warning", "WorkerError", "m"),)
 
 
-@pytest.mark.parametrize("step", [step for step in EVERY if step.kind in COMMANDS], ids=lambda step: step.kind.name)
+@pytest.mark.parametrize("step", [step for step in EVERY if type(step) in COMMANDS], ids=lambda step: step.label)
 def test_a_command_of_which_nobody_knows_whether_it_was_carried_out_is_followed_by_a_look(step: Step) -> None:
     memory = Memory(acted_at=NOW - 9, assumed=DEVICES)
     lost = Failure(Fault("WorkerUnreachable", "m"), 1.0, Unavailable("the agent was restarted"))

@@ -19,7 +19,7 @@ from vkprovider.domain.lablet.identity import notes_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, unclear_since
 from vkprovider.domain.lablet.pod.inputs import Inputs, inputs_of
-from vkprovider.domain.lablet.steps import Kind
+from vkprovider.domain.lablet.steps import Step
 from vkprovider.settings.cluster import LabletSettings
 
 NOW = 5000.0
@@ -63,29 +63,29 @@ def message_of(decision: Decision) -> str:
 @pytest.mark.parametrize(
     ("known", "states", "step", "state", "phase", "reason"),
     [
-        ({"claim": None}, (), Kind.CLAIM, "INSTANTIATING", "Pending", "AllocatingPorts"),
-        ({"claim": claim(), "claim_saved": False}, (), Kind.NONE, "INSTANTIATING", "Pending", "AllocatingPorts"),
-        ({"claim": claim()}, (), Kind.SEARCH, "INSTANTIATING", "Pending", "ImportingLab"),
-        ({"claim": claim(), "searched": True}, (), Kind.IMPORT, "INSTANTIATING", "Pending", "ImportingLab"),
-        ({}, (labs.DEFINED, labs.DEFINED), Kind.START, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), Kind.NONE, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), Kind.NONE, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, BOOTED, Kind.SAVE, "READY", "Running", ""),
-        ({"claim": READY}, BOOTED, Kind.NONE, "READY", "Running", ""),
-        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "Recovering"),
-        ({"claim": READY}, (labs.STARTED, labs.BOOTED), Kind.NONE, "INSTANTIATING", "Running", "StartingNodes"),
-        ({"claim": READY}, (labs.DISCONNECTED,), Kind.NONE, "INSTANTIATING", "Running", "ComputeDisconnected"),
+        ({"claim": None}, (), steps.MakeClaim, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim(), "claim_saved": False}, (), steps.Wait, "INSTANTIATING", "Pending", "AllocatingPorts"),
+        ({"claim": claim()}, (), steps.Search, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({"claim": claim(), "searched": True}, (), steps.Import, "INSTANTIATING", "Pending", "ImportingLab"),
+        ({}, (labs.DEFINED, labs.DEFINED), steps.Start, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), steps.Wait, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), steps.Wait, "INSTANTIATING", "Pending", "LabQueued"),
+        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), steps.Wait, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), steps.Wait, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({"claim": STARTED}, BOOTED, steps.Save, "READY", "Running", ""),
+        ({"claim": READY}, BOOTED, steps.Wait, "READY", "Running", ""),
+        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), steps.Wait, "INSTANTIATING", "Running", "Recovering"),
+        ({"claim": READY}, (labs.STARTED, labs.BOOTED), steps.Wait, "INSTANTIATING", "Running", "StartingNodes"),
+        ({"claim": READY}, (labs.DISCONNECTED,), steps.Wait, "INSTANTIATING", "Running", "ComputeDisconnected"),
     ],
 )
 def test_the_table_of_states(
-    known: dict[str, Any], states: tuple[str, ...], step: Kind, state: str, phase: str, reason: str
+    known: dict[str, Any], states: tuple[str, ...], step: type[Step], state: str, phase: str, reason: str
 ) -> None:
     """Design §3 without an LDS; R000-012 to R000-016, R000-022, R000-031 to R000-033."""
     decision = ask(*states, **known)
     report = report_of(decision)
-    assert (decision.kind, report.state, report.phase) == (step, state, phase)
+    assert (type(decision.step), report.state, report.phase) == (step, state, phase)
     assert (report.waiting.reason if report.waiting else "") == reason
     assert report.ready == (state == "READY")
 
@@ -100,7 +100,7 @@ def test_started_never_means_ready() -> None:
 def test_an_unknown_state_is_reported_and_never_success(state: str) -> None:
     """R000-035."""
     decision = ask(labs.BOOTED, state, claim=STARTED)
-    assert (decision.kind, reason_of(decision), decision.observe) == (Kind.NONE, "UnknownState", True)
+    assert (type(decision.step), reason_of(decision), decision.observe) == (steps.Wait, "UnknownState", True)
     assert "r2" in message_of(decision)
 
 
@@ -121,13 +121,13 @@ def test_the_message_names_the_devices_that_are_late() -> None:
 def test_the_import_waits_for_the_saved_row() -> None:
     """C24: the claim is written ahead."""
     for searched in (True, False):
-        assert ask(claim=claim(), claim_saved=False, searched=searched).kind is Kind.NONE
+        assert type(ask(claim=claim(), claim_saved=False, searched=searched).step) is steps.Wait
 
 
 def test_without_an_observation_nothing_is_changed() -> None:
     for row in (IMPORTED, STARTED, READY, claim(lab_id="lab-1", resetting=True)):
         decision = ask(claim=row)
-        assert (decision.kind, decision.report, decision.observe) == (Kind.NONE, None, True)
+        assert (type(decision.step), decision.report, decision.observe) == (steps.Wait, None, True)
 
 
 def test_ready_is_remembered_with_its_time() -> None:
@@ -135,7 +135,7 @@ def test_ready_is_remembered_with_its_time() -> None:
     assert decision.claim is not None
     assert decision.claim.ready_at == UNIX
     assert [event.reason for event in decision.events] == ["Ready"]
-    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE, "R000-015: then nothing is done"
+    assert type(ask(*BOOTED, claim=decision.claim).step) is steps.Wait, "R000-015: then nothing is done"
 
 
 def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
@@ -143,14 +143,14 @@ def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
         lab_id="lab-1", started_at=UNIX + 900, ready_at=UNIX + 500, last_at=UNIX + 900, restarts=1, recoveries=1
     )
     decision = ask(*BOOTED, claim=row)
-    assert decision.kind is Kind.SAVE
-    assert ask(*BOOTED, claim=decision.claim).kind is Kind.NONE
+    assert type(decision.step) is steps.Save
+    assert type(ask(*BOOTED, claim=decision.claim).step) is steps.Wait
 
 
 def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
     """R000-120, R004-050: the row is written again, because time runs from it."""
     decision = ask(labs.STARTED, claim=IMPORTED)
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert decision.claim.started_at == UNIX
 
@@ -162,7 +162,7 @@ def test_a_refused_pod_stays_pending_with_one_reason() -> None:
     refusal = InputError("NotALablet", "set spec.runtimeClassName")
     decision = ask(claim=None, refusal=refusal)
     report = report_of(decision)
-    assert (decision.kind, report.state, report.phase) == (Kind.NONE, State.SCHEDULED, "Pending")
+    assert (type(decision.step), report.state, report.phase) == (steps.Wait, State.SCHEDULED, "Pending")
     assert report.waiting == Fault("NotALablet", "set spec.runtimeClassName")
     assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
 
@@ -187,7 +187,7 @@ def test_a_row_is_stronger_than_a_refusal() -> None:
 
 
 def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
-    assert ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).kind is Kind.DELETE_POD
+    assert type(ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).step) is steps.DeletePod
 
 
 # ------------------------------------------------------------------------------------------ the start takes too long
@@ -196,9 +196,9 @@ def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
 def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
     """A replica that was paused must not judge by what it saw before."""
     decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 101)
-    assert (decision.kind, decision.observe, decision.claim) == (Kind.NONE, True, None)
+    assert (type(decision.step), decision.observe, decision.claim) == (steps.Wait, True, None)
     decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 99)
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
 
 
 @pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
@@ -206,11 +206,17 @@ def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
 def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
     """R000-120, R000-021, C15: 300 s from the start, queueing included."""
     known: dict[str, Any] = {"pod": pod(restart=restart), "claim": STARTED}
-    assert ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).kind is Kind.NONE
+    assert type(ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).step) is steps.Wait
     decision = ask(state, labs.BOOTED, starting_since=NOW - 300, **known)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.resetting, row.outcome, row.restarts, row.started_at) == (Kind.SAVE, True, "", 1, 0)
+    assert (type(decision.step), row.resetting, row.outcome, row.restarts, row.started_at) == (
+        steps.Save,
+        True,
+        "",
+        1,
+        0,
+    )
     assert (row.last_reason, row.last_at) == ("LabStartTimeout", UNIX)
     assert decision.retry_at == NOW
     assert reason_of(decision) == "CrashLoopBackOff"
@@ -223,8 +229,8 @@ def test_a_late_start_ends_a_pod_that_never_restarts(state: str) -> None:
     decision = ask(state, labs.BOOTED, pod=pod(restart="Never"), claim=STARTED, starting_since=NOW - 300)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.outcome, row.outcome_reason, row.resetting) == (
-        Kind.SAVE,
+    assert (type(decision.step), row.outcome, row.outcome_reason, row.resetting) == (
+        steps.Save,
         "Failed",
         "LabStartTimeout",
         False,
@@ -237,7 +243,7 @@ def test_a_late_recovery_keeps_the_lab() -> None:
     """Recovery never destroys work: the lab was ready once."""
     for restart in ("Always", "OnFailure", "Never"):
         decision = ask(labs.STARTED, labs.BOOTED, pod=pod(restart=restart), claim=READY, starting_since=NOW - 301)
-        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+        assert (type(decision.step), decision.claim, reason_of(decision)) == (steps.Wait, None, "NeedsAttention")
 
 
 def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
@@ -247,7 +253,7 @@ def test_the_lab_is_started_afresh_in_cmls_order_after_a_pause() -> None:
     for _ in range(400):
         world.persist()
         world.observe()
-        if world.act().kind is Kind.NONE:
+        if type(world.act().step) is steps.Wait:
             world.cml.advance()
             world.now += 1.0
     began = world.steps.index(steps.Stop)
@@ -269,9 +275,9 @@ def test_the_back_off_grows_and_is_capped() -> None:
 def test_a_pause_is_kept() -> None:
     row = claim(lab_id="lab-1", restarts=2, last_reason="LabStartTimeout")
     decision = ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW + 7)
-    assert (decision.kind, decision.after_s, reason_of(decision)) == (Kind.NONE, 7.0, "CrashLoopBackOff")
-    assert ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).kind is Kind.START
-    assert ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).kind is Kind.NONE
+    assert (type(decision.step), decision.after_s, reason_of(decision)) == (steps.Wait, 7.0, "CrashLoopBackOff")
+    assert type(ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).step) is steps.Start
+    assert type(ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).step) is steps.Wait
 
 
 # ------------------------------------------------------------------------------------------ recovery
@@ -279,11 +285,11 @@ def test_a_pause_is_kept() -> None:
 
 def test_what_stopped_is_started_without_a_wipe() -> None:
     first = ask(labs.STOPPED, labs.BOOTED, claim=READY)
-    assert (first.kind, first.retry_at, first.after_s) == (Kind.NONE, NOW, 0.0), "at once the first time"
+    assert (type(first.step), first.retry_at, first.after_s) == (steps.Wait, NOW, 0.0), "at once the first time"
     decision = ask(labs.STOPPED, labs.BOOTED, claim=READY, retry_at=NOW)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.recoveries, row.restarts, row.ready_at) == (Kind.START, 1, 1, READY.ready_at)
+    assert (type(decision.step), row.recoveries, row.restarts, row.ready_at) == (steps.Start, 1, 1, READY.ready_at)
     assert decision.retry_at == 0.0
 
 
@@ -297,9 +303,9 @@ def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
 def test_every_start_has_all_its_time() -> None:
     """C30: what an earlier start and the pause after it took is not taken off the next one's."""
     crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
-    assert (crashed.kind, crashed.anew) == (Kind.START, True)
+    assert (type(crashed.step), crashed.anew) == (steps.Start, True)
     late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
-    assert (late.kind, late.anew) == (Kind.SAVE, True)
+    assert (type(late.step), late.anew) == (steps.Save, True)
     assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).anew
 
 
@@ -307,7 +313,7 @@ def test_after_three_recoveries_somebody_has_to_look() -> None:
     row = msgspec.structs.replace(READY, recoveries=3)
     for restart in ("Always", "OnFailure", "Never"):
         decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart), retry_at=NOW - 100)
-        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+        assert (type(decision.step), decision.claim, reason_of(decision)) == (steps.Wait, None, "NeedsAttention")
         assert row.title in message_of(decision)
         assert "r1" in message_of(decision)
 
@@ -323,7 +329,7 @@ def test_a_lab_that_needed_attention_is_ready_again_when_it_is() -> None:
 def test_a_lab_that_never_was_ready_follows_the_restart_policy(restart: str, outcome: str) -> None:
     row = msgspec.structs.replace(STARTED, recoveries=3)
     decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart))
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert (decision.claim.outcome, decision.claim.resetting) == (outcome, not outcome)
     assert decision.claim.last_reason == ("" if outcome else "LabCrashed")
@@ -333,7 +339,7 @@ def test_recoveries_are_forgotten_when_it_is_stable() -> None:
     row = msgspec.structs.replace(READY, recoveries=2, restarts=2)
     assert ask(*BOOTED, claim=row, ready_since=NOW - 599).after_s == 1.0
     decision = ask(*BOOTED, claim=row, ready_since=NOW - 600)
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert (decision.claim.recoveries, decision.claim.restarts) == (0, 2)
     assert ask(*BOOTED, claim=row).after_s == 600.0
@@ -346,7 +352,7 @@ def test_what_was_shown_ready_is_kept_though_a_crash_lost_the_row() -> None:
     row = STARTED
     for _ in range(3):
         decision = ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)
-        assert decision.kind is Kind.START
+        assert type(decision.step) is steps.Start
         assert decision.claim is not None
         row = decision.claim
     assert reason_of(ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)) == "NeedsAttention"
@@ -356,8 +362,8 @@ def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
     decision = ask(claim=READY, presence=Presence.ABSENT)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.lab_id, row.ready_at, row.resetting, row.last_reason) == (
-        Kind.SAVE,
+    assert (type(decision.step), row.lab_id, row.ready_at, row.resetting, row.last_reason) == (
+        steps.Save,
         "",
         0,
         False,
@@ -383,10 +389,10 @@ def test_a_lab_with_nothing_to_go_by_is_waited_for(states: tuple[str, ...], reas
     known: dict[str, Any] = {"claim": row, "presence": Presence.PRESENT}
     for since in ("starting_since", "unclear_since"):
         decision = ask(*states, **known | {since: NOW - 299.0})
-        assert (decision.kind, reason_of(decision)) == (Kind.NONE, reason)
+        assert (type(decision.step), reason_of(decision)) == (steps.Wait, reason)
         assert (decision.after_s, decision.observe) == (1.0, True)
     late = ask(*states, **known, unclear_since=NOW - 301.0, observed_at=NOW - 2.0)
-    assert (late.kind, reason_of(late), late.observe) == (Kind.NONE, reason, True)
+    assert (type(late.step), reason_of(late), late.observe) == (steps.Wait, reason, True)
 
 
 @pytest.mark.parametrize(("states", "reason"), UNCLEAR)
@@ -409,16 +415,16 @@ def test_a_lab_with_nothing_to_go_by_is_kept_if_someone_may_have_worked_in_it(st
         decision = ask(
             *states, claim=READY, presence=Presence.PRESENT, unclear_since=NOW - 300.0, pod=pod(restart=restart)
         )
-        assert (decision.kind, decision.claim, reason_of(decision)) == (Kind.NONE, None, "NeedsAttention")
+        assert (type(decision.step), decision.claim, reason_of(decision)) == (steps.Wait, None, "NeedsAttention")
         assert decision.events[0].reason == "NeedsAttention"
 
 
 def test_a_lab_without_devices_is_imported_again() -> None:
     row = claim(lab_id="lab-1", resetting=True, restarts=1, afresh=1)
-    assert ask(claim=row, presence=Presence.PRESENT).kind is Kind.DELETE_LAB
+    assert type(ask(claim=row, presence=Presence.PRESENT).step) is steps.DeleteLab
     gone = ask(claim=row, presence=Presence.ABSENT)
     assert gone.claim is not None
-    assert (gone.kind, gone.claim.lab_id, gone.claim.resetting, gone.claim.restarts) == (Kind.SAVE, "", False, 1)
+    assert (type(gone.step), gone.claim.lab_id, gone.claim.resetting, gone.claim.restarts) == (steps.Save, "", False, 1)
 
 
 def test_only_time_in_which_the_lab_was_seen_counts() -> None:
@@ -444,7 +450,7 @@ def test_a_silent_worker_turns_a_running_lablet_unready_and_keeps_it() -> None:
 def test_a_silent_worker_makes_a_pending_lablet_wait() -> None:
     for row in (IMPORTED, STARTED, claim()):
         decision = ask(claim=row, silent="worker w1 does not answer", searched=True)
-        assert (decision.kind, reason_of(decision)) == (Kind.NONE, "WorkerUnreachable")
+        assert (type(decision.step), reason_of(decision)) == (steps.Wait, "WorkerUnreachable")
 
 
 @pytest.mark.parametrize("states", [BOOTED, (labs.STOPPED,), (labs.DEFINED,), (labs.STARTED,)])
@@ -452,7 +458,7 @@ def test_a_silent_worker_is_never_called(states: tuple[str, ...]) -> None:
     for row in (READY, STARTED, claim(lab_id="lab-1", resetting=True), claim(lab_id="lab-1", outcome="Failed")):
         for deleted in (False, True):
             known: dict[str, Any] = {"claim": row, "pod": pod(deleted=deleted), "starting_since": 1.0}
-            assert ask(*states, silent="away", **known).kind is Kind.NONE
+            assert type(ask(*states, silent="away", **known).step) is steps.Wait
 
 
 def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
@@ -464,60 +470,60 @@ def test_a_lablet_deleted_while_the_worker_is_away_says_so() -> None:
 # ------------------------------------------------------------------------------------------ the end
 
 
-@pytest.mark.parametrize(("kept", "step"), [(True, Kind.EXTRACT), (False, Kind.STOP)])
-def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: Kind) -> None:  # noqa: FBT001 (a row)
+@pytest.mark.parametrize(("kept", "step"), [(True, steps.Extract), (False, steps.Stop)])
+def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bool, step: type[Step]) -> None:  # noqa: FBT001 (a row)
     limits = LabletSettings(extract_on_stop=kept)
     leaving = pod(phase="Running", deleted=True)
-    assert ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).kind is step
+    assert type(ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).step) is step
 
 
 @pytest.mark.parametrize(
     ("states", "step"),
     [
-        (BOOTED, Kind.STOP),
-        ((labs.BOOTED, labs.STOPPED), Kind.STOP),
-        ((labs.QUEUED,), Kind.STOP),
-        ((labs.DISCONNECTED,), Kind.STOP),
-        (("PAUSED",), Kind.STOP),
-        ((labs.STOPPED, labs.STOPPED), Kind.WIPE),
-        ((labs.STOPPED, labs.DEFINED), Kind.WIPE),
-        ((labs.DEFINED, labs.DEFINED), Kind.DELETE_LAB),
+        (BOOTED, steps.Stop),
+        ((labs.BOOTED, labs.STOPPED), steps.Stop),
+        ((labs.QUEUED,), steps.Stop),
+        ((labs.DISCONNECTED,), steps.Stop),
+        (("PAUSED",), steps.Stop),
+        ((labs.STOPPED, labs.STOPPED), steps.Wipe),
+        ((labs.STOPPED, labs.DEFINED), steps.Wipe),
+        ((labs.DEFINED, labs.DEFINED), steps.DeleteLab),
     ],
 )
-def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: Kind) -> None:
+def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: type[Step]) -> None:
     """R000-019, R000-020, R000-030, R004-048, C13, C30."""
     for row in (READY, STARTED):
         decision = ask(*states, claim=row, pod=pod(phase="Running", deleted=True))
-        assert (decision.kind, reason_of(decision)) == (step, "CleaningUp")
+        assert (type(decision.step), reason_of(decision)) == (step, "CleaningUp")
 
 
 def test_a_stop_is_given_time_and_then_sent_again() -> None:
     known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True)}
     decision = ask(*BOOTED, stop_sent_at=NOW - 10, **known)
-    assert (decision.kind, decision.after_s, decision.observe) == (Kind.NONE, 20.0, True)
-    assert ask(*BOOTED, stop_sent_at=NOW - 30, **known).kind is Kind.STOP
+    assert (type(decision.step), decision.after_s, decision.observe) == (steps.Wait, 20.0, True)
+    assert type(ask(*BOOTED, stop_sent_at=NOW - 30, **known).step) is steps.Stop
 
 
 def test_a_pod_that_is_gone_is_confirmed_before_anything_is_taken_down() -> None:
     """A hole in what we know of the Pods must not cost a lab (C10)."""
-    assert ask(*BOOTED, claim=READY, pod=None).kind is Kind.CONFIRM_GONE
-    assert ask(*BOOTED, claim=READY, pod=None, gone_confirmed=True).kind is Kind.STOP
-    assert ask(claim=READY, pod=None, gone_confirmed=True, presence=Presence.ABSENT).kind is Kind.RELEASE
-    assert ask(claim=None, pod=None).kind is Kind.FORGET
+    assert type(ask(*BOOTED, claim=READY, pod=None).step) is steps.ConfirmGone
+    assert type(ask(*BOOTED, claim=READY, pod=None, gone_confirmed=True).step) is steps.Stop
+    assert type(ask(claim=READY, pod=None, gone_confirmed=True, presence=Presence.ABSENT).step) is steps.Release
+    assert type(ask(claim=None, pod=None).step) is steps.Forget
 
 
 def test_absent_is_believed_only_when_somebody_looked() -> None:
     """R000-066: the row goes after the lab."""
     known: dict[str, Any] = {"pod": None, "gone_confirmed": True}
-    assert ask(claim=IMPORTED, **known).kind is Kind.NONE
-    assert ask(claim=claim(), **known).kind is Kind.SEARCH
-    assert ask(claim=claim(), searched=True, **known).kind is Kind.RELEASE
+    assert type(ask(claim=IMPORTED, **known).step) is steps.Wait
+    assert type(ask(claim=claim(), **known).step) is steps.Search
+    assert type(ask(claim=claim(), searched=True, **known).step) is steps.Release
 
 
 def test_the_deletion_is_confirmed_when_the_lab_is_gone() -> None:
     known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True), "presence": Presence.ABSENT}
-    assert ask(**known).kind is Kind.DELETE_POD
-    assert ask(**known, delete_sent=True).kind is Kind.NONE
+    assert type(ask(**known).step) is steps.DeletePod
+    assert type(ask(**known, delete_sent=True).step) is steps.Wait
 
 
 def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
@@ -526,14 +532,17 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
     assert (report.phase, report.terminal) == ("Failed", Fault("Deleted", "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
-    assert ask(claim=None, pod=ended).kind is Kind.DELETE_POD
+    assert type(ask(claim=None, pod=ended).step) is steps.DeletePod
 
 
 def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
     held = pod(phase="Failed", deleted=True, finalizers=("example.com/archive",))
-    assert ask(claim=READY, pod=held, presence=Presence.ABSENT).kind is Kind.RELEASE
-    assert ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(labs.BOOTED)).kind is not Kind.RELEASE
-    assert ask(claim=None, pod=held, delete_sent=True).kind is Kind.NONE
+    assert type(ask(claim=READY, pod=held, presence=Presence.ABSENT).step) is steps.Release
+    assert (
+        type(ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(labs.BOOTED)).step)
+        is not steps.Release
+    )
+    assert type(ask(claim=None, pod=held, delete_sent=True).step) is steps.Wait
 
 
 @pytest.mark.parametrize(
@@ -550,7 +559,7 @@ def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
 )
 def test_nothing_begins_or_ends_before_lost_claims_are_rebuilt(known: dict[str, Any]) -> None:
     decision = ask(claim=None, unexamined=True, **known)
-    assert (decision.kind, decision.claim) == (Kind.NONE, None)
+    assert (type(decision.step), decision.claim) == (steps.Wait, None)
     assert decision.report is None or decision.report.terminal is None
 
 
@@ -566,9 +575,9 @@ def test_a_lab_without_usable_ports_is_left_alone() -> None:
     row = msgspec.structs.replace(READY, ports_fault=fault)
     decision = ask(claim=row, presence=Presence.PRESENT, devices=devices(*BOOTED), pod=pod(phase="Running"))
     report = report_of(decision)
-    assert (decision.kind, report.waiting, report.ready) == (Kind.NONE, fault, False)
+    assert (type(decision.step), report.waiting, report.ready) == (steps.Wait, fault, False)
     assert [event.reason for event in decision.events] == ["PortsUnknown"]
-    assert ask(claim=row, presence=Presence.ABSENT).kind is Kind.RELEASE, "its lab was deleted: it begins anew"
+    assert type(ask(claim=row, presence=Presence.ABSENT).step) is steps.Release, "its lab was deleted: it begins anew"
 
 
 @pytest.mark.parametrize("word", ["TERMINATED", "terminated", "Terminated"])
@@ -578,10 +587,10 @@ def test_an_end_on_request_cleans_up_first(word: str) -> None:
     decision = ask(*BOOTED, claim=READY, pod=asked)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Succeeded", "Completed")
+    assert (type(decision.step), row.outcome, row.outcome_reason) == (steps.Save, "Succeeded", "Completed")
     assert reason_of(decision) == "CleaningUp"
-    assert ask(*BOOTED, claim=row, pod=asked, claim_saved=False).kind is Kind.NONE, "not before it is remembered"
-    assert ask(*BOOTED, claim=row, pod=asked).kind is Kind.STOP
+    assert type(ask(*BOOTED, claim=row, pod=asked, claim_saved=False).step) is steps.Wait, "not before it is remembered"
+    assert type(ask(*BOOTED, claim=row, pod=asked).step) is steps.Stop
     last = ask(claim=msgspec.structs.replace(row, lab_id=""), searched=True, pod=asked)
     assert report_of(last).terminal == Fault("Completed", "ended on request")
     assert (report_of(last).phase, report_of(last).state) == ("Succeeded", State.TERMINATED)
@@ -594,7 +603,7 @@ def test_another_desired_state_ends_nothing() -> None:
 def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> None:
     ended = msgspec.structs.replace(READY, outcome="Failed", outcome_reason="LabLost", outcome_message="m")
     decision = ask(claim=ended, presence=Presence.ABSENT)
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert decision.claim.lab_id == ""
     assert decision.report is None
@@ -602,24 +611,24 @@ def test_the_end_is_written_only_when_the_row_says_that_the_lab_is_gone() -> Non
 
 def test_after_the_end_the_row_goes() -> None:
     ended = claim(outcome="Failed", outcome_reason="r", outcome_message="m")
-    assert ask(claim=ended, pod=pod(phase="Failed"), searched=True).kind is Kind.RELEASE
+    assert type(ask(claim=ended, pod=pod(phase="Failed"), searched=True).step) is steps.Release
     decision = ask(claim=None, pod=pod(phase="Failed"))
-    assert (decision.kind, decision.report) == (Kind.NONE, None)
+    assert (type(decision.step), decision.report) == (steps.Wait, None)
 
 
 def test_a_pod_that_somebody_else_ended_loses_its_lab() -> None:
-    assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).kind is Kind.STOP
+    assert type(ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).step) is steps.Stop
     assert ask(*BOOTED, claim=READY, pod=pod(phase="Failed")).report is None
 
 
 def test_the_active_deadline_ends_a_lablet() -> None:
     late = pod(phase="Running", deadline_s=60)
     calm = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW + 5)
-    assert (calm.kind, calm.after_s) == (Kind.NONE, 5.0)
+    assert (type(calm.step), calm.after_s) == (steps.Wait, 5.0)
     decision = ask(*BOOTED, claim=READY, pod=late, deadline_at=NOW)
     row = decision.claim
     assert row is not None
-    assert (decision.kind, row.outcome, row.outcome_reason) == (Kind.SAVE, "Failed", "DeadlineExceeded")
+    assert (type(decision.step), row.outcome, row.outcome_reason) == (steps.Save, "Failed", "DeadlineExceeded")
     assert "60" in row.outcome_message
 
 
@@ -665,7 +674,7 @@ def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
     world = World(pod())
     world.act()
     world.persist()
-    assert world.act("lost").kind is Kind.IMPORT
+    assert type(world.act("lost").step) is steps.Import
     world.settle()
     assert len(world.ours) == 1
     assert steps.Search in world.steps
@@ -685,9 +694,9 @@ def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
     """R000-120: CML may accept a start and do nothing."""
     known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 10}
-    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).kind is Kind.NONE
+    assert type(ask(labs.DEFINED, start_sent_at=NOW - 10, **known).step) is steps.Wait
     assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).after_s == 20.0
-    assert ask(labs.DEFINED, start_sent_at=NOW - 31, **known).kind is Kind.START
+    assert type(ask(labs.DEFINED, start_sent_at=NOW - 31, **known).step) is steps.Start
     long_ago: dict[str, Any] = {
         "claim": STARTED,
         "starting_since": NOW - 301,

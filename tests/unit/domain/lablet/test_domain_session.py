@@ -12,12 +12,13 @@ from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_wi
 from vkprovider.api import labs, names
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.delivering import closing_of, worked
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Kind, Reschedule
+from vkprovider.domain.lablet.steps import Reschedule, Step
 from vkprovider.domain.session.delivery import Delivery, Session, Verdict
 from vkprovider.settings.cluster import LabletSettings
 
@@ -108,33 +109,33 @@ def changed(decision: Decision) -> Claim:
 @pytest.mark.parametrize(
     ("row", "notes", "delivery", "known", "step", "says"),
     [
-        (READY, ALICE, Delivery(), {}, Kind.NONE, "READY"),  # no LDS: READY is converged
-        (READY, {}, LDS, {}, Kind.NONE, "READY"),  # warm
-        (READY, ALICE, FULL, {}, Kind.NONE, "INSTANTIATING NoLDSDeployment"),
-        (BOOTING, ALICE, LDS, {}, Kind.SAVE, "INSTANTIATING ProvisioningSession"),  # written before it is asked for
-        (READY, ALICE, LDS, {}, Kind.SAVE, "READY"),  # a warm one serves on
-        (of(BOOTING, ASKED), ALICE, LDS, {"claim_saved": False}, Kind.NONE, "INSTANTIATING ProvisioningSession"),
-        (of(BOOTING, ASKED), ALICE, LDS, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),
-        (of(BOOTING, ASKED), {}, LDS, RESTORED, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # may be there
-        (of(BOOTING, ASKED), ALICE, FULL, {}, Kind.PROVISION, "INSTANTIATING ProvisioningSession"),  # its place is kept
-        (of(BOOTING, MADE), ALICE, LDS, {}, Kind.SAVE, "READY"),
-        (of(READY, MADE), ALICE, LDS, {}, Kind.NONE, "READY"),
-        (of(READY, STARTED), ALICE, LDS, {}, Kind.NONE, "RUNNING"),
-        (of(READY, lent_back="warm"), ALICE, LDS, {}, Kind.SAVE, "READY"),  # once it is known to have come back
+        (READY, ALICE, Delivery(), {}, steps.Wait, "READY"),  # no LDS: READY is converged
+        (READY, {}, LDS, {}, steps.Wait, "READY"),  # warm
+        (READY, ALICE, FULL, {}, steps.Wait, "INSTANTIATING NoLDSDeployment"),
+        (BOOTING, ALICE, LDS, {}, steps.Save, "INSTANTIATING ProvisioningSession"),  # written before it is asked for
+        (READY, ALICE, LDS, {}, steps.Save, "READY"),  # a warm one serves on
+        (of(BOOTING, ASKED), ALICE, LDS, {"claim_saved": False}, steps.Wait, "INSTANTIATING ProvisioningSession"),
+        (of(BOOTING, ASKED), ALICE, LDS, {}, steps.Provision, "INSTANTIATING ProvisioningSession"),
+        (of(BOOTING, ASKED), {}, LDS, RESTORED, steps.Provision, "INSTANTIATING ProvisioningSession"),  # may be there
+        (of(BOOTING, ASKED), ALICE, FULL, {}, steps.Provision, "INSTANTIATING ProvisioningSession"),  # kept its place
+        (of(BOOTING, MADE), ALICE, LDS, {}, steps.Save, "READY"),
+        (of(READY, MADE), ALICE, LDS, {}, steps.Wait, "READY"),
+        (of(READY, STARTED), ALICE, LDS, {}, steps.Wait, "RUNNING"),
+        (of(READY, lent_back="warm"), ALICE, LDS, {}, steps.Save, "READY"),  # once it is known to have come back
     ],
 )
 def test_session_is_made(
-    row: Claim, notes: dict[str, str], delivery: Delivery, known: dict[str, Any], step: Kind, says: str
+    row: Claim, notes: dict[str, str], delivery: Delivery, known: dict[str, Any], step: type[Step], says: str
 ) -> None:
     decision = ask(row, notes, delivery=delivery, **known)
-    assert (decision.kind, told(decision)) == (step, says)
+    assert (type(decision.step), told(decision)) == (step, says)
 
 
 def test_no_session_before_the_devices_run() -> None:
     for states in (NEW, (labs.BOOTED, labs.STARTED), OFF):
         decision = ask(BOOTING, ALICE, states, delivery=LDS)
         assert decision.claim is None or decision.claim.session is None
-        assert decision.kind is not Kind.PROVISION
+        assert type(decision.step) is not steps.Provision
 
 
 def test_intent_is_written_with_a_key_of_its_own() -> None:
@@ -173,7 +174,7 @@ def test_session_is_followed(
     """R000-024: READY → RUNNING by the LDS alone."""
     delivery = msgspec.structs.replace(LDS, **said)
     decision = ask(of(READY, session), ALICE, delivery=delivery)
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     after = changed(decision).session
     assert after is not None
     assert (after.started_at, after.ended_at) == (started, ended)
@@ -185,7 +186,7 @@ def test_session_is_followed(
 def test_news_are_taken_while_the_worker_is_silent() -> None:
     delivery = msgspec.structs.replace(LDS, started_at=UNIX)
     decision = ask(of(READY, MADE), ALICE, delivery=delivery, silent="w1 does not answer")
-    assert decision.kind is Kind.SAVE
+    assert type(decision.step) is steps.Save
     assert told(ask(changed(decision), ALICE, delivery=delivery, silent="w1 does not answer")) == "RUNNING"
 
 
@@ -210,7 +211,10 @@ def test_why_the_work_is_collected(row: Claim, notes: dict[str, str], why: str) 
     decision = ask(row, notes, delivery=LDS if row.session else None)
     assert (decision.claim.closing_reason if decision.claim else "") == why
     if why:
-        assert (decision.kind, told(decision).split()[0]) == (Kind.SAVE, "COLLECTING" if row.ready_at else "STOPPING")
+        assert (type(decision.step), told(decision).split()[0]) == (
+            steps.Save,
+            "COLLECTING" if row.ready_at else "STOPPING",
+        )
         notices = [(notice.type, notice.reason) for notice in decision.events]
         assert notices[:1] == ([] if why == "SessionEnded" else [("Normal", why)])
 
@@ -232,19 +236,19 @@ def test_prolonged_slot_counts_and_a_slot_taken_off_does_not_end_it_later() -> N
 @pytest.mark.parametrize(
     ("fields", "delivery", "known", "step", "says"),
     [
-        ({}, GRADED, {"claim_saved": False}, Kind.NONE, ""),
-        ({}, GRADED, {}, Kind.COLLECT, "COLLECTING"),
-        ({"collected_at": UNIX}, GRADED, {}, Kind.GRADE, "GRADING"),
-        ({"collected_at": UNIX, "verdict": PASSED}, GRADED, {}, Kind.SAVE, "STOPPING CleaningUp"),
-        ({"collected_at": UNIX}, LDS, {}, Kind.SAVE, "STOPPING CleaningUp"),
+        ({}, GRADED, {"claim_saved": False}, steps.Wait, ""),
+        ({}, GRADED, {}, steps.Collect, "COLLECTING"),
+        ({"collected_at": UNIX}, GRADED, {}, steps.Grade, "GRADING"),
+        ({"collected_at": UNIX, "verdict": PASSED}, GRADED, {}, steps.Save, "STOPPING CleaningUp"),
+        ({"collected_at": UNIX}, LDS, {}, steps.Save, "STOPPING CleaningUp"),
     ],
 )
 def test_steps_of_the_end(
-    fields: dict[str, Any], delivery: Delivery, known: dict[str, Any], step: Kind, says: str
+    fields: dict[str, Any], delivery: Delivery, known: dict[str, Any], step: type[Step], says: str
 ) -> None:
     row = of(READY, ENDED, closing_reason="SessionEnded", **fields)
     decision = ask(row, ALICE, delivery=delivery, **known)
-    assert decision.kind is step
+    assert type(decision.step) is step
     assert (told(decision) if decision.report else "") == says
 
 
@@ -268,17 +272,17 @@ def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so(
     row = of(
         READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX, outcome="Succeeded", outcome_reason="Passed"
     )
-    assert ask(row, ALICE, delivery=LDS).kind is Kind.ARCHIVE
+    assert type(ask(row, ALICE, delivery=LDS).step) is steps.ArchiveSession
     tried = msgspec.structs.replace(LDS, archive_failed=True)
-    assert ask(row, ALICE, delivery=tried).kind is Kind.STOP, "the lab goes all the same"
+    assert type(ask(row, ALICE, delivery=tried).step) is steps.Stop, "the lab goes all the same"
     decision = ask(row, ALICE, (), delivery=tried, presence=Presence.ABSENT)
-    assert decision.kind is Kind.ARCHIVE
+    assert type(decision.step) is steps.ArchiveSession
     assert report_of(decision).terminal is None, "the end waits for the session"
     archived = msgspec.structs.replace(row, session=msgspec.structs.replace(ENDED, archived_at=UNIX))
-    assert [ask(archived, ALICE, states, delivery=LDS).kind for states in (BOOTED, OFF, NEW)] == [
-        Kind.STOP,
-        Kind.WIPE,
-        Kind.DELETE_LAB,
+    assert [type(ask(archived, ALICE, states, delivery=LDS).step) for states in (BOOTED, OFF, NEW)] == [
+        steps.Stop,
+        steps.Wipe,
+        steps.DeleteLab,
     ]
     gone = changed(ask(archived, ALICE, (), delivery=LDS, presence=Presence.ABSENT))
     assert report_of(ask(gone, ALICE, (), delivery=LDS, searched=True)).phase == "Succeeded"
@@ -287,9 +291,9 @@ def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so(
 def test_closing_needs_an_answer_of_the_worker_first() -> None:
     """Whether the devices can be read is not known while it is silent."""
     row = of(READY, ENDED, closing_reason="SessionEnded")
-    assert ask(row, ALICE, delivery=LDS, silent="w1 does not answer").kind is Kind.NONE
+    assert type(ask(row, ALICE, delivery=LDS, silent="w1 does not answer").step) is steps.Wait
     unknown = ask(row, ALICE, (), delivery=LDS, presence=Presence.UNKNOWN)
-    assert (unknown.kind, unknown.observe) == (Kind.NONE, True)
+    assert (type(unknown.step), unknown.observe) == (steps.Wait, True)
 
 
 def test_stopped_lablet_whose_time_ends_is_collected_as_it_is() -> None:
@@ -323,11 +327,11 @@ def test_another_end_of_the_timeslot_goes_to_the_lds(notes: dict[str, str], end:
         assert isinstance(decision.step, Reschedule)
         assert (decision.step.session, decision.step.slot_end) == (SLOT, end)
         later = ask(row, notes, states, LDS, silent=silent, rescheduled_at=NOW - 4.0)
-        assert later.kind is Kind.NONE
+        assert type(later.step) is steps.Wait
         assert later.after_s is not None
         assert later.after_s <= 6.0
         assert later.report == decision.report
-    assert ask(row, notes, (labs.STOPPED,), LDS, retry_at=NOW - 1).kind is Kind.START  # the lab goes first
+    assert type(ask(row, notes, (labs.STOPPED,), LDS, retry_at=NOW - 1).step) is steps.Start  # the lab goes first
 
 
 @pytest.mark.parametrize(
@@ -340,9 +344,9 @@ def test_another_end_of_the_timeslot_goes_to_the_lds(notes: dict[str, str], end:
     ],
 )
 def test_the_lds_is_not_told_what_it_knows_or_cannot_use(session: Session, notes: dict[str, str]) -> None:
-    assert ask(of(READY, session), notes, delivery=LDS).kind is not Kind.RESCHEDULE
+    assert type(ask(of(READY, session), notes, delivery=LDS).step) is not steps.Reschedule
     ended = msgspec.structs.replace(SLOT, ended_at=UNIX - 1)
-    assert ask(of(READY, ended), LONGER, delivery=LDS).kind is not Kind.RESCHEDULE
+    assert type(ask(of(READY, ended), LONGER, delivery=LDS).step) is not steps.Reschedule
 
 
 # ------------------------------------------------------------------------------------------ back to the pool
@@ -355,16 +359,16 @@ def test_lent_lablet_goes_back_step_by_step() -> None:
     assert (row.closing_reason, row.lent_by) == ("TimeslotEnded", "warm")
     row = msgspec.structs.replace(row, collected_at=UNIX)
     archive = ask(row, LENT, delivery=LDS)
-    assert (archive.kind, told(archive)) == (Kind.ARCHIVE, "INSTANTIATING ReturningToPool")
+    assert (type(archive.step), told(archive)) == (steps.ArchiveSession, "INSTANTIATING ReturningToPool")
     archived = msgspec.structs.replace(STARTED, archived_at=UNIX)
     row = msgspec.structs.replace(row, session=archived)
     clear = ask(row, LENT, delivery=LDS)
-    assert clear.kind is Kind.CLEAR_LEARNER
+    assert type(clear.step) is steps.ClearLearner
     cleared = wish(lent_by="warm")
     back = ask(row, cleared, delivery=LDS)
     warm = changed(back)
-    assert (back.kind, warm.session, warm.closing_reason, warm.collected_at, warm.ready_at) == (
-        Kind.SAVE,
+    assert (type(back.step), warm.session, warm.closing_reason, warm.collected_at, warm.ready_at) == (
+        steps.Save,
         None,
         "",
         0,
@@ -372,23 +376,25 @@ def test_lent_lablet_goes_back_step_by_step() -> None:
     )
     assert (warm.resetting, warm.lent_by, warm.lent_back, warm.sessions) == (True, "", "warm", 1)
     assert [event.reason for event in back.events] == ["BackToPool"]
-    assert [ask(warm, cleared, states, delivery=LDS).kind for states in (BOOTED, OFF)] == [Kind.STOP, Kind.WIPE]
+    assert [type(ask(warm, cleared, states, delivery=LDS).step) for states in (BOOTED, OFF)] == [steps.Stop, steps.Wipe]
     wiped = changed(ask(warm, cleared, NEW, delivery=LDS))
     assert not wiped.resetting
-    assert ask(wiped, cleared, NEW, delivery=LDS).kind is Kind.START
+    assert type(ask(wiped, cleared, NEW, delivery=LDS).step) is steps.Start
     booted = changed(ask(wiped, cleared, delivery=LDS))
     unsaved = ask(booted, cleared, delivery=LDS, claim_saved=False)
-    assert (unsaved.kind, bool(unsaved.after_s)) == (Kind.NONE, True), "a crash would wipe the next learner's work"
-    assert ask(booted, cleared, delivery=LDS).kind is Kind.RETURN_TO_POOL
+    assert (type(unsaved.step), bool(unsaved.after_s)) == (steps.Wait, True), (
+        "a crash would wipe the next learner's work"
+    )
+    assert type(ask(booted, cleared, delivery=LDS).step) is steps.ReturnToPool
     done = ask(booted, {}, delivery=LDS, labels={names.LABEL_POOL: "warm"})
-    assert (done.kind, changed(done).lent_back) == (Kind.SAVE, "")
+    assert (type(done.step), changed(done).lent_back) == (steps.Save, "")
 
 
 def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> None:
     """Its label is gone again before anybody has noted that it was there."""
     row = of(READY, lent_back="warm")
     decision = ask(row, wish(username="bob", lent_by="warm"), delivery=LDS)
-    assert (decision.kind, changed(decision).lent_back) == (Kind.SAVE, "")
+    assert (type(decision.step), changed(decision).lent_back) == (steps.Save, "")
     assert changed(ask(changed(decision), wish(username="bob", lent_by="warm"), delivery=LDS)).session
 
 
@@ -409,7 +415,7 @@ def test_pod_that_is_assigned_as_soon_as_it_is_back_stays_with_its_learner() -> 
 )
 def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) -> None:
     decision = ask(row, ALICE, delivery=GRADED, silent="w1 does not answer")
-    assert (decision.kind, told(decision)) == (Kind.NONE, says)
+    assert (type(decision.step), told(decision)) == (steps.Wait, says)
     assert not report_of(decision).ready
 
 
@@ -432,22 +438,27 @@ def test_pool_that_is_named_too_late_gets_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "notes", "states", "known", "step", "says"),
     [
-        ({}, STOP, BOOTED, {}, Kind.SAVE, "STOPPED LabStopped"),
-        ({"stopped_at": UNIX}, STOP, BOOTED, {"extracted": False}, Kind.EXTRACT, "STOPPED LabStopped"),
-        ({"stopped_at": UNIX}, STOP, BOOTED, {}, Kind.STOP, "STOPPED LabStopped"),
-        ({"stopped_at": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, Kind.NONE, "STOPPED LabStopped"),
-        ({"stopped_at": UNIX}, STOP, OFF, {}, Kind.NONE, "STOPPED LabStopped"),
-        ({"stopped_at": UNIX - 86400}, STOP, OFF, {}, Kind.SAVE, "STOPPING CleaningUp"),
-        ({"stopped_at": UNIX}, {}, OFF, {}, Kind.START, "INSTANTIATING StartingNodes"),
-        ({"stopped_at": UNIX}, {}, BOOTED, {}, Kind.START, "INSTANTIATING StartingNodes"),  # before it was stopped
+        ({}, STOP, BOOTED, {}, steps.Save, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, BOOTED, {"extracted": False}, steps.Extract, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, BOOTED, {}, steps.Stop, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, BOOTED, {"stop_sent_at": NOW - 1}, steps.Wait, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX}, STOP, OFF, {}, steps.Wait, "STOPPED LabStopped"),
+        ({"stopped_at": UNIX - 86400}, STOP, OFF, {}, steps.Save, "STOPPING CleaningUp"),
+        ({"stopped_at": UNIX}, {}, OFF, {}, steps.Start, "INSTANTIATING StartingNodes"),
+        ({"stopped_at": UNIX}, {}, BOOTED, {}, steps.Start, "INSTANTIATING StartingNodes"),  # before it was stopped
     ],
 )
 def test_lab_is_stopped_on_request_and_started_again(
-    fields: dict[str, Any], notes: dict[str, str], states: tuple[str, ...], known: dict[str, Any], step: Kind, says: str
+    fields: dict[str, Any],
+    notes: dict[str, str],
+    states: tuple[str, ...],
+    known: dict[str, Any],
+    step: type[Step],
+    says: str,
 ) -> None:
     """R000-019, C33: for at most 24 hours."""
     decision = ask(msgspec.structs.replace(READY, **fields), notes, states, **known)
-    assert (decision.kind, told(decision)) == (step, says)
+    assert (type(decision.step), told(decision)) == (step, says)
     assert report_of(decision).phase == "Running", "the phase never goes back"
 
 
@@ -459,7 +470,7 @@ def test_stopped_for_too_long_is_the_end() -> None:
 
 
 def test_stop_before_the_first_boot_waits_for_it() -> None:
-    assert ask(BOOTING, STOP, NEW).kind is Kind.START
+    assert type(ask(BOOTING, STOP, NEW).step) is steps.Start
     booted = ask(BOOTING, STOP)
     assert changed(booted).ready_at
     assert changed(ask(changed(booted), STOP)).stopped_at == UNIX
@@ -477,20 +488,23 @@ def test_stop_does_not_count_as_a_failure() -> None:
 def test_reset_keeps_the_configurations_then_wipes_and_keeps_the_session() -> None:
     row = of(READY, STARTED)
     first = ask(row, ALICE | RESET, delivery=LDS, extracted=False)
-    assert (first.kind, told(first)) == (Kind.EXTRACT, "INSTANTIATING Resetting")
+    assert (type(first.step), told(first)) == (steps.Extract, "INSTANTIATING Resetting")
     decision = ask(row, ALICE | RESET, delivery=LDS)
     reset = changed(decision)
-    assert (decision.kind, reset.resetting, reset.reset, reset.session) == (Kind.SAVE, True, "now", STARTED)
-    assert [ask(reset, ALICE | RESET, states, delivery=LDS).kind for states in (BOOTED, OFF)] == [Kind.STOP, Kind.WIPE]
+    assert (type(decision.step), reset.resetting, reset.reset, reset.session) == (steps.Save, True, "now", STARTED)
+    assert [type(ask(reset, ALICE | RESET, states, delivery=LDS).step) for states in (BOOTED, OFF)] == [
+        steps.Stop,
+        steps.Wipe,
+    ]
     wiped = changed(ask(reset, ALICE | RESET, NEW, delivery=LDS))
     assert not wiped.resetting
-    assert ask(wiped, ALICE | RESET, NEW, delivery=LDS).kind is Kind.START
+    assert type(ask(wiped, ALICE | RESET, NEW, delivery=LDS).step) is steps.Start
     assert told(ask(changed(ask(wiped, ALICE | RESET, delivery=LDS)), ALICE | RESET, delivery=LDS)) == "RUNNING"
 
 
 def test_one_word_resets_once() -> None:
     done = msgspec.structs.replace(READY, reset="now")
-    assert ask(done, RESET).kind is Kind.NONE
+    assert type(ask(done, RESET).step) is steps.Wait
     assert changed(ask(done, wish(reset="once more"))).resetting
 
 

@@ -9,6 +9,7 @@ from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from vkprovider.api import names
 from vkprovider.api.messages import Notice
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.after import after
 from vkprovider.domain.lablet.archive.leftovers import Leftovers, is_of
 from vkprovider.domain.lablet.decisions.decide import decide
@@ -18,7 +19,7 @@ from vkprovider.domain.lablet.memory import BLANK, Presence
 from vkprovider.domain.lablet.outcomes import Done, Place
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.status import render
-from vkprovider.domain.lablet.steps import Kind, RestoreUsername
+from vkprovider.domain.lablet.steps import RestoreUsername
 from vkprovider.domain.session.delivery import Delivery, Session
 from vkprovider.settings.cluster import LabletSettings
 
@@ -85,8 +86,8 @@ def test_another_name_is_put_back(row: Claim, found: str | None) -> None:
 def test_who_writes_the_name_all_the_time_stops_no_other_step() -> None:
     """At most every second turn puts the name back; meanwhile the lablet goes on, and asks again in time."""
     busy = ask(msgspec.structs.replace(OF_ALICE, noted="alice"), "eve", restored_at=NOW - 0.5)
-    assert (busy.kind, busy.after_s) == (Kind.NONE, 1.5)
-    assert ask(OF_ALICE, "eve", restored_at=NOW - 2).kind is Kind.RESTORE_USERNAME
+    assert (type(busy.step), busy.after_s) == (steps.Wait, 1.5)
+    assert type(ask(OF_ALICE, "eve", restored_at=NOW - 2).step) is steps.RestoreUsername
 
 
 def test_the_session_is_the_recorded_learners() -> None:
@@ -103,12 +104,12 @@ def test_the_end_is_the_recorded_learners() -> None:
     assert notice == Notice("Normal", "TimeslotEnded", "the timeslot of alice is over")
     closing = msgspec.structs.replace(OF_ALICE, closing_reason="Collecting")
     step = ask(closing, "eve").step
-    assert (step.kind, getattr(step, "username", "")) == (Kind.COLLECT, "alice")
+    assert (type(step), getattr(step, "username", "")) == (steps.Collect, "alice")
 
 
 def test_a_pools_lablet_has_no_learner_once_it_is_to_be_wiped() -> None:
     done = msgspec.structs.replace(OF_ALICE, closing_reason="Collecting", collected_at=UNIX, lent_by="evening")
-    assert ask(done, "alice").kind is Kind.CLEAR_LEARNER
+    assert type(ask(done, "alice").step) is steps.ClearLearner
     cleared = ask(done, None).claim
     assert cleared is not None
     assert (cleared.learner, cleared.resetting, cleared.session) == ("", True, None)

@@ -10,13 +10,13 @@ from tests.unit.domain.builders import BOOTED, DEFINITION_UID, DIGEST, claim, de
 from vkprovider.api import labs, names
 from vkprovider.api.objects import Pod
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.pod.renewal import Member, Pool, member_of, next_up, pool_of
-from vkprovider.domain.lablet.steps import Kind
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.topology.topology import parse
 from vkprovider.settings.cluster import LabletSettings
@@ -110,7 +110,7 @@ def test_a_free_lablet_whose_turn_it_is_leaves_ready_first() -> None:
     row, report = decision.claim, decision.report
     assert row is not None
     assert report is not None
-    assert (decision.kind, row.renews, row.lab_id, row.digest) == (Kind.SAVE, DIGEST, "lab-1", DIGEST)
+    assert (type(decision.step), row.renews, row.lab_id, row.digest) == (steps.Save, DIGEST, "lab-1", DIGEST)
     assert report.waiting is not None
     assert (report.waiting.reason, report.phase, report.ready) == ("RenewingContent", "Running", False)
     assert [event.reason for event in decision.events] == ["RenewingContent"]
@@ -131,19 +131,20 @@ def test_a_free_lablet_whose_turn_it_is_leaves_ready_first() -> None:
 def test_any_other_lablet_is_not_touched(item: Pod, known: dict[str, Any]) -> None:
     decision = ask(item, *BOOTED, **known)
     assert decision.claim is None or not decision.claim.renews
-    assert decision.kind not in {Kind.STOP, Kind.WIPE, Kind.DELETE_LAB, Kind.RENEW}
+    assert type(decision.step) not in {steps.Stop, steps.Wipe, steps.DeleteLab, steps.Renew}
 
 
 def test_the_lab_goes_only_when_the_pod_is_seen_not_ready_and_the_claim_is_saved() -> None:
     going: dict[str, Any] = {"claim": GOING}
-    assert (ask(warm(), *BOOTED, **going).kind, ask(warm(), *BOOTED, **going).after_s) == (Kind.NONE, 1.0)
+    assert (type(ask(warm(), *BOOTED, **going).step), ask(warm(), *BOOTED, **going).after_s) == (steps.Wait, 1.0)
     hidden = warm(ready=False)
-    assert ask(hidden, *BOOTED, **going, claim_saved=False).kind is Kind.NONE
-    steps = [ask(hidden, *states, **going).kind for states in (BOOTED, ("PAUSED",), (labs.STOPPED,), (labs.DEFINED,))]
-    assert steps == [Kind.STOP, Kind.STOP, Kind.WIPE, Kind.DELETE_LAB]
-    assert ask(hidden, **going).kind is Kind.DELETE_LAB
-    assert ask(hidden, **going, presence=Presence.ABSENT).kind is Kind.RENEW
-    assert ask(hidden, **going, presence=Presence.UNKNOWN).kind is Kind.NONE
+    assert type(ask(hidden, *BOOTED, **going, claim_saved=False).step) is steps.Wait
+    shown = (BOOTED, ("PAUSED",), (labs.STOPPED,), (labs.DEFINED,))
+    taken = [type(ask(hidden, *states, **going).step) for states in shown]
+    assert taken == [steps.Stop, steps.Stop, steps.Wipe, steps.DeleteLab]
+    assert type(ask(hidden, **going).step) is steps.DeleteLab
+    assert type(ask(hidden, **going, presence=Presence.ABSENT).step) is steps.Renew
+    assert type(ask(hidden, **going, presence=Presence.UNKNOWN).step) is steps.Wait
 
 
 @pytest.mark.parametrize("ready", [True, False])
@@ -152,13 +153,13 @@ def test_a_lablet_that_is_assigned_at_the_same_moment_keeps_its_lab(*, ready: bo
     for states in (BOOTED, (labs.STOPPED,), (labs.DEFINED,)):
         decision = ask(item, *states, claim=GOING)
         assert decision.claim is not None
-        assert (decision.kind, decision.claim.renews, decision.claim.learner) == (Kind.SAVE, "", "alice")
+        assert (type(decision.step), decision.claim.renews, decision.claim.learner) == (steps.Save, "", "alice")
 
 
 def test_the_new_lab_is_imported_booted_and_then_ready() -> None:
     hidden, row = warm(ready=False), msgspec.structs.replace(GOING, digest=NEW, lab_id="")
-    assert ask(hidden, claim=row, claim_saved=False).kind is Kind.NONE
-    assert ask(hidden, claim=row, searched=True).kind is Kind.IMPORT
+    assert type(ask(hidden, claim=row, claim_saved=False).step) is steps.Wait
+    assert type(ask(hidden, claim=row, searched=True).step) is steps.Import
     booted = ask(hidden, *BOOTED, claim=msgspec.structs.replace(row, lab_id="lab-2", started_at=UNIX - 60)).claim
     assert booted is not None
     assert (booted.renews, booted.ready_at) == ("", UNIX)

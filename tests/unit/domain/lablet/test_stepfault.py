@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.domain.lablet.test_steps import step_classes
 from vkprovider.api.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -34,12 +35,22 @@ from vkprovider.domain.lablet.steps import Step
         (steps.DeletePod, Unavailable("a", status=503), "ApiUnavailable"),
         (steps.Extract, Unauthorized("w", status=401), "CredentialsInvalid"),
         (steps.ClearLearner, Invalid("a", status=422), "ApiRefused"),
+        (steps.RestoreUsername, Unavailable("a"), "ApiUnavailable"),
+        (steps.RestoreUsername, Unauthorized("a", status=401), "ApiRefused"),
+        (steps.RestoreUsername, Forbidden("a", status=403), "ApiRefused"),
         (steps.Grade, Unavailable("g"), "GraderUnavailable"),
         (steps.Grade, Invalid("g", status=400), "GraderRefused"),
     ],
 )
 def test_reason(step: type[Step], error: OutsideError, reason: str) -> None:
     assert fault_of(step, error) == Fault(reason, error.message)
+
+
+@pytest.mark.parametrize("step", sorted(step_classes(), key=str))
+@pytest.mark.parametrize("error", [Unavailable("x"), Unauthorized("x", status=401), Invalid("x", status=400)])
+def test_only_a_step_that_calls_the_worker_shows_a_fault_of_it(step: type[Step], error: OutsideError) -> None:
+    of_worker = {"WorkerUnreachable", "CredentialsInvalid", "WorkerError", "ImportRefused", "StartRefused"}
+    assert (fault_of(step, error).reason in of_worker) is (step.calls is steps.System.WORKER)
 
 
 @pytest.mark.parametrize(

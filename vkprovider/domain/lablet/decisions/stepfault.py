@@ -7,12 +7,8 @@ from vkprovider.api.messages import Fault
 from vkprovider.domain.lablet.decisions.delivering import closing_state
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.steps import Kind, Step
+from vkprovider.domain.lablet.steps import Import, Start, Step, System
 
-_DELIVERY: Final = frozenset({Kind.PROVISION, Kind.ARCHIVE, Kind.COLLECT})
-"""Kinds of steps that call the LDS."""
-_API_SERVER: Final = frozenset({Kind.CONFIRM_GONE, Kind.DELETE_POD, Kind.CLEAR_LEARNER, Kind.RETURN_TO_POOL})
-"""Kinds of steps that call the API server."""
 _TRANSIENT: Final = frozenset({0, 429, 502, 503, 504})
 """Statuses of no answer at all, and of what stands before a server."""
 
@@ -24,16 +20,15 @@ def fault_of(step: type[Step], error: OutsideError) -> Fault:
         step: The class of the step that failed.
         error: What the called system answered.
     """
-    kind = step.kind
     unavailable = isinstance(error, Unavailable)
-    if kind in _API_SERVER:
-        return api_fault(error)
-    if kind is Kind.GRADE:
+    if System.GRADER in step.calls:
         return Fault("GraderUnavailable" if unavailable else "GraderRefused", error.message)
-    if kind in _DELIVERY:
+    if System.LDS in step.calls:  # of a step that calls the worker too, `StepFailed` has the worker's fault
         return Fault("LDSUnavailable" if unavailable else "LDSRefused", error.message)
-    if isinstance(error, Invalid) and kind in {Kind.IMPORT, Kind.START}:
-        return Fault("ImportRefused" if kind is Kind.IMPORT else "StartRefused", error.message)
+    if System.WORKER not in step.calls:
+        return api_fault(error)
+    if isinstance(error, Invalid) and step in {Import, Start}:
+        return Fault("ImportRefused" if step is Import else "StartRefused", error.message)
     return worker_fault(error)
 
 
