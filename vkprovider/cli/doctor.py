@@ -16,12 +16,13 @@ from vkprovider.api.reasons import DoctorReason, StartReason
 from vkprovider.api.wording import count
 from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.broker import broker_of
-from vkprovider.cli.shared.cluster import cluster_options, context_of
+from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.environment import faults_of
 from vkprovider.doctor.findings import Finding, Level, Report, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth
 from vkprovider.settings.cluster import KubeSettings
 from vkprovider.shipped import find_manifests
 
@@ -73,7 +74,7 @@ async def _examine(
 ) -> Report:
     name, server = context or "?", ""
     try:
-        name = context_of(kubeconfig, context)
+        name = auth.context_of(kubeconfig, context)
         kube = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), context=context, timeout_s=_TIMEOUT_S)
         server = kube.server
         try:

@@ -9,17 +9,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
 from vkprovider import __version__
 from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube.flow import Flow, Lane
-from vkprovider.kube.http import auth
-from vkprovider.kube.http.transport import Transport
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.settings.cluster import KubeSettings
+
+if TYPE_CHECKING:
+    from vkprovider.kube.http.auth import Access
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -60,7 +61,10 @@ def resource_of(path: str) -> str:
 
 
 class KubeClient:
-    """One connection pool to one API server; raw JSON bytes in and out.
+    """One API server; raw JSON bytes in and out.
+
+    aiohttp and `kubernetes_asyncio` are imported when the first client is made, so that commands which need none start
+    without them.
 
     All calls have a `path` such as `/api/v1/namespaces/default/pods/a`, return the body of the response, and raise
     errors of `vkprovider.api.errors`. None retries a refused request: when to retry is the caller's decision.
@@ -75,13 +79,15 @@ class KubeClient:
 
     def __init__(
         self,
-        access: auth.Access,
-        reload: Callable[[], Awaitable[auth.Access]],
+        access: "Access",
+        reload: Callable[[], Awaitable["Access"]],
         settings: KubeSettings = _DEFAULTS,
         *,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
     ) -> None:
+        from vkprovider.kube.http.transport import Transport  # noqa: PLC0415 (see above)
+
         self.server = access.server
         self.namespace = access.namespace
         self.context = access.context
@@ -112,6 +118,8 @@ class KubeClient:
             InputError: The kubeconfig is missing, invalid, or uses an unsupported feature.
             Unauthorized: A login plugin refused.
         """
+        from vkprovider.kube.http import auth  # noqa: PLC0415 (see above)
+
         path = settings.kubeconfig
         access = await auth.load(path, context)
         return cls(

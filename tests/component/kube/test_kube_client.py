@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from aiohttp import web
+from aiohttp.client_proto import ResponseHandler
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods
@@ -14,8 +15,7 @@ from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient, resource_of
 from vkprovider.kube.flow import Lane
-from vkprovider.kube.http.auth import Access
-from vkprovider.kube.http.pool import Pool
+from vkprovider.kube.http import transport
 from vkprovider.settings.cluster import KubeSettings
 
 PODS = "/api/v1/pods"
@@ -329,11 +329,19 @@ async def test_connections_are_used_again(server: ScriptedServer, client: KubeCl
     assert len(ports) == 1
 
 
+def idle(client: KubeClient) -> list[ResponseHandler]:
+    """Return the connections that no request is on."""
+    session = client._transport._session
+    assert session is not None
+    assert session.connector is not None
+    return [connection for connections in session.connector._conns.values() for connection, _ in connections]
+
+
 async def test_dead_peers_are_noticed(client: KubeClient) -> None:
     await client.get(POD)
-    (connection,) = client._transport._pool._idle
-    assert connection._transport is not None
-    sock = connection._transport.get_extra_info("socket")
+    (connection,) = idle(client)
+    assert connection.transport is not None
+    sock = connection.transport.get_extra_info("socket")
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -423,12 +431,14 @@ async def test_a_connection_closed_while_idle_is_not_used_again(server: Scripted
     for _ in range(3):
         server.next(closing)
         await client.merge_patch(POD, b"{}")
-        await until(lambda: all(connection.closed for connection in client._transport._pool._idle))
+        await until(lambda: not any(connection.is_connected() for connection in idle(client)))
     await client.merge_patch(POD, b"{}")
     assert not client.errors
 
 
-@pytest.mark.parametrize(("method", "repeated"), [("GET", True), ("PUT", True), ("PATCH", False), ("POST", False)])
+@pytest.mark.parametrize(
+    ("method", "repeated"), [("GET", True), ("PUT", False), ("DELETE", False), ("PATCH", False), ("POST", False)]
+)
 async def test_a_connection_closed_just_as_it_is_used(
     server: ScriptedServer, client: KubeClient, method: str, *, repeated: bool
 ) -> None:
@@ -443,17 +453,26 @@ async def test_a_connection_closed_just_as_it_is_used(
         assert len(server.seen) == 2
 
 
-async def test_idle_connections_are_closed(server: ScriptedServer) -> None:
-    pool = Pool(idle_s_max=0.1)
-    pool.use(Access(server=server.url, namespace="labs"))
-    for connection in [await pool.acquire() for _ in range(5)]:
-        connection.send(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert await connection.body() == b"{}"
-        pool.release(connection)
-    assert len(pool._all) == 5
-    await until(lambda: not pool._all)
-    assert not (await pool.acquire()).closed
-    await pool.close()
+async def test_idle_connections_are_closed(
+    server: ScriptedServer, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_IDLE_S_MAX", 0.1)
+    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig))
+    free = asyncio.Event()
+
+    async def hold(_: web.Request) -> web.Response:
+        await free.wait()
+        return web.Response(body=b"{}")
+
+    server.next(hold, times=5)
+    tasks = [asyncio.create_task(client.get(POD)) for _ in range(5)]
+    await until(lambda: len(server.seen) == 5)
+    free.set()
+    await asyncio.gather(*tasks)
+    assert len(idle(client)) == 5
+    await until(lambda: not idle(client))
+    await client.get(POD)
+    await client.close()
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pods?a=b c", "/api/v1/pods\r\nX-Evil: 1", "/api/v1/p\u00f6ds"])

@@ -1,7 +1,5 @@
-"""Map an API server's refusals and broken connections to `vkprovider.api.errors`."""
+"""Map an API server's refusals to `vkprovider.api.errors`."""
 
-import socket
-import ssl
 from collections.abc import Mapping
 from typing import Final
 
@@ -45,19 +43,6 @@ def error_event(body: bytes, what: str) -> errors.OutsideError:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return errors.Unavailable(f"{what}: the watch reported an undecodable error", status=500)
     return errors.from_status(status.code or 500, status.message or f"{what}: the watch reported {status.reason}")
-
-
-def broken(error: Exception, what: str, server: str) -> errors.OutsideError:
-    """Return the error for a request without a response."""
-    if isinstance(error, socket.gaierror):
-        return errors.Unavailable(f"{what}: no address for {server}; check the server's name and the resolver")
-    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        said = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason
-        return errors.TlsFailed(f"{what}: no trust between {server} and us: {said}; check its CA and our certificate")
-    if isinstance(error, TimeoutError):
-        return errors.DeadlineExceeded(f"{what}: {server} did not answer in time")
-    text = str(error) or type(error).__name__
-    return errors.Unavailable(f"{what}: {text}; is the API server at {server} up and reachable?")
 
 
 def _retry_after_s(header: str | None) -> float:

@@ -1,8 +1,14 @@
-"""Read kubeconfigs: find, merge, select a context. Opens files, but no connection.
+"""Mends a kubeconfig before the loader of `kubernetes_asyncio` reads it: it means what it means to kubectl.
 
-https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ has the merge rules: the
-first file that names a cluster, a user, a context or the current context wins; relative paths are relative to the file
-that contains them.
+The library reads and merges the files, and makes a `Configuration` of one context. In between, one cluster and one user
+are taken out here, because the library
+
+* lets the last file's `current-context` win, where kubectl takes the first one's;
+* resolves a user's paths against the folder of the cluster's file, and no plugin's command at all;
+* takes an empty field for a set one, fails without a user, and ignores `as`, which would mean more rights than wanted;
+* keeps inline keys in files for as long as the process runs.
+
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ has kubectl's rules.
 """
 
 import base64
@@ -14,13 +20,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
 
 from vkprovider.api.errors import InputError
 
-_SECTIONS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
-_FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-_Merged = dict[str, dict[str, dict[str, Any]]]
-_Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_INLINE: Final = ("certificate-authority", "client-certificate", "client-key")
+_KNOWN: Final = {"token", "tokenFile", "exec", "auth-provider", "username", "password", "extensions"} | {
+    f"client-{part}{suffix}" for part in ("certificate", "key") for suffix in ("", "-data")
+}
+"""Fields of a user that are heeded; any other could mean fewer rights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,89 +49,44 @@ class Entry:
     context: str
 
 
-def paths_of(kubeconfig: str) -> list[Path]:
-    """Split `a:b` into existing files; missing ones are skipped, as in kubectl, unless all are missing.
-
-    Raises:
-        InputError: `KubeconfigMissing`.
-    """
-    named = [Path(part).expanduser() for part in kubeconfig.split(os.pathsep) if part]
-    found = [path for path in named if path.is_file()]
-    if not found:
-        raise InputError("KubeconfigMissing", f"no kubeconfig at {kubeconfig or '(empty)'}; set KUBECONFIG or pass one")
-    return found
-
-
 def read(kubeconfig: str, context: str | None = None) -> Entry:
     """Merge the files named by `kubeconfig` and resolve `context` (or the current one).
 
     Raises:
-        InputError: `KubeconfigMissing`, `KubeconfigInvalid`.
+        InputError: `KubeconfigMissing`, `KubeconfigInvalid`, `KubeconfigUnsupported`.
     """
-    merged, current = _merge(kubeconfig)
-    return _resolve(merged, context or current, kubeconfig)
+    merger = _merged(kubeconfig)
+    current = (config.get("current-context") for config in merger.config_files.values())
+    name = context or next((str(value) for value in current if value), "")
+    if not name:
+        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no current-context; name a context")
+    chosen = _named(merger, "contexts", "context", name)
+    if chosen is None:
+        known = ", ".join(sorted(str(node.value["name"]) for node in _nodes(merger, "contexts"))) or "none"
+        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no context {name!r}; there are: {known}")
+    cluster = _named(merger, "clusters", "cluster", str(chosen.get("cluster") or ""))
+    if not cluster or not cluster.get("server"):
+        raise InputError("KubeconfigInvalid", f"{kubeconfig}: context {name!r} names no cluster with a server")
+    user = _named(merger, "users", "user", str(chosen.get("user") or "")) or {}
+    if foreign := sorted(set(user) - _KNOWN):
+        text = f"context {name!r}: user fields not supported: {', '.join(foreign)}; remove them, or use another user"
+        raise InputError("KubeconfigUnsupported", text)
+    return Entry(cluster, user, str(chosen.get("namespace") or "default"), name)
 
 
-def contexts(kubeconfig: str) -> list[str]:
-    """Return the names of the contexts in the files named by `kubeconfig`.
+def document(entry: Entry, folder: Path) -> dict[str, Any]:
+    """Return a kubeconfig with this context alone, for the library's loader; its inline certificates go into `folder`.
 
     Raises:
-        InputError: `KubeconfigMissing`, `KubeconfigInvalid`.
+        InputError: `KubeconfigInvalid`: a certificate or a key is not base64.
     """
-    return sorted(_merge(kubeconfig)[0]["contexts"])
-
-
-def _merge(kubeconfig: str) -> tuple[_Merged, str]:
-    """Return the entries of each section by name, and the current context; "" if there is none."""
-    merged: _Merged = {section: {} for section in _SECTIONS}
-    current = ""
-    for path in paths_of(kubeconfig):
-        document = _load(path)
-        current = current or str(document.get("current-context") or "")
-        for section, field in _SECTIONS.items():
-            for item in document.get(section) or []:
-                value = item.get(field) if isinstance(item, dict) else None
-                if value is not None and not isinstance(value, dict):
-                    raise InputError("KubeconfigInvalid", f"{path}: {section}[].{field} is not a mapping")
-                if isinstance(item, dict) and "name" in item:
-                    merged[section].setdefault(str(item["name"]), _absolute(value or {}, path.parent))
-    return merged, current
-
-
-def _resolve(merged: Mapping[str, Mapping[str, dict[str, Any]]], context: str, kubeconfig: str) -> Entry:
-    if not context:
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no current-context; name a context")
-    chosen = merged["contexts"].get(context)
-    if chosen is None:
-        known = ", ".join(sorted(merged["contexts"])) or "none"
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no context {context!r}; there are: {known}")
-    cluster = merged["clusters"].get(str(chosen.get("cluster") or ""))
-    if not cluster or not cluster.get("server"):
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: context {context!r} names no cluster with a server")
-    user = merged["users"].get(str(chosen.get("user") or ""), {})
-    return Entry(cluster, user, str(chosen.get("namespace") or "default"), context)
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        document = yaml.load(path.read_bytes(), Loader=_Loader)  # noqa: S506 (the safe loader, in C where available)
-    except (OSError, yaml.YAMLError) as error:
-        # A YAML error quotes the offending line, which may contain a token: report its position only.
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}" if mark is not None else type(error).__name__
-        raise InputError("KubeconfigInvalid", f"{path} cannot be read: {place}") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise InputError("KubeconfigInvalid", f"{path} is not a kubeconfig: the top level is not a mapping")
-    return document
-
-
-def _absolute(fields: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Resolve the paths in an entry against the folder of its file."""
+    name = entry.context
+    cluster, user = _in_files(entry.cluster, folder), _in_files(entry.user, folder)
     return {
-        name: str(folder.absolute() / Path(value).expanduser()) if name in _FILE_FIELDS and value else value
-        for name, value in fields.items()
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
     }
 
 
@@ -143,3 +107,63 @@ def inline_or_file(fields: Mapping[str, Any], name: str) -> bytes | None:
         except OSError as error:
             raise InputError("KubeconfigInvalid", f"{name} {path} cannot be read: {error.strerror}") from None
     return None
+
+
+def _merged(kubeconfig: str) -> KubeConfigMerger:
+    """Let the library read and merge the files; missing and empty ones are skipped, unless all are missing."""
+    named = [Path(part).expanduser() for part in kubeconfig.split(os.pathsep) if part]
+    found = [path for path in named if path.is_file()]
+    if not found:
+        raise InputError("KubeconfigMissing", f"no kubeconfig at {kubeconfig or '(empty)'}; set KUBECONFIG or pass one")
+    filled = [str(path.absolute()) for path in found if path.stat().st_size]
+    if not filled:
+        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no current-context; the file is empty")
+    try:
+        return KubeConfigMerger(os.pathsep.join(filled))
+    except yaml.MarkedYAMLError as error:  # it quotes the offending line, which may contain a token
+        mark = error.problem_mark
+        place = f"{mark.name} cannot be read: line {mark.line + 1}" if mark else f"{kubeconfig} is not YAML"
+        raise InputError("KubeconfigInvalid", place) from None
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError("KubeconfigInvalid", f"{kubeconfig} cannot be read: {type(error).__name__}") from None
+    except (AttributeError, KeyError, TypeError):
+        text = f"{kubeconfig} is not a kubeconfig: a level of it is not a mapping, or a list has items without name"
+        raise InputError("KubeconfigInvalid", text) from None
+
+
+def _nodes(merger: KubeConfigMerger, section: str) -> list[ConfigNode]:
+    """Return the items of a section, each with the path of its file."""
+    return list(merger.config.value[section]) if merger.config is not None else []
+
+
+def _named(merger: KubeConfigMerger, section: str, field: str, name: str) -> dict[str, Any] | None:
+    """Return one item's fields that are set, with absolute paths; None if there is no such item."""
+    node = next((node for node in _nodes(merger, section) if str(node.value["name"]) == name), None)
+    if node is None:
+        return None
+    fields = node.value.get(field) or {}
+    if not isinstance(fields, dict):
+        raise InputError("KubeconfigInvalid", f"{node.path}: {section}[].{field} is not a mapping")
+    return _resolved({key: value for key, value in fields.items() if value}, Path(node.path or "").parent)
+
+
+def _resolved(fields: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Resolve the paths in an item against the folder of its file."""
+    for name in _PATHS:
+        if name in fields:
+            fields[name] = str(folder / Path(str(fields[name])).expanduser())
+    plugin = fields.get("exec")
+    if isinstance(plugin, dict) and os.sep in str(plugin.get("command", "")):  # else it is looked for on PATH
+        fields["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}
+    return fields
+
+
+def _in_files(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    written = {name: value for name, value in fields.items() if name.removesuffix("-data") not in _INLINE}
+    for name in _INLINE:
+        content = inline_or_file(fields, name)
+        if content is not None:
+            path = folder / name
+            path.write_bytes(content)
+            written[name] = str(path)
+    return written

@@ -2,18 +2,24 @@
 
 import asyncio
 import contextlib
+import io
 import re
-import ssl
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+import aiohttp
+from yarl import URL
+
+from tunnels.outgoing.guard import guarded_by
+from tunnels.outgoing.sessions import open_session
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
 from vkprovider.kube.http import answers, auth
-from vkprovider.kube.http.connection import Connection, ProtocolError, SilentError
-from vkprovider.kube.http.pool import Pool
+from vkprovider.kube.http.failures import FAILURES, broken
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -22,23 +28,37 @@ _GOOD: Final = range(200, 300)
 _UNAUTHORIZED: Final = 401
 _RELOAD_EVERY_S: Final = 10.0
 """How often the CA is reloaded while the server's certificate cannot be verified."""
-_REPEATABLE: Final = {"GET", "PUT", "DELETE"}
-_UNFIT: Final = re.compile(r"[^\x21-\x7e]")  # in a request's first line
+_CONNECT_S_MAX: Final = 5.0
+_IDLE_S_MAX: Final = 60.0
+"""Idle connections are closed before the API server does so, whose limit is 90 s."""
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+_UNACKNOWLEDGED_MS_MAX: Final = 30_000
+_AT_ONCE_BYTES_MAX: Final = 1 << 20
+"""A longer body is written in pieces, so that the event loop goes on."""
+_UNFIT: Final = re.compile(r"[^\x21-\x7e]|#")  # in a request's first line
 _CONTROL: Final = re.compile(r"[^\x20-\x7e]")  # in a header
 
 
-class _Answer(NamedTuple):
-    status: int
+class _Request(NamedTuple):
+    method: str
+    path: str
+    url: URL
     headers: Mapping[str, str]
-    body: bytes
-    connection: Connection  # already released unless it streams
+    body: bytes | None = None
+    silence_s_max: float | None = None
+
+    @property
+    def what(self) -> str:
+        return f"{self.method} {self.path}"
 
 
 class Transport:
     """Requests to one API server.
 
+    It has no limit of connections, because watches hold them for minutes: `KubeClient` limits requests in flight.
+
     Attributes:
-        requests_total: Requests sent, retries included.
+        requests_total: Requests begun, retries after a 401 included.
         errors: Requests that were refused, by status (`403`), or got no response (`none`).
     """
 
@@ -50,7 +70,8 @@ class Transport:
         self._reloading = asyncio.Lock()
         self._reloaded_at_s = -_RELOAD_EVERY_S
         self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
-        self._pool = Pool()
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._use(access)
 
     async def exchange(
@@ -69,41 +90,43 @@ class Transport:
         Raises:
             OutsideError: Any of its kinds.
         """
-        what = f"{method} {path}"
-        target = self._target(path, params)
-        content = None if body is None else (content_type, body)
+        headers = {"Accept": _ACCEPT_BRIEF if brief else _ACCEPT}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        request = _Request(method, path, self._url(path, params), headers, body)
         try:
-            return (await self._answered(method, target, what, content, guard, brief=brief)).body
-        except (OSError, ProtocolError) as error:
-            raise self._broken(error, what) from error
+            with guarded_by(guard):
+                async with await self._answered(request) as response:
+                    return await response.read()
+        except FAILURES as error:
+            raise self._broken(error, request.what) from error
 
     @asynccontextmanager
     async def lines(
         self, path: str, params: Mapping[str, str] | None, *, inactivity_s: float, brief: bool = False
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """Open a stream and split it into lines; see `KubeClient.stream`."""
-        what = f"GET {path}"
-        target = self._target(path, params)
+        headers = {"Accept": _ACCEPT_BRIEF if brief else _ACCEPT}
+        request = _Request("GET", path, self._url(path, params), headers, silence_s_max=inactivity_s)
         deadline = asyncio.timeout(inactivity_s)
         try:
             async with deadline:
-                connection = (await self._answered("GET", target, what, brief=brief, streaming=True)).connection
-        except (OSError, ProtocolError) as error:
-            if deadline.expired():
-                raise self._silent(what, inactivity_s) from None
-            raise self._broken(error, what) from error
+                response = await self._answered(request)
+        except FAILURES as error:
+            if deadline.expired() or isinstance(error, aiohttp.SocketTimeoutError):
+                raise self._silent(request) from None
+            raise self._broken(error, request.what) from error
         try:
-            connection.limit_silence(inactivity_s)
-            async with aclosing(self._split(connection, what, inactivity_s)) as lines:
+            async with aclosing(self._split(response.content, request)) as lines:
                 yield lines
         finally:
-            self._pool.release(connection)
+            response.close()  # unless it has ended: then its connection is used again
 
-    async def _split(self, connection: Connection, what: str, inactivity_s: float) -> AsyncGenerator[list[bytes], None]:
+    async def _split(self, content: aiohttp.StreamReader, request: _Request) -> AsyncGenerator[list[bytes], None]:
         """Yield the whole lines of each piece of an open stream, until it ends."""
         rest: list[bytes] = []
         try:
-            while data := await connection.piece():
+            while data := await content.readany():
                 if b"\n" not in data:
                     rest.append(data)
                     continue
@@ -114,94 +137,74 @@ class Transport:
                 if tail := lines.pop():
                     rest.append(tail)
                 yield lines
-        except SilentError:
-            raise self._silent(what, inactivity_s) from None
-        except (OSError, ProtocolError):
+        except aiohttp.SocketTimeoutError:
+            raise self._silent(request) from None
+        except FAILURES:
             return  # an open stream that breaks has ended, however it broke
 
-    async def _answered(
-        self,
-        method: str,
-        target: str,
-        what: str,
-        content: tuple[str, bytes] | None = None,
-        guard: Callable[[], None] | None = None,
-        *,
-        brief: bool = False,
-        streaming: bool = False,
-    ) -> _Answer:
+    async def _answered(self, request: _Request) -> aiohttp.ClientResponse:
         """Send a request and return a 2xx response; after a 401 or an untrusted certificate, reload and retry once.
 
         Raises:
             OutsideError: It was refused.
-            OSError: There was no response.
-            ProtocolError: What arrived is not an HTTP/1.1 response.
+            aiohttp.ClientError: There was no response, as with the rest of `FAILURES`.
         """
         repeated = False
         while True:
             access = await self._current()
-            kind, body = content or ("", b"")
-            extent = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if content else ""
-            accept = f"Accept: {_ACCEPT_BRIEF if brief else _ACCEPT}\r\n"
-            request = f"{method} {target} HTTP/1.1\r\n{self._headers}{accept}{extent}\r\n".encode() + body
+            self.requests_total += 1
             try:
-                answer = await self._once(request, guard, repeatable=method in _REPEATABLE, streaming=streaming)
-            except ssl.SSLCertVerificationError:
+                response = await self._send(request, access)
+            except aiohttp.ClientConnectorCertificateError:
                 if repeated or time.monotonic() - self._reloaded_at_s < _RELOAD_EVERY_S:
                     raise
                 repeated = True
                 await self._reload_access(access)  # the cluster's CA may have been replaced
                 continue
-            if answer.status in _GOOD:
-                return answer
-            if answer.status != _UNAUTHORIZED or repeated:
-                self.count_error(str(answer.status))
-                raise answers.refusal(answer.status, answer.body, answer.headers, what)
+            if response.status in _GOOD:
+                return response
+            async with response:
+                body = await response.read()
+            if response.status != _UNAUTHORIZED or repeated:
+                self.count_error(str(response.status))
+                raise answers.refusal(response.status, body, response.headers, request.what)
             repeated = True
             await self._reload_access(access)
 
-    async def _once(
-        self, request: bytes, guard: Callable[[], None] | None, *, repeatable: bool, streaming: bool
-    ) -> _Answer:
-        """Send a request and wait for its response, or only for the head of a 2xx one if `streaming`.
+    async def _send(self, request: _Request, access: auth.Access) -> aiohttp.ClientResponse:
+        body = request.body
+        return await self._open().request(
+            request.method,
+            request.url,
+            data=io.BytesIO(body) if body is not None and len(body) > _AT_ONCE_BYTES_MAX else body,
+            headers={**self._headers, **request.headers},
+            allow_redirects=False,
+            ssl=access.tls if access.tls is not None else True,
+            server_hostname=access.tls_server_name,
+            proxy=access.proxy,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S_MAX, sock_read=request.silence_s_max),
+        )
 
-        Raises:
-            OSError: There was no response.
-            ProtocolError: What arrived is not an HTTP/1.1 response.
-        """
-        fresh = False
-        while True:
-            connection = await self._pool.acquire(fresh=fresh)
-            held = False
-            try:
-                if guard is not None:
-                    guard()
-                self.requests_total += 1
-                connection.send(request)
-                held = streaming and await connection.head() in _GOOD
-                body = b"" if held else await connection.body()
-                return _Answer(connection.status, connection.headers, body, connection)
-            except OSError:
-                # A server may close an idle connection at the moment of its reuse (RFC 9112, 9.3.1).
-                if fresh or not repeatable or connection.uses == 1 or connection.heard:
-                    raise
-                fresh = True
-            finally:
-                if not held:
-                    self._pool.release(connection)
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ConnectionResetError("this client has been closed")
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S_MAX, socket_factory=_watched_socket)
+            self._session = open_session(connector)
+        return self._session
 
-    def _target(self, path: str, params: Mapping[str, str] | None) -> str:
-        """Return the request target: path and query.
+    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
+        """Return the URL of a path and its query.
 
         Raises:
             Invalid: The path is not percent-encoded.
         """
-        target = self._prefix + path
+        target = path
         if params:
             target = f"{target}{'&' if '?' in target else '?'}{urlencode(params)}"
         if _UNFIT.search(target):
             raise Invalid(f"{path!r} is not a valid path")
-        return target
+        return URL(self._base + target, encoded=True)
 
     def count_error(self, code: str = "none") -> None:
         """Count a request that was refused or got no response."""
@@ -209,15 +212,19 @@ class Transport:
 
     def _broken(self, error: Exception, what: str) -> Exception:
         self.count_error()
-        return answers.broken(error, what, self._access.server)
+        return broken(error, what, self._access.server)
 
-    def _silent(self, what: str, inactivity_s: float) -> DeadlineExceeded:
+    def _silent(self, request: _Request) -> DeadlineExceeded:
         self.count_error()
-        return DeadlineExceeded(f"{what}: nothing heard from {self._access.server} for {inactivity_s:g} s")
+        server = self._access.server
+        return DeadlineExceeded(f"{request.what}: nothing heard from {server} for {request.silence_s_max:g} s")
 
     async def _current(self) -> auth.Access:
-        """Return the credentials, rereading a rotating token once a minute."""
+        """Return the credentials: loaded again when they expire, a token file read again once a minute."""
         access = self._access
+        if access.expires_at is not None and datetime.now(UTC) >= access.expires_at:
+            await self._reload_access(access)
+            return self._access
         if access.renew is not None and time.monotonic() >= self._renew_at_s:
             self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
             # The old token may still be valid; if not, the server answers 401.
@@ -245,20 +252,35 @@ class Transport:
                 )
 
     def _use(self, access: auth.Access) -> None:
+        """Use these credentials from now on; other TLS settings or another proxy lead to new connections."""
         url = urlsplit(access.server)
-        self._prefix, self._host = url.path, url.netloc.rpartition("@")[2]
+        self._base = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
         self._authorize(access.authorization)
         self._access = access
-        self._pool.use(access)
 
     def _authorize(self, authorization: str) -> None:
         if _CONTROL.search(authorization):
-            raise InputError("TokenInvalid", f"the token for {self._host} contains illegal characters")
-        credentials = f"Authorization: {authorization}\r\n" if authorization else ""
-        self._headers = (
-            f"Host: {self._host}\r\nUser-Agent: {self._user_agent}\r\nAccept-Encoding: identity\r\n{credentials}"
-        )
+            raise InputError("TokenInvalid", f"the token for {self._base} contains illegal characters")
+        self._headers = {"User-Agent": self._user_agent, "Accept-Encoding": "identity"}
+        if authorization:
+            self._headers["Authorization"] = authorization
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._pool.close()
+        """Close every connection, also those in use, and open no others."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def _watched_socket(address: tuple[object, ...]) -> socket.socket:
+    """Return a socket whose peer's disappearance the kernel detects within half a minute."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family=family, type=kind, proto=protocol)  # type: ignore[arg-type]
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if option := getattr(socket, name, None):  # macOS has only some
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    if option := getattr(socket, "TCP_USER_TIMEOUT", None):  # Linux
+        made.setsockopt(socket.IPPROTO_TCP, option, _UNACKNOWLEDGED_MS_MAX)
+    return made
