@@ -15,7 +15,7 @@ from bench.figures import Figures
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.claims.ports import PortRange, Wanted, allocate
+from vkprovider.domain.ports.allocator import PortRange, Wanted, allocate
 from vkprovider.domain.topology.topology import parse
 
 DEVICES = 100

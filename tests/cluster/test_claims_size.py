@@ -12,6 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.ports import store as portstore
 
 
 def stored(cluster: Cluster, namespace: str, name: str, content: dict[str, dict[str, str]]) -> dict[str, Any]:
@@ -30,6 +31,6 @@ def test_ten_thousand_lablets_with_a_port_fit(cluster: Cluster, namespace: str) 
 
 
 def test_the_largest_object_that_we_write_fits(cluster: Cluster, namespace: str) -> None:
-    noise = base64.b64encode(Random(1).randbytes(document.OBJECT_BYTES_MAX)).decode()
-    found = stored(cluster, namespace, "largest", {"binaryData": {document.GZIP_KEY: noise}})
-    assert found["binaryData"] == {document.GZIP_KEY: noise}
+    noise = base64.b64encode(Random(1).randbytes(portstore.OBJECT_BYTES_MAX)).decode()
+    found = stored(cluster, namespace, "largest", {"binaryData": {portstore.GZIP_KEY: noise}})
+    assert found["binaryData"] == {portstore.GZIP_KEY: noise}

@@ -42,6 +42,7 @@ from vkprovider.domain.definition import package as packages
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.session import inbox
 from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.domain.topology import topology as topologies
@@ -211,7 +212,7 @@ def parse_config_maps(rng: Random) -> None:
     match rng.randrange(4):
         case 0:
             text = raw.decode(errors="replace")
-            document.read(ConfigMap(meta, data={document.DATA_KEY: text}), worker="w", installation="i")
+            document.read(ConfigMap(meta, data={portstore.DATA_KEY: text}), worker="w", installation="i")
         case 1:
             packed = gzip.compress(as_yaml(rng, SMALL).encode(errors="surrogateescape"), mtime=0)
             packed = distorted(rng, packed) if rng.random() < 0.5 else packed

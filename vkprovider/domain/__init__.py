@@ -13,5 +13,6 @@ One package per noun; each imports only what stands below it in this list:
 * `claims`: which lablet has which lab, ports and session.
 * `session`: sessions of the Lab Delivery System.
 * `replica`: which replica acts for which node.
+* `ports`: port numbers, and the ConfigMap in which their owners are stored.
 * `backoff`, `conditions`: shared by all of them.
 """

@@ -12,7 +12,7 @@ from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context

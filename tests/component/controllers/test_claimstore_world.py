@@ -30,7 +30,7 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import TCP, UDP, PortRange, Wanted
+from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
 
 HERE = PortRange(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))

@@ -26,8 +26,8 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.claims.fitting import fit, full
 from vkprovider.domain.claims.merge import merge
-from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike
 from vkprovider.domain.claims.table import ClaimTable
+from vkprovider.domain.ports.allocator import PortUsage, RangeLike, SlotLike
 from vkprovider.kube.client import Guard
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings

@@ -13,11 +13,11 @@ from vkprovider.api.objects import ConfigMap, CustomResource
 from vkprovider.api.times import iso
 from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
-from vkprovider.domain.claims.ports import check_count
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.package import Package
+from vkprovider.domain.ports.allocator import check_count
 from vkprovider.domain.topology.resources import NodeDefinition, need_of
 from vkprovider.domain.topology.topology import Topology
 from vkprovider.runtime.context import Context

@@ -21,7 +21,6 @@ from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import udp_names
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
@@ -33,6 +32,7 @@ from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted
 from vkprovider.domain.lablet.steps import Collect, Extract, Step
+from vkprovider.domain.ports.allocator import udp_names
 from vkprovider.domain.topology import mappings
 from vkprovider.kube.flow import Lane
 from vkprovider.runtime.context import Context

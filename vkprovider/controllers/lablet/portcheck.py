@@ -14,8 +14,8 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
-from vkprovider.domain.claims.ports import PortRange
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.ports.allocator import PortRange
 from vkprovider.domain.topology import mappings
 from vkprovider.kube.queue import KeyedQueue, Result
 from vkprovider.runtime.context import Context

@@ -16,7 +16,7 @@ from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.lab_index import KnownLab
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import TCP, UDP
+from vkprovider.domain.ports.allocator import TCP, UDP
 from vkprovider.domain.topology.tags import parse_tag
 from vkprovider.domain.worker.identity import may_be_twin
 

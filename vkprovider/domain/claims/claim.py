@@ -4,7 +4,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
-from vkprovider.domain.claims.ports import Held, held
+from vkprovider.domain.ports.allocator import Held, held
 from vkprovider.domain.session.delivery import Session, Verdict
 
 

@@ -8,8 +8,8 @@ each of our labs has a row, whatever crashed. The rows live in one ConfigMap per
      "portClaims": [{"namespace": "a", "service": "b", "portName": "pc1_serial", "port": 10011, …}],
      "allocations": […]}
 
-In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `rows`
-describes their form in the document. Rows and fields of other writers are kept unchanged.
+In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `domain.ports` describes
+their form in the document. Rows and fields of other writers are kept unchanged.
 """
 
 from collections.abc import Iterable
@@ -20,26 +20,18 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
-from vkprovider.api.packing import pack, unpack
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.wording import count
-from vkprovider.domain.claims import rows as portrows
+from vkprovider.domain.claims import podrows
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import UDP, Held, PortUsage
-from vkprovider.domain.claims.rows import ForeignRow, PortOwner
+from vkprovider.domain.claims.podrows import ForeignRow
+from vkprovider.domain.ports import store
+from vkprovider.domain.ports.allocator import UDP, Held, PortUsage
+from vkprovider.domain.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
 
-SCHEMA_VERSION: Final = 1
-DATA_KEY: Final = "allocations.json"
-GZIP_KEY: Final = "allocations.json.gz"
-PLAIN_BYTES_MAX: Final = 256 * 1024
-OBJECT_BYTES_MAX: Final = 1020 * 1024
-"""A little less than the API server's limit of 1 MiB for a ConfigMap's data, which counts decoded bytes."""
-DECODED_BYTES_MAX: Final = 64 * 2**20
 _REST_S: Final = 0.001
 """The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
 _REST_S_MAX: Final = 2.0
-_PACK_LEVELS: Final = (3, 9)
-"""How hard to pack: quickly, and when that does not fit, as small as possible."""
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -65,18 +57,12 @@ class _Worker(msgspec.Struct, frozen=True):
     installation: str
 
 
-class _Document(msgspec.Struct, frozen=True, rename="camel"):
-    schema_version: int
+class _Lablets(Document, frozen=True):
     worker: _Worker
     lablets: list[Claim] = msgspec.field(default_factory=list)
-    port_claims: list[msgspec.Raw] = msgspec.field(default_factory=list)
-    allocations: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
-_decoder = msgspec.json.Decoder(_Document)
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_encoder = msgspec.json.Encoder()
-_OURS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_Document))
+_codec: Final = Codec(_Lablets)
 
 
 def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
@@ -94,43 +80,37 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
             f"ConfigMap {name} belongs to installation {owner or 'none'}, not to {installation}",
         )
     try:
-        raw = _unpack(config_map)
-        document = _decoder.decode(raw)
-    except KeyError:
-        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name} has no key {DATA_KEY}") from None
-    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise _unreadable(name, worker, str(error)) from None
-    if document.schema_version != SCHEMA_VERSION:
-        raise InputError(
-            WorkerReason.CLAIM_STORE_INVALID,
-            f"ConfigMap {name} has schema version {document.schema_version}, this program reads {SCHEMA_VERSION}",
-        )
-    if (document.worker.name, document.worker.installation) != (worker, installation):
-        raise InputError(
-            WorkerReason.CLAIM_STORE_INVALID,
-            f"ConfigMap {name} belongs to worker {document.worker.name}, not to {worker}",
-        )
-    claims = {claim.pod_uid: claim for claim in document.lablets}
-    if len(claims) < len(document.lablets):
-        raise InputError(
-            WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name} has two rows for one pod; remove the wrong one"
-        )
-    owners = [PortOwner(claim.namespace, claim.pod, claim.pod_uid) for claim in document.lablets]
-    try:
-        ports, kept = portrows.read(document.port_claims, document.allocations, owners)
-        fields = {key: value.copy() for key, value in _fields.decode(raw).items() if key not in _OURS}
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise _unreadable(name, worker, str(error)) from None
-    except ValueError as error:
-        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}: {error}; remove the wrong row") from None
+        return _read(config_map, _Worker(worker, installation))
+    except StoreDamaged as error:
+        text = f" cannot be read ({error}); restore it, or delete it when no lab of this installation is left"
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}{text} on worker {worker}") from None
+    except StoreInvalid as error:
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}{error}") from None
+
+
+def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
+    """Read the document.
+
+    Raises:
+        StoreDamaged: It cannot be read.
+        StoreInvalid: It is of another worker, or contradicts itself.
+    """
+    opened = _codec.read(config_map)
+    found, lablets = opened.document.worker, opened.document.lablets
+    if found != worker:
+        raise StoreInvalid(f" belongs to worker {found.name}, not to {worker.name}")
+    claims = {claim.pod_uid: claim for claim in lablets}
+    if len(claims) < len(lablets):
+        raise StoreInvalid(" has two rows for one pod; remove the wrong one")
+    ports, foreign = podrows.assign(opened.rows(), lablets)
     for uid, claim in claims.items():
         if uid in ports or claim.ports:
             claims[uid] = _with_ports(claim, ports.get(uid, []))
-    return Stored(claims, tuple(kept), fields)
+    return Stored(claims, tuple(foreign), opened.fields)
 
 
 def write(
-    stored: Stored, *, worker: str, installation: str, bytes_max: int = OBJECT_BYTES_MAX
+    stored: Stored, *, worker: str, installation: str, bytes_max: int = store.OBJECT_BYTES_MAX
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Build the ConfigMap's `data` and `binaryData`, of at most `bytes_max`.
 
@@ -138,28 +118,17 @@ def write(
         InputError: `ClaimStoreFull`: more claims than one object can hold.
     """
     claims = stored.claims.values()
-    with_ports = [(PortOwner(c.namespace, c.pod, c.pod_uid), c.ports, c.udp) for c in claims if c.ports]
-    claimed, allocated = portrows.write(with_ports, stored.foreign)
-    raw = _encoder.encode(
-        {
-            "schemaVersion": SCHEMA_VERSION,
-            "worker": _Worker(worker, installation),
-            "lablets": [_with_ports(claim, []) if claim.ports else claim for claim in claims],
-            "portClaims": claimed,
-            "allocations": allocated,
-            **stored.fields,
-        }
-    )
-    if len(raw) <= PLAIN_BYTES_MAX:
-        return {DATA_KEY: raw.decode()}, {}
-    for level in _PACK_LEVELS:
-        packed = pack(raw, level)
-        if len(packed) <= bytes_max // 3 * 4:  # in base64
-            return {}, {GZIP_KEY: packed}
-    raise InputError(
-        WorkerReason.CLAIM_STORE_FULL,
-        f"the claims of {count(len(claims), 'lablet')} of worker {worker} exceed one ConfigMap; use more workers",
-    )
+    owned = {
+        "worker": _Worker(worker, installation),
+        "lablets": [_with_ports(claim, []) if claim.ports else claim for claim in claims],
+    }
+    try:
+        return store.write(owned, podrows.rows_of(claims), stored.foreign, stored.fields, bytes_max=bytes_max)
+    except StoreFull:
+        raise InputError(
+            WorkerReason.CLAIM_STORE_FULL,
+            f"the claims of {count(len(claims), 'lablet')} of worker {worker} exceed one ConfigMap; use more workers",
+        ) from None
 
 
 def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUsage:
@@ -180,20 +149,6 @@ def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUs
 def rest_s(rows: int) -> float:
     """Return the pause after a write of so many rows. A few lablets hardly wait: a person may be watching."""
     return min(_REST_S_MAX, rows * _REST_S)
-
-
-def _unpack(config_map: ConfigMap) -> bytes:
-    if GZIP_KEY in config_map.binary_data:
-        return unpack(config_map.binary_data[GZIP_KEY], DECODED_BYTES_MAX)
-    return config_map.data[DATA_KEY].encode()
-
-
-def _unreadable(name: str, worker: str, error: str) -> InputError:
-    return InputError(
-        WorkerReason.CLAIM_STORE_INVALID,
-        f"ConfigMap {name} cannot be read ({error}); restore it, or delete it when no lab of this installation is left "
-        f"on worker {worker}",
-    )
 
 
 def _with_ports(claim: Claim, ports: list[Held]) -> Claim:

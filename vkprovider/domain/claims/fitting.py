@@ -12,7 +12,8 @@ import msgspec
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import OBJECT_BYTES_MAX, Stored, write
+from vkprovider.domain.claims.document import Stored, write
+from vkprovider.domain.ports.store import OBJECT_BYTES_MAX
 
 NEW_BYTES_MAX: Final = OBJECT_BYTES_MAX * 9 // 10
 """The size up to which new rows may fill the object."""

@@ -10,8 +10,8 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored, usage_of
-from vkprovider.domain.claims.ports import PortUsage
-from vkprovider.domain.claims.rows import ForeignRow
+from vkprovider.domain.claims.podrows import ForeignRow
+from vkprovider.domain.ports.allocator import PortUsage
 
 
 def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iterable[str]) -> tuple[Stored, set[str]]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from vkprovider.api.errors import InputError
-from vkprovider.domain.claims import ports
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored, usage_of
-from vkprovider.domain.claims.ports import PortUsage, RangeLike, SlotLike
+from vkprovider.domain.ports import allocator
+from vkprovider.domain.ports.allocator import PortUsage, RangeLike, SlotLike
 
 
 class ClaimTable:
@@ -55,7 +55,7 @@ class ClaimTable:
             self.ports.free(owner, held)
         try:
             keep = {slot.purpose: slot.port for _, held in mine for slot in held}
-            return ports.allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
+            return allocator.allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
         finally:
             for owner, held in mine:
                 self.ports.hold(owner, held)

@@ -16,10 +16,10 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import TCP, UDP, Held, Holder, PortUsage, udp_names
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.identity import Origin
 from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.domain.ports.allocator import TCP, UDP, Held, Holder, PortUsage, udp_names
 from vkprovider.domain.topology import mappings
 from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
 

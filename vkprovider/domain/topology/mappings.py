@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.domain.claims.ports import PortRange, Wanted
+from vkprovider.domain.ports.allocator import PortRange, Wanted
 from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
 from vkprovider.domain.topology.template import PortTemplate
 

@@ -18,6 +18,7 @@ from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.session.delivery import Session
 
 texts = st.text(max_size=20)
@@ -101,7 +102,7 @@ def test_times_keep_the_keys_of_the_schema() -> None:
     """The attributes of a claim may be renamed; what is stored is read by other versions."""
     session = Session("eu-1", "k", "alice", ready_at=1, started_at=2, ended_at=3, archived_at=4)
     row = builders.claim(started_at=5, last_started_at=6, collected_at=7, stopped_at=8, closing_reason="SessionEnded")
-    [stored] = json.loads(write({"u": msgspec.structs.replace(row, session=session)})[0][document.DATA_KEY])["lablets"]
+    [stored] = json.loads(write({"u": msgspec.structs.replace(row, session=session)})[0][portstore.DATA_KEY])["lablets"]
     assert {key: stored[key] for key in ("started", "lastStarted", "collected", "stopped", "closing")} == {
         "started": 5,
         "lastStarted": 6,
@@ -122,15 +123,15 @@ def test_many_rows_are_packed_and_come_back() -> None:
     many = {f"uid-{i}": builders.claim(pod_uid=f"uid-{i}", lab_id=f"lab-{i}") for i in range(3000)}
     data, binary = write(many)
     assert not data
-    assert len(base64.b64decode(binary[document.GZIP_KEY])) < 2**20
+    assert len(base64.b64decode(binary[portstore.GZIP_KEY])) < 2**20
     assert read(config_map(data, binary)) == many
 
 
 def test_packed_and_plain_say_the_same() -> None:
     few = {"u": builders.claim(pod_uid="u")}
     data, _ = write(few)
-    packed = base64.b64encode(gzip.compress(data[document.DATA_KEY].encode())).decode()
-    assert read(config_map({}, {document.GZIP_KEY: packed})) == read(config_map(data)) == few
+    packed = base64.b64encode(gzip.compress(data[portstore.DATA_KEY].encode())).decode()
+    assert read(config_map({}, {portstore.GZIP_KEY: packed})) == read(config_map(data)) == few
 
 
 def test_more_rows_than_an_object_holds_are_refused() -> None:
@@ -151,9 +152,9 @@ def test_more_rows_than_an_object_holds_are_refused() -> None:
 def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool) -> None:
     """C26: on an invalid store nothing goes on, and nothing crashes."""
     data, _ = write({"u": builders.claim(pod_uid="u")})
-    raw = gzip.compress(data[document.DATA_KEY].encode(), mtime=0)
+    raw = gzip.compress(data[portstore.DATA_KEY].encode(), mtime=0)
     broken = raw[:at] + damage + (b"" if cut else raw[at + len(damage) :])
-    found = config_map({}, {document.GZIP_KEY: base64.b64encode(broken).decode()})
+    found = config_map({}, {portstore.GZIP_KEY: base64.b64encode(broken).decode()})
     try:
         assert read(found) == {"u": builders.claim(pod_uid="u")}
     except InputError:
@@ -162,8 +163,8 @@ def test_a_damaged_packed_store_is_refused(damage: bytes, at: int, *, cut: bool)
 
 @given(st.text(max_size=60))
 def test_no_text_in_the_store_ends_in_anything_but_a_refusal(text: str) -> None:
-    refused(config_map({document.DATA_KEY: text}))
-    refused(config_map({}, {document.GZIP_KEY: text}))
+    refused(config_map({portstore.DATA_KEY: text}))
+    refused(config_map({}, {portstore.GZIP_KEY: text}))
 
 
 def document_of(**changes: Any) -> str:
@@ -191,11 +192,11 @@ def document_of(**changes: Any) -> str:
     ],
 )
 def test_a_tampered_store_is_refused(text: str, told: str) -> None:
-    assert told in refused(config_map({document.DATA_KEY: text}))
+    assert told in refused(config_map({portstore.DATA_KEY: text}))
 
 
 def test_a_well_formed_document_is_read() -> None:
-    assert read(config_map({document.DATA_KEY: document_of()})) == {builders.POD_UID: builders.claim()}
+    assert read(config_map({portstore.DATA_KEY: document_of()})) == {builders.POD_UID: builders.claim()}
 
 
 def test_a_store_of_another_installation_is_refused() -> None:
@@ -205,12 +206,12 @@ def test_a_store_of_another_installation_is_refused() -> None:
 
 
 def test_a_store_without_content_is_refused() -> None:
-    assert document.DATA_KEY in refused(config_map())
+    assert portstore.DATA_KEY in refused(config_map())
 
 
 def test_a_bomb_is_not_unpacked_whole() -> None:
-    bomb = gzip.compress(b" " * (document.DECODED_BYTES_MAX + 10), mtime=0)
-    assert "cannot be read" in refused(config_map({}, {document.GZIP_KEY: base64.b64encode(bomb).decode()}))
+    bomb = gzip.compress(b" " * (portstore.DECODED_BYTES_MAX + 10), mtime=0)
+    assert "cannot be read" in refused(config_map({}, {portstore.GZIP_KEY: base64.b64encode(bomb).decode()}))
 
 
 def test_the_title_is_made_from_the_row() -> None:

@@ -14,7 +14,8 @@ from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.claims.ports import TCP, UDP
+from vkprovider.domain.ports import store as portstore
+from vkprovider.domain.ports.allocator import TCP, UDP
 
 UID = builders.POD_UID
 OTHER = "22222222-2222-3333-4444-555555555555"
@@ -31,13 +32,13 @@ def stored(*rows: Claim) -> Stored:
 
 def document_of(what: Stored) -> dict[str, Any]:
     data, _ = document.write(what, worker="w1", installation="inst")
-    found: dict[str, Any] = json.loads(data[document.DATA_KEY])
+    found: dict[str, Any] = json.loads(data[portstore.DATA_KEY])
     return found
 
 
 def read(found: dict[str, Any]) -> Stored:
     metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
-    config_map = ConfigMap(metadata, {document.DATA_KEY: json.dumps(found)}, {})
+    config_map = ConfigMap(metadata, {portstore.DATA_KEY: json.dumps(found)}, {})
     return document.read(config_map, worker="w1", installation="inst")
 
 
@@ -196,6 +197,6 @@ def test_ten_thousand_lablets_with_a_port_fit() -> None:
     many = Stored(builders.many_claims(10_001))
     data, binary = document.write(many, worker="w1", installation="inst")
     assert not data
-    assert len(base64.b64decode(binary[document.GZIP_KEY])) <= document.OBJECT_BYTES_MAX < 2**20
+    assert len(base64.b64decode(binary[portstore.GZIP_KEY])) <= portstore.OBJECT_BYTES_MAX < 2**20
     metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
     assert document.read(ConfigMap(metadata, {}, binary), worker="w1", installation="inst") == many

@@ -13,10 +13,10 @@ from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
 from tests.unit.domain.topology.test_topology_ports import node, written
 from vkprovider.api import names
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.ports import TCP, UDP, Holder
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
+from vkprovider.domain.ports.allocator import TCP, UDP, Holder
 from vkprovider.domain.session.delivery import Session
 from vkprovider.domain.topology import mappings
 from vkprovider.domain.topology.resources import Resources

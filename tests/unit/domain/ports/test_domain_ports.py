@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.worker import PortRange as SpecRange
-from vkprovider.domain.claims import ports
-from vkprovider.domain.claims.ports import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
+from vkprovider.domain.ports import allocator
+from vkprovider.domain.ports.allocator import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
 
 HERE = PortRange(10000, 20000)
 few = st.integers(1, 40)
@@ -142,8 +142,8 @@ def test_only_the_holder_frees_a_port() -> None:
 
 def test_slots_tell_their_protocols() -> None:
     wanted = [Wanted("a"), Wanted("b", UDP)]
-    assert ports.udp_names(wanted) == ("b",)
-    assert ports.held({"a": 1, "b": 2}, ("b",)) == [Held("a", TCP, 1), Held("b", UDP, 2)]
+    assert allocator.udp_names(wanted) == ("b",)
+    assert allocator.held({"a": 1, "b": 2}, ("b",)) == [Held("a", TCP, 1), Held("b", UDP, 2)]
 
 
 @given(
@@ -170,7 +170,7 @@ def test_what_is_given_is_free_in_the_range_and_complete(
     found = allocate(wanted, usage, *ranges, per_instance_max=8, keep=keep)
     assert found == allocate(wanted, usage, *ranges, per_instance_max=8, keep=keep)
     assert list(found) == [slot.name for slot in wanted]
-    usage.hold("us", ports.held(found, ports.udp_names(wanted)))
+    usage.hold("us", allocator.held(found, allocator.udp_names(wanted)))
     assert set(found.values()) <= inside
     for p in free if not keep and len(ranges) == 1 else ():
         mine = [port for slot, port in zip(wanted, found.values(), strict=True) if slot.protocol == p]
