@@ -20,6 +20,8 @@ from tools import language
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
+_CLAIM: Final = "vkprovider/domain/claims/claim.py"
+_KNOW_CLAIMS: Final = ("vkprovider/domain/claims/", "vkprovider/domain/lablet/", "vkprovider/controllers/")
 LINES_MAX: Final = 300
 """The most lines that a module should have."""
 
@@ -125,6 +127,12 @@ def figures(modules: list[Module]) -> list[Figure]:
             writers,
         ),
         Figure(
+            "changes of a claim outside its class",
+            len(changes := claim_changes(product)),
+            "copies with changed fields: `replace(claim, lab_id=…)`; a claim changes by its verbs",
+            changes,
+        ),
+        Figure(
             "attributes assigned after construction",
             len(late),
             "`other.callback = function`, where the class of `other` declares `callback` with a default",
@@ -175,6 +183,34 @@ def memory_writers(modules: list[Module]) -> list[str]:
     return found
 
 
+def claim_changes(modules: list[Module]) -> list[str]:
+    """List the calls outside `domain/claims/claim.py` that make a changed copy of a claim.
+
+    A call counts if it sets a field that only claims have, or if what it copies is called `claim` or `row`.
+    """
+    classes = {
+        node.name: {ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)}
+        for module in modules
+        if module.path in {_CLAIM, "vkprovider/domain/session/delivery.py"}
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    fields = classes.get("Claim", set()) - classes.get("Session", set())
+    return [
+        f"{module.path}:{node.lineno}"
+        for module in modules
+        if module.path.startswith(_KNOW_CLAIMS) and module.path != _CLAIM
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and _copies(node)
+        if _name(node.args[0]) in {"claim", "row"} or fields & {keyword.arg for keyword in node.keywords}
+    ]
+
+
+def _copies(node: ast.Call) -> bool:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in {"replace", "_replace"} and bool(node.args) and bool(node.keywords)
+
+
 def _memory_fields(modules: list[Module]) -> set[str]:
     for module in modules:
         if module.path.startswith(("vkprovider/controllers/", "vkprovider/domain/lablet/")):
@@ -193,18 +229,19 @@ def _memory_fields(modules: list[Module]) -> set[str]:
 
 def _written_by(node: ast.AST) -> Iterator[str]:
     """Yield the fields of a lablet's memory that one statement or call changes, going by the variable's name."""
-    if isinstance(node, ast.Call) and node.args:
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called in {"replace", "_replace"} and _is_memory(node.args[0]):
-            yield from (keyword.arg for keyword in node.keywords if keyword.arg)
+    if isinstance(node, ast.Call) and _copies(node) and _is_memory(node.args[0]):
+        yield from (keyword.arg for keyword in node.keywords if keyword.arg)
     for target in _targets(node):
         if isinstance(target, ast.Attribute) and _is_memory(target.value):
             yield target.attr
 
 
 def _is_memory(value: ast.expr) -> bool:
-    name = value.id if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
-    return name.lstrip("_") in {"lablet", "memory"}
+    return _name(value).lstrip("_") in {"lablet", "memory"}
+
+
+def _name(value: ast.expr) -> str:
+    return value.id if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
 
 
 def callback_attributes(modules: list[Module]) -> dict[str, list[tuple[str, bool]]]:

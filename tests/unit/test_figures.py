@@ -2,7 +2,7 @@
 
 import ast
 
-from tools.figures import Module, figures
+from tools.figures import Module, figures, read_tree
 
 MEMORY = "class Lablet:\n    state: str\n    fault: str\n"
 
@@ -43,6 +43,22 @@ def test_writers_of_memory_assign_a_field_or_replace_one() -> None:
         2,
         ["vkprovider/controllers/lablet/assigns.py: 2", "vkprovider/domain/lablet/after.py: 1"],
     )
+
+
+def test_claims_are_changed_by_their_verbs_alone() -> None:
+    """The class has a verb for each change, whose docstring says what it means."""
+    known = [
+        module("vkprovider/domain/claims/claim.py", "class Claim:\n    lab_id: str\n    ready_at: int\n"),
+        module("vkprovider/domain/session/delivery.py", "class Session:\n    ready_at: int\n"),
+    ]
+    writes = module(
+        "vkprovider/domain/lablet/a.py",
+        "a = replace(other, lab_id='x')\nb = structs.replace(claim, ready_at=1)\nc = replace(session, ready_at=1)\n"
+        "d = replace(row, **changes)\ne = text.replace(claim, 'x')\nf = Claim(lab_id='x')\n",
+    )
+    name = "changes of a claim outside its class"
+    assert figure(name, *known, writes) == (3, [f"vkprovider/domain/lablet/a.py:{line}" for line in (1, 2, 4)])
+    assert figure(name, *read_tree(None)) == (0, [])
 
 
 def test_late_wiring_is_an_assignment_to_a_callback_of_another_object() -> None:

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-import msgspec
-
 from vkprovider.api import labs as words
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
@@ -91,7 +89,7 @@ class Effects:
             case steps.MakeClaim(pod=pod):
                 return Claimed(self._make_claim(pod, worker))
             case steps.Renew(pod=pod, claim=claim):
-                return Claimed(self._renewed(pod, claim, worker))
+                return Claimed(claim.renewed(self._make_claim(pod, worker)))
             case steps.ConfirmGone(claim=claim):
                 return await self._confirm_gone(claim)
             case steps.DeletePod(pod=pod):
@@ -144,19 +142,6 @@ class Effects:
             reset=inputs_of(pod.metadata).reset,
             ports=ports,
             udp=udp_names(wanted),
-        )
-
-    def _renewed(self, pod: Pod, claim: Claim, worker: Worker) -> Claim:
-        fresh = self._make_claim(pod, worker)
-        return msgspec.structs.replace(
-            claim,
-            version=fresh.version,
-            digest=fresh.digest,
-            ports=fresh.ports,
-            udp=fresh.udp,
-            ports_fault=None,
-            lab_id="",
-            resetting=False,
         )
 
     # --------------------------------------------------------------------------------------------- API server

@@ -162,7 +162,7 @@ class Sessions:
     def _save(self, worker: Worker, claim: Claim, session: Session) -> None:
         current = worker.claims.claims.get(claim.pod_uid)
         if current is not None:
-            worker.claims.put(msgspec.structs.replace(current, session=session))
+            worker.claims.put(current.with_session(session))
 
     def _base_url(self, deployment: str) -> str:
         configured = self.deployments.deployments if self.deployments is not None else ()

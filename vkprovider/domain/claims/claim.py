@@ -1,4 +1,9 @@
-"""One row of a worker's claims: a lablet that has, or may have, a lab there."""
+"""One row of a worker's claims: a lablet that has, or may have, a lab there.
+
+A claim changes by its verbs alone; each returns the changed claim. Times are Unix seconds.
+"""
+
+from typing import Any
 
 import msgspec
 
@@ -6,6 +11,8 @@ from vkprovider.api import names
 from vkprovider.api.messages import Fault
 from vkprovider.domain.ports.allocator import Held, held
 from vkprovider.domain.session.delivery import Session, Verdict
+
+_replace = msgspec.structs.replace
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -113,3 +120,165 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def title(self) -> str:
         """The lab's title."""
         return names.lab_title(self.definition, self.definition_uid, self.pod_uid)
+
+    # ----------------------------------------------------------------------------------------- lab and ports
+
+    def with_lab(self, lab_id: str, *, learner: str, noted: str) -> "Claim":
+        """Name its lab, that was imported or found, and what the lab's notes say."""
+        return _replace(self, lab_id=lab_id, learner=learner, noted=noted)
+
+    def with_lab_of(self, other: "Claim") -> "Claim":
+        """Name the lab of another version of this claim, with the ports that the lab has."""
+        found = self.with_lab(other.lab_id, learner=other.learner, noted=other.noted)
+        return found.with_ports(other.ports, other.udp, other.ports_fault)
+
+    def without_lab(self) -> "Claim":
+        """Name no lab: it was taken down at the end of the lablet, whose times are still shown."""
+        return _replace(self, lab_id="")
+
+    def lost_lab(self) -> "Claim":
+        """Name no lab: another client deleted it, or a wipe could not give it its devices back. One is imported."""
+        return _replace(self, lab_id="", started_at=0, resetting=False)
+
+    def with_ports(self, ports: dict[str, int], udp: tuple[str, ...], fault: Fault | None = None) -> "Claim":
+        """Hold these ports; `fault` says why they cannot be used."""
+        return _replace(self, ports=ports, udp=udp, ports_fault=fault)
+
+    def with_notes(self, noted: str) -> "Claim":
+        """Record what the lab's notes say now, as in `binding`."""
+        return _replace(self, noted=noted)
+
+    # ----------------------------------------------------------------------------------------- starts
+
+    def started(self, now: int) -> "Claim":
+        """Record a start."""
+        return _replace(self, started_at=now)
+
+    def ready(self, at: int) -> "Claim":
+        """Record that it converged; a lab of new content has taken the old one's place."""
+        return _replace(self, ready_at=at, renews="")
+
+    def shown_ready(self, now: int) -> "Claim":
+        """Recall that it was ready, which its Pod shows and a crash lost."""
+        return _replace(self, ready_at=self.started_at or now)
+
+    def stable(self) -> "Claim":
+        """Forget earlier starts without a wipe."""
+        return _replace(self, recoveries=0)
+
+    def paused(self, now: int) -> "Claim":
+        """Record that it is stopped on request; a start after that is no recovery."""
+        return _replace(self, stopped_at=now, recoveries=0)
+
+    def resumed(self, now: int) -> "Claim":
+        """Record that it is started on request."""
+        return _replace(self, stopped_at=0, started_at=now)
+
+    def continued(self, labels: tuple[str, ...], message: str, now: int) -> "Claim":
+        """Record a start of devices that had stopped, without a wipe; it stays ready, for a learner may have worked."""
+        return _replace(
+            self,
+            recoveries=self.recoveries + 1,
+            restarts=self.restarts + 1,
+            device_restarts=self.device_restarts | {d: self.device_restarts.get(d, 0) + 1 for d in labels},
+            started_at=now,
+            last_reason="DeviceStopped",
+            last_message=message,
+            last_at=now,
+            last_started_at=self.ready_at or self.started_at,
+            last_devices=labels,
+        )
+
+    def restarted(self, reason: str, message: str, now: int) -> "Claim":
+        """Begin afresh after a failure: the lab, if there is one, is wiped.
+
+        A lab that was stopped on request and is lost stays stopped: `stopped_at` stands as long as the request.
+        """
+        return self._afresh(reason, message, now, resetting=bool(self.lab_id))
+
+    def reset_on(self, request: str, message: str, now: int) -> "Claim":
+        """Begin afresh on request: the lab is wiped and, if it was stopped on request, started."""
+        return self._afresh("Reset", message, now, reset=request, resetting=True, stopped_at=0)
+
+    def renewing(self, message: str, now: int) -> "Claim":
+        """Begin afresh with new content: the lab is deleted, not wiped, so `renews` is set instead of `resetting`."""
+        return self._afresh("RenewingContent", message, now, renews=self.digest)
+
+    def handed_back(self) -> "Claim":
+        """Become a warm lablet of the pool that had lent it: nothing of its learner is left, and the lab is wiped.
+
+        That is no failure: no restart is counted, and `last_…` still names the last one.
+        """
+        return self._forgets_that_it_ran(
+            learner="",
+            session=None,
+            closing_reason="",
+            collected_at=0,
+            verdict=None,
+            lent_by="",
+            lent_back=self.lent_by,
+            resetting=bool(self.lab_id),
+            stopped_at=0,
+        )
+
+    def _afresh(self, reason: str, message: str, now: int, **changes: Any) -> "Claim":
+        return self._forgets_that_it_ran(
+            restarts=self.restarts + 1,
+            afresh=self.afresh + 1,
+            last_reason=reason,
+            last_message=message,
+            last_at=now,
+            last_started_at=self.ready_at or self.started_at or now,
+            last_devices=(),
+            **changes,
+        )
+
+    def _forgets_that_it_ran(self, **changes: Any) -> "Claim":
+        return _replace(self, started_at=0, ready_at=0, recoveries=0, **changes)
+
+    def wiped(self) -> "Claim":
+        """Record that the lab is wiped, and may be started."""
+        return _replace(self, resetting=False)
+
+    def renewed(self, fresh: "Claim") -> "Claim":
+        """Take up the content and ports of a new claim; the lab of the old content is gone."""
+        renewed = self.lost_lab().with_ports(fresh.ports, fresh.udp)
+        return _replace(renewed, version=fresh.version, digest=fresh.digest)
+
+    def keeping_content(self) -> "Claim":
+        """Replace no content any more."""
+        return _replace(self, renews="", resetting=False)
+
+    # ----------------------------------------------------------------------------------------- its learner
+
+    def of_learner(self, learner: str) -> "Claim":
+        """Name the learner whose lablet it is."""
+        return _replace(self, learner=learner)
+
+    def requesting(self, session: Session) -> "Claim":
+        """Name a session that is about to be made, and its learner."""
+        return _replace(self, learner=session.username, session=session, sessions=self.sessions + 1)
+
+    def with_session(self, session: Session | None) -> "Claim":
+        """Record what is known of its session now."""
+        return _replace(self, session=session)
+
+    def closing(self, reason: str, *, lent_by: str) -> "Claim":
+        """Record that the learner's time is over; what was asked of the lab before counts no more."""
+        return _replace(self, closing_reason=reason, stopped_at=0, resetting=False, lent_by=lent_by)
+
+    def collected(self, now: int) -> "Claim":
+        """Record that the learner's work is collected."""
+        return _replace(self, collected_at=now)
+
+    def graded(self, verdict: Verdict) -> "Claim":
+        """Record the grader's verdict."""
+        return _replace(self, verdict=verdict)
+
+    def back_in_pool(self) -> "Claim":
+        """Record that the pool's label is set again."""
+        return _replace(self, lent_back="")
+
+    def ended(self, phase: str, reason: str, message: str) -> "Claim":
+        """Record how it ends, before anything is taken down."""
+        return _replace(self, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False)

@@ -152,8 +152,5 @@ def rest_s(rows: int) -> float:
 
 
 def _with_ports(claim: Claim, ports: list[Held]) -> Claim:
-    return msgspec.structs.replace(
-        claim,
-        ports={slot.purpose: slot.port for slot in ports},
-        udp=tuple(slot.purpose for slot in ports if slot.protocol == UDP),
-    )
+    udp = tuple(slot.purpose for slot in ports if slot.protocol == UDP)
+    return claim.with_ports({slot.purpose: slot.port for slot in ports}, udp, claim.ports_fault)

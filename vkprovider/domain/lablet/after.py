@@ -129,7 +129,7 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return After(memory, made, lazy=False, notices=ignored(pod))
         case steps.Renew(), outcomes.Claimed(claim=renewed):
             if renewed.digest == renewed.renews:  # the replaced content is the current one again
-                renewed = _replace(renewed, renews="")
+                renewed = renewed.keeping_content()
             return After(_replace(memory, absent=False, assumed=None, searched=True), renewed, lazy=False)
         case steps.Release(), _:
             return After(memory, None)
@@ -143,20 +143,12 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             memory = _replace(memory, acted_at=place.now, assumed=devices, searched=True)
             note = f"found lab {adopted.title} on worker {place.worker}"
             if claim is not None:
-                claim = _replace(
-                    claim,
-                    lab_id=adopted.lab_id,
-                    ports=adopted.ports,
-                    udp=adopted.udp,
-                    ports_fault=adopted.ports_fault,
-                    learner=adopted.learner,
-                    noted=adopted.noted,
-                )
+                claim = claim.with_lab_of(adopted)
             return After(memory, claim, lazy=False, notices=(Notice("Normal", "Adopted", note),))
         case steps.Search(), _:
             return After(_replace(memory, searched=True), claim)
         case steps.NoteLearner(claim=noted), _:
-            claim = _replace(claim, noted=noted.binding) if claim is not None else None
+            claim = claim.with_notes(noted.binding) if claim is not None else None
             return After(memory, claim, lazy=False)  # the request for the session waits for it
         case _, outcomes.Acted():
             return _acted(memory, claim, step, outcome, place)
@@ -196,7 +188,7 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
         case _:
             pass
     if isinstance(step, steps.Import) and claim is not None:
-        claim = _replace(claim, lab_id=outcome.lab_id, learner=step.learner, noted=step.noted.binding)
+        claim = claim.with_lab(outcome.lab_id, learner=step.learner, noted=step.noted.binding)
     return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
 
@@ -208,14 +200,14 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
         case outcomes.Archived():
             memory, notices = _replace(memory, extracted=True), archived(step, outcome)
             if isinstance(step, steps.Collect):
-                claim, lazy = _replace(claim, collected_at=place.now_unix), False
+                claim, lazy = claim.collected(place.now_unix), False
         case outcomes.Provisioned(session=session):
-            claim = _replace(claim, session=session)
+            claim = claim.with_session(session)
             where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
             notices = (Notice("Normal", "SessionReady", f"{session.username} can log in at {where}"),)
         case outcomes.SessionArchived(problem=problem) if isinstance(step, steps.ArchiveSession):
             memory = _replace(memory, archive_failed=False)
-            claim = _replace(claim, session=_replace(step.session, archived_at=place.now_unix))
+            claim = claim.with_session(_replace(step.session, archived_at=place.now_unix))
             if problem:
                 notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
             elif step.session.id:
@@ -223,7 +215,7 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
         case outcomes.Rescheduled() if isinstance(step, steps.Reschedule):
             memory, claim, notices = _rescheduled(memory, claim, step, outcome, place)
         case outcomes.Graded(verdict=verdict):
-            claim = _replace(claim, verdict=verdict)
+            claim = claim.graded(verdict)
             passed = "passed" if verdict.passed else "not passed"
             notices = (Notice("Normal", "Graded", f"{passed}, {verdict.message}"),)
         case _:
@@ -237,7 +229,7 @@ def _rescheduled(
     """Record that the LDS was asked for another end of a session; a final refusal is not asked for again."""
     memory, fault = _replace(memory, rescheduled_at=place.now), outcome.fault
     if claim.session is not None and (fault is None or outcome.final):
-        claim = _replace(claim, session=_replace(claim.session, slot_end=step.slot_end))
+        claim = claim.with_session(_replace(claim.session, slot_end=step.slot_end))
     if fault is None:
         note = f"the session of {step.session.username} now ends at {iso(step.slot_end)}"
         return memory, claim, (Notice("Normal", "TimeslotChanged", note),)
@@ -273,7 +265,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
             changes["unasked"] = session.key
             elsewhere = not isinstance(error, Invalid | Forbidden)  # every deployment would answer these
             if elsewhere and claim is not None and claim.session is not None and not claim.session.id:
-                claim, lazy = _replace(claim, session=None), False
+                claim, lazy = claim.with_session(None), False
         case _:
             pass
     deleted = isinstance(error, NotFound) and System.WORKER in step.calls  # by another client

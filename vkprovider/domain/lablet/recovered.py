@@ -71,7 +71,7 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             sessions=origin.sessions,
             reset=inputs_of(pod.metadata).reset if pod is not None else "",
         )
-        row = msgspec.structs.replace(row, noted=row.binding)
+        row = row.with_notes(row.binding)
         rows.append(_with_ports(row, lab, contents.get(origin.digest), usage))
     return rows
 
@@ -100,7 +100,7 @@ def _with_ports(row: Claim, lab: MarkedLab, content: Content | None, usage: Port
     if ports is None:
         what = f"the port tags of lab {lab.title} are not those of {row.definition} {row.version}: they were changed "
         return _faulty(row, lab, usage, Fault(Trouble.PORTS_UNKNOWN, f"{what}on the worker; {_REMEDY}"))
-    claimed = msgspec.structs.replace(row, ports=ports, udp=udp_names(mappings.wanted_of(template)))
+    claimed = row.with_ports(ports, udp_names(mappings.wanted_of(template)))
     try:
         usage.hold(row.pod_uid, claimed.held)
     except InputError as conflict:
@@ -117,25 +117,29 @@ def adopted(claim: Claim, lab: MarkedLab, content: Content | None, holders: Mapp
         content: The claim's; None if it is gone.
         holders: Of the worker's ports.
     """
-    claim = _with_learner(msgspec.structs.replace(claim, lab_id=lab.lab_id), lab.origin)
+    claim = _with_lab(claim, lab)
     ports = mappings.ports_in(content.topology.template, lab.tags) if content is not None else None
     if ports is None:
         what = f"the port tags of lab {claim.title} are not those of {claim.definition} {claim.version}; {_REMEDY}"
-        return msgspec.structs.replace(claim, ports_fault=Fault(Trouble.PORTS_UNKNOWN, what))
-    real = msgspec.structs.replace(claim, ports=ports)
+        return claim.with_ports(claim.ports, claim.udp, Fault(Trouble.PORTS_UNKNOWN, what))
+    real = claim.with_ports(ports, claim.udp, claim.ports_fault)
     for slot in real.held:
         holder = holders.get((slot.protocol, slot.port))
         if holder is not None and holder.owner != claim.pod_uid:
             what = f"{slot.protocol} port {slot.port} of lab {claim.title} is held by {holder}; {_REMEDY}"
-            return msgspec.structs.replace(claim, ports_fault=Fault(Trouble.PORT_CONFLICT, what))
+            return claim.with_ports(claim.ports, claim.udp, Fault(Trouble.PORT_CONFLICT, what))
     return real
 
 
-def _with_learner(claim: Claim, origin: Origin) -> Claim:
-    """Return the claim with the learner whom the lab's notes name, if it names none and is not on its way to a pool."""
-    noted = msgspec.structs.replace(claim, learner=origin.learner, session=origin.session).binding
+def _with_lab(claim: Claim, lab: MarkedLab) -> Claim:
+    """Return the claim with its lab, and with the learner whom the lab's notes name.
+
+    A claim that names a learner, or is on its way to a pool, keeps its own.
+    """
+    origin = lab.origin
+    noted = claim.of_learner(origin.learner).with_session(origin.session).binding
     fresh = not claim.learner and claim.session is None and not claim.closing_reason and not claim.lent_back
-    return msgspec.structs.replace(claim, learner=origin.learner if fresh else claim.learner, noted=noted)
+    return claim.with_lab(lab.lab_id, learner=origin.learner if fresh else claim.learner, noted=noted)
 
 
 def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim:
@@ -153,4 +157,4 @@ def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim
         ports[name] = tag.outside
         if protocol == UDP:
             udp.append(name)
-    return msgspec.structs.replace(row, ports=ports, udp=tuple(udp), ports_fault=fault)
+    return row.with_ports(ports, tuple(udp), fault)

@@ -114,7 +114,7 @@ class Import(Step, frozen=True, gc=False):
     @property
     def noted(self) -> Claim:
         """The claim as the lab's notes show it."""
-        return msgspec.structs.replace(self.claim, learner=self.learner)
+        return self.claim.of_learner(self.learner)
 
 
 class NoteLearner(Step, frozen=True, gc=False):

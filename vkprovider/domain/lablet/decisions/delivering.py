@@ -69,15 +69,14 @@ def provision(facts: Facts, claim: Claim) -> Decision | None:
             reason, message = delivery.refusal.reason, delivery.refusal.message
             report = Report(State.INSTANTIATING, phase_of(facts), Fault(reason, message), facts.devices)
             return Decision(WAIT, report, after_s=_LOOK_AGAIN_S, events=(Notice("Warning", reason, message),))
-        number = claim.sessions + 1
         session = Session(
             deployment=delivery.deployment,
-            key=client_key(claim.pod_uid, number),
+            key=client_key(claim.pod_uid, claim.sessions + 1),
             username=username,
             slot_start=(start := facts.inputs.slot_start or facts.now_unix),
             slot_end=facts.inputs.slot_end or start + delivery.slot_s,
         )
-        changed = msgspec.structs.replace(claim, learner=username, session=session, sessions=number)
+        changed = claim.requesting(session)
         return Decision(SAVE, _provisioning(facts, claim, session), changed)
     if session.ready_at:
         return None
@@ -102,9 +101,7 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
     ended = session.ended_at or delivery.ended_at
     if (started, ended) == (session.started_at, session.ended_at):
         return None
-    changed = msgspec.structs.replace(
-        claim, session=msgspec.structs.replace(session, started_at=started, ended_at=ended)
-    )
+    changed = claim.with_session(msgspec.structs.replace(session, started_at=started, ended_at=ended))
     events = []
     if not session.started_at:
         events.append(Notice("Normal", "SessionStarted", f"{session.username} has logged in"))
@@ -157,9 +154,7 @@ def wrap_up(facts: Facts, pod: Pod, claim: Claim) -> Decision | None:
         why = closing_of(facts, claim)
         if why is None:
             return None
-        changed = msgspec.structs.replace(
-            claim, closing_reason=why[0], stopped_at=0, resetting=False, lent_by=facts.inputs.lent_by
-        )
+        changed = claim.closing(why[0], lent_by=facts.inputs.lent_by)
         announced = claim.session is not None and claim.session.ended_at  # when its event came
         events = () if announced else (Notice("Normal", *why),)
         return Decision(SAVE, _during(facts, State.COLLECTING), changed, events=events)
@@ -213,24 +208,9 @@ def _give_back(facts: Facts, pod: Pod, claim: Claim) -> Decision:
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
         return Decision(ClearLearner(pod), report, after_s=PATCHED_S)
     said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
-    changed = msgspec.structs.replace(
-        claim,
-        learner="",
-        session=None,
-        closing_reason="",
-        collected_at=0,
-        verdict=None,
-        lent_by="",
-        lent_back=claim.lent_by,
-        resetting=bool(claim.lab_id),
-        started_at=0,
-        ready_at=0,
-        recoveries=0,
-        stopped_at=0,
-    )
     note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
     events = (Notice("Normal", "BackToPool", note),)
-    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=events)
+    return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, anew=True, events=events)
 
 
 def back_to_pool(facts: Facts, claim: Claim) -> Report:
@@ -248,10 +228,10 @@ def pause(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Dec
     if not claim.stopped_at:
         if not wanted or not claim.ready_at:
             return None
-        changed = msgspec.structs.replace(claim, stopped_at=facts.now_unix, recoveries=0)
+        changed = claim.paused(facts.now_unix)
         return Decision(SAVE, _paused(facts), changed, events=(Notice("Normal", "Stopping", "stopped on request"),))
     if not wanted:
-        changed = msgspec.structs.replace(claim, stopped_at=0, started_at=facts.now_unix)
+        changed = claim.resumed(facts.now_unix)
         report = Report(
             State.INSTANTIATING, phase_of(facts), Fault("StartingNodes", "started on request"), facts.devices
         )

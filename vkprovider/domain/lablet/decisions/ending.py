@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
@@ -41,9 +39,7 @@ def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
             stopping = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
             return Decision(WAIT, stopping, after_s=_SOON_S)
         return Decision(WAIT, Report(state, phase=phase, terminal=Fault(reason, message)))
-    changed = msgspec.structs.replace(
-        facts.claim, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False
-    )
+    changed = facts.claim.ended(phase, reason, message)
     report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
     event = Notice("Warning" if phase == "Failed" else "Normal", reason, message)
     return Decision(SAVE, report, changed, events=(event,))
@@ -128,7 +124,7 @@ def _gone(facts: Facts) -> Decision:
         if not facts.claim_saved:
             return Decision(WAIT)
         if claim.lab_id:
-            return Decision(SAVE, None, msgspec.structs.replace(claim, lab_id=""))
+            return Decision(SAVE, None, claim.without_lab())
         state = State.TERMINATED if claim.outcome == "Succeeded" else State.FAILED
         return Decision(
             WAIT, Report(state, phase=claim.outcome, terminal=Fault(claim.outcome_reason, claim.outcome_message))

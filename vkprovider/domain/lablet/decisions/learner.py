@@ -10,8 +10,6 @@ is lost is rebuilt from them.
 
 from typing import Final
 
-import msgspec
-
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts
@@ -32,7 +30,7 @@ def bound(facts: Facts, claim: Claim) -> Claim:
     learner = claim.bound_to
     if not learner and claim.lab_id and not claim.closing_reason and not claim.lent_back:
         learner = facts.inputs.username
-    return claim if learner == claim.learner else msgspec.structs.replace(claim, learner=learner)
+    return claim if learner == claim.learner else claim.of_learner(learner)
 
 
 def to_import_for(facts: Facts, claim: Claim) -> str:

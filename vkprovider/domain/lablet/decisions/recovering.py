@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
@@ -53,18 +51,7 @@ def recover(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> D
         text = f"{what}; starting again in {facts.memory.retry_at - now:.0f} s"
         return Decision(WAIT, not_ready(claim, "Recovering", text, devices), after_s=facts.memory.retry_at - now)
     stopped = tuple(sorted(device.label for device in devices if device.state in off))
-    changed = msgspec.structs.replace(
-        claim,
-        recoveries=claim.recoveries + 1,
-        restarts=claim.restarts + 1,
-        device_restarts=claim.device_restarts | {d: claim.device_restarts.get(d, 0) + 1 for d in stopped},
-        started_at=facts.now_unix,
-        last_reason="DeviceStopped",
-        last_message=what,
-        last_at=facts.now_unix,
-        last_started_at=claim.ready_at or claim.started_at,
-        last_devices=stopped,
-    )
+    changed = claim.continued(stopped, what, facts.now_unix)
     report = not_ready(claim, "Recovering", f"{what}; starting again", devices)
     return Decision(Start(claim), report, changed, retry_at=0.0, anew=True)
 
@@ -83,27 +70,12 @@ def again(facts: Facts, claim: Claim, now: float, limits: LabletSettings, reason
     """Start afresh, or end, as the Pod's restartPolicy says."""
     event = Notice("Warning", reason, text)
     if facts.pod is not None and facts.pod.spec.restart_policy == "Never":
-        changed = msgspec.structs.replace(
-            claim, outcome="Failed", outcome_reason=reason, outcome_message=text, resetting=False
-        )
+        changed = claim.ended("Failed", reason, text)
         report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
         return Decision(SAVE, report, changed, events=(event,))
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
-    changed = msgspec.structs.replace(
-        claim,
-        resetting=bool(claim.lab_id),
-        restarts=claim.restarts + 1,
-        afresh=claim.afresh + 1,
-        recoveries=0,
-        started_at=0,
-        ready_at=0,
-        last_reason=reason,
-        last_message=text,
-        last_at=facts.now_unix,
-        last_started_at=claim.ready_at or claim.started_at or facts.now_unix,
-        last_devices=(),
-    )
+    changed = claim.restarted(reason, text, facts.now_unix)
     report = Report(
         State.INSTANTIATING, phase=phase_of(facts), waiting=Fault("CrashLoopBackOff", text), devices=facts.devices
     )
@@ -116,22 +88,7 @@ def reset_on_request(facts: Facts, claim: Claim, limits: LabletSettings) -> Deci
     if extract_due(facts, claim, limits):
         report = Report(State.INSTANTIATING, phase_of(facts), Fault("Resetting", text), facts.devices)
         return Decision(extraction(facts, claim, Extract), report)
-    changed = msgspec.structs.replace(
-        claim,
-        reset=facts.inputs.reset,
-        resetting=True,
-        restarts=claim.restarts + 1,
-        afresh=claim.afresh + 1,
-        recoveries=0,
-        stopped_at=0,
-        started_at=0,
-        ready_at=0,
-        last_reason="Reset",
-        last_message=text,
-        last_at=facts.now_unix,
-        last_started_at=claim.ready_at or claim.started_at or facts.now_unix,
-        last_devices=(),
-    )
+    changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
     report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=Fault("Resetting", text), devices=facts.devices)
     return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", "Resetting", text),))
 
@@ -152,7 +109,7 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
         return Decision(Wipe(claim), report, observe=True)
     if not states:
         return Decision(DeleteLab(claim), report)  # a wipe gives no device back: the lab is imported again
-    return Decision(SAVE, report, msgspec.structs.replace(claim, resetting=False))
+    return Decision(SAVE, report, claim.wiped())
 
 
 def back_off(facts: Facts, claim: Claim, now: float) -> Decision:

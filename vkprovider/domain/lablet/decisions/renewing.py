@@ -8,8 +8,6 @@ lablet that is not Ready, so that one which is assigned at the same moment is se
 
 from typing import Final
 
-import msgspec
-
 from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
@@ -40,20 +38,7 @@ def begin(facts: Facts, claim: Claim) -> Decision | None:
         return None
     report = renewing_report(facts)
     text = report.waiting.message if report.waiting is not None else ""
-    changed = msgspec.structs.replace(
-        claim,
-        renews=claim.digest,
-        restarts=claim.restarts + 1,
-        afresh=claim.afresh + 1,
-        recoveries=0,
-        started_at=0,
-        ready_at=0,
-        last_reason="RenewingContent",
-        last_message=text,
-        last_at=facts.now_unix,
-        last_started_at=claim.ready_at or facts.now_unix,
-        last_devices=(),
-    )
+    changed = claim.renewing(text, facts.now_unix)
     event = Notice("Normal", "RenewingContent", f"version {claim.version} is replaced by the current one")
     return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(event,))
 
@@ -66,7 +51,7 @@ def replace_lab(facts: Facts, pod: Pod, claim: Claim, now: float) -> Decision | 
     if facts.presence is Presence.ABSENT:
         return Decision(Renew(pod, claim), report)
     if claim.bound_to:  # assigned at the same moment
-        return Decision(SAVE, None, msgspec.structs.replace(claim, renews="", resetting=False))
+        return Decision(SAVE, None, claim.keeping_content())
     if is_ready(pod) or not facts.claim_saved:
         return Decision(WAIT, report, after_s=_SEEN_S)
     states = {device.state for device in facts.devices}

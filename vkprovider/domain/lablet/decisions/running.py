@@ -162,7 +162,7 @@ def _keep(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettin
     if (renewal := replace_lab(facts, pod, claim, now)) is not None:
         return renewal
     if facts.presence is Presence.ABSENT:
-        lost = msgspec.structs.replace(claim, lab_id="", started_at=0, resetting=False)
+        lost = claim.lost_lab()
         if claim.resetting:  # a wipe could not give it its devices back
             return Decision(SAVE, None, lost)
         return again(facts, lost, now, limits, "LabLost", "the lab was deleted on the worker by another client")
@@ -198,7 +198,7 @@ def _present(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSet
         return provision(facts, claim) or _ready(facts, pod, claim, now, limits)
     afresh = claim.afresh or claim.lent_back
     if not claim.ready_at and not afresh and phase_of(facts) == "Running":  # shown, then lost in a crash
-        claim = msgspec.structs.replace(claim, ready_at=claim.started_at or facts.now_unix)
+        claim = claim.shown_ready(facts.now_unix)
     if (fault := unclear(claim.title, facts.devices)) is not None:
         return outlast(facts, claim, fault, now, limits)
     if states & labs.BOOTING and labs.STOPPED not in states:
@@ -221,11 +221,7 @@ def _start(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> De
         pause = facts.memory.start_sent_at + _START_AGAIN_S - now
         if pause > 0:
             return Decision(WAIT, report, after_s=max(0.0, min(left, pause)) or pause, observe=True)
-    return Decision(Start(claim), report, claim if claim.started_at else _started(facts, claim), retry_at=0.0)
-
-
-def _started(facts: Facts, claim: Claim) -> Claim:
-    return msgspec.structs.replace(claim, started_at=facts.now_unix)
+    return Decision(Start(claim), report, claim if claim.started_at else claim.started(facts.now_unix), retry_at=0.0)
 
 
 def _booting(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Decision:
@@ -256,7 +252,7 @@ def _booting(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> 
             f"{booted} of {count(len(devices), 'device')} booted, waiting for {labels(devices, labs.BOOTING)}",
         )
     if not claim.started_at:  # lost in a crash; without it this start would never time out
-        return Decision(SAVE, not_ready(claim, reason, text, devices), _started(facts, claim), observe=True)
+        return Decision(SAVE, not_ready(claim, reason, text, devices), claim.started(facts.now_unix), observe=True)
     return Decision(WAIT, not_ready(claim, reason, text, devices), after_s=left, observe=True)
 
 
@@ -268,7 +264,7 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
         event = Notice("Normal", "Recovered" if claim.restarts else "Ready", text)
         ready_at = max(facts.now_unix, claim.last_at)  # a clock set back must not make this true for ever
         shown = None if (claim.afresh or claim.lent_back) and not claim.ready_at else report
-        return Decision(SAVE, shown, msgspec.structs.replace(claim, ready_at=ready_at, renews=""), events=(event,))
+        return Decision(SAVE, shown, claim.ready(ready_at), events=(event,))
     if (
         claim.afresh or claim.lent_back
     ) and not facts.claim_saved:  # wait until the claim is persisted, so that a crash cannot lose `ready_at`
@@ -284,11 +280,11 @@ def _ready(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSetti
     left = facts.memory.ready_since + limits.stable_s - now
     if left > 0:
         return Decision(WAIT, report, after_s=left)
-    return Decision(SAVE, report, msgspec.structs.replace(claim, recoveries=0))
+    return Decision(SAVE, report, claim.stable())
 
 
 def _back_in_pool(facts: Facts, pod: Pod, claim: Claim, report: Report) -> Decision:
     """Set a warm lablet's pool label again; one with a username had its label and was assigned at once."""
     if facts.inputs.pool == claim.lent_back or facts.inputs.username:
-        return Decision(SAVE, report, msgspec.structs.replace(claim, lent_back=""))
+        return Decision(SAVE, report, claim.back_in_pool())
     return Decision(ReturnToPool(pod, claim.lent_back), report, after_s=PATCHED_S)
