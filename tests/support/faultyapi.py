@@ -1,7 +1,7 @@
 """An HTTP proxy before a real API server, in the test's own loop: it keeps a log and makes requests fail on demand.
 
-It is plain HTTP to the client and TLS to the API server; the client's token passes through. Watches pass line by line,
-so that a test can put a line of its own between those of the API server.
+It is plain HTTP to the client, or TLS with `listen`, and TLS to the API server; the client's token passes through.
+Watches pass line by line, so that a test can put a line of its own between those of the API server.
 """
 
 import asyncio
@@ -109,9 +109,10 @@ class FaultyApi:
         asked: All requests, in the order in which they came.
     """
 
-    def __init__(self, url: str, tls: ssl.SSLContext) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext, *, listen: ssl.SSLContext | None = None) -> None:
         self._target = url
         self._tls = tls
+        self._listen = listen
         self._faults: list[Fault] = []
         self._watches: list[_Watch] = []
         self._broken: list[Exception] = []
@@ -126,8 +127,8 @@ class FaultyApi:
         app.router.add_route("*", "/{tail:.*}", self._serve)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._listen).start()
+        self.url = f"http{'s' if self._listen else ''}://127.0.0.1:{self._runner.addresses[0][1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -292,6 +292,8 @@ async def test_a_key_that_does_not_belong_to_its_certificate(authority: trustme.
     [
         ({"server": "https://a", "proxy-url": "socks5://proxy"}, {}, "KubeconfigUnsupported"),
         ({"server": "https://a"}, {"token": "t", "as": "admin"}, "KubeconfigUnsupported"),
+        ({"server": "https://a"}, {"token": "t", "of-tomorrow": "less"}, "KubeconfigUnsupported"),
+        ({"server": "https://a"}, {"exec": {"command": "login"}}, "KubeconfigInvalid"),
         ({"server": "unix:///a"}, {}, "KubeconfigInvalid"),
         ({"server": "https://a:port"}, {}, "KubeconfigInvalid"),
         ({"server": "https://"}, {}, "KubeconfigInvalid"),

@@ -1,9 +1,11 @@
 """The client: what it sends byte by byte, and what it makes of every kind of answer."""
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -11,7 +13,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods
-from tests.support.scripted import ScriptedServer, refuse
+from tests.support.scripted import ScriptedServer, kubeconfig_of, refuse
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient, resource_of
 from vkprovider.kube.flow import Lane
@@ -420,6 +422,57 @@ async def test_a_stream_that_nobody_reads_is_held_back(server: ScriptedServer, c
         assert sent < 40
         lines += sum([len(batch) async for batch in batches])
     assert lines == 64
+
+
+async def test_silence_is_not_the_servers_while_nobody_reads(server: ScriptedServer, client: KubeClient) -> None:
+    async def flood(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(32):
+            await response.write(b"x" * (1 << 20) + b"\n")
+        return response
+
+    server.next(flood)
+    async with client.stream("/log", inactivity_s=0.5) as batches:
+        lines = len(await anext(batches))
+        await asyncio.sleep(1.5)
+        lines += sum([len(batch) async for batch in batches])
+    assert lines == 32
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        OK + b"Content-Length: many\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc",
+        OK + b"X: " + b"x" * 100_000,
+        OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        OK + b"Content-Length: 5\r\n\r\nabc",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+async def test_what_is_no_answer_is_told_apart(junk: bytes, method: str, tmp_path: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(junk)
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(kubeconfig_of(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"))
+    client = await KubeClient.connect(KubeSettings(kubeconfig=str(kubeconfig)))
+    with pytest.raises(errors.Unavailable, match=f"{method} {POD}: .*is the API server at http://127"):
+        await client.request(method, POD)
+    await client.close()
+    listening.close()
 
 
 async def test_a_connection_closed_while_idle_is_not_used_again(server: ScriptedServer, client: KubeClient) -> None:

@@ -9,6 +9,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from vkprovider.api import errors
 
+_SAID_CHARS_MAX: Final = 100
 FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, OSError)
 
 
@@ -42,4 +43,6 @@ def _cause(error: Exception) -> Exception:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):  # what aiohttp cannot parse
+        return f"not an HTTP/1.1 response: {error.message[:_SAID_CHARS_MAX]}"
     return str(error) or type(error).__name__
