@@ -101,6 +101,12 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     observe: bool = False
     events: tuple[Notice, ...] = ()
 
+    def no_later_than(self, after_s: float | None) -> "Decision":
+        """Return the decision, asked for again after `after_s` at the latest; None sets no limit."""
+        if after_s is None or (self.after_s is not None and self.after_s <= after_s):
+            return self
+        return msgspec.structs.replace(self, after_s=after_s)
+
 
 def phase_of(facts: Facts) -> str:
     """Return the Pod's phase."""

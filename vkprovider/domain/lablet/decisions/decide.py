@@ -9,11 +9,10 @@ CML wants stop before wipe and wipe before delete. A lab is booted when all of i
 the lab `STARTED`.
 """
 
-import msgspec
-
 from vkprovider.domain.lablet.decisions.delivering import slot_end
-from vkprovider.domain.lablet.decisions.ending import end, finish
+from vkprovider.domain.lablet.decisions.ending import end
 from vkprovider.domain.lablet.decisions.running import run, wait_for_claims
+from vkprovider.domain.lablet.decisions.takedown import finish
 from vkprovider.domain.lablet.facts import Decision, Facts, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import WAIT
@@ -46,7 +45,5 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is not None and not claim.closing_reason and (over := slot_end(facts, claim)):
         ends.append(over - facts.now_unix)
-    ahead = [left_s for left_s in ends if left_s > 0]  # `run` saw an end that has passed; if it waits, not for the time
-    if ahead and (decision.after_s is None or decision.after_s > min(ahead)):
-        return msgspec.structs.replace(decision, after_s=min(ahead))
-    return decision
+    # `run` saw an end that has passed; if it waits, not for the time.
+    return decision.no_later_than(min((left_s for left_s in ends if left_s > 0), default=None))

@@ -9,13 +9,12 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.decisions.ending import extract_due, extraction, finish, stop
 from vkprovider.domain.lablet.decisions.learner import learner_of
+from vkprovider.domain.lablet.decisions.takedown import extraction, finish, is_on, switch_off
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import (
@@ -24,7 +23,6 @@ from vkprovider.domain.lablet.steps import (
     ArchiveSession,
     ClearLearner,
     Collect,
-    Extract,
     Grade,
     Provision,
     Reschedule,
@@ -123,9 +121,7 @@ def reschedule(facts: Facts, claim: Claim, decision: Decision, now: float) -> De
     left = facts.memory.rescheduled_at + _RESCHEDULE_AGAIN_S - now
     if left <= 0:
         return msgspec.structs.replace(decision, step=Reschedule(claim, session, end))
-    if decision.after_s is None or decision.after_s > left:
-        return msgspec.structs.replace(decision, after_s=left)
-    return decision
+    return decision.no_later_than(left)
 
 
 def slot_end(facts: Facts, claim: Claim) -> int:
@@ -240,12 +236,9 @@ def pause(facts: Facts, claim: Claim, now: float, limits: LabletSettings) -> Dec
     if left <= 0:
         text = f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         return finish(facts, "Failed", "StoppedTooLong", text)
-    states = {device.state for device in facts.devices}
-    if not (states & labs.ACTIVE or states - labs.KNOWN):
+    if not is_on(facts.devices):
         return Decision(WAIT, _paused(facts), after_s=left)
-    if extract_due(facts, claim, limits):
-        return Decision(extraction(facts, claim, Extract), _paused(facts))
-    return stop(facts, claim, _paused(facts), now)
+    return switch_off(facts, claim, _paused(facts), now, limits)
 
 
 def _paused(facts: Facts) -> Report:

@@ -1,67 +1,20 @@
 """The end of a lablet: take the lab down in CML's order, then write what the Pod's owner waits for."""
 
-from typing import Final
-
-from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
-from vkprovider.domain.lablet.lifecycle import State, allowed
+from vkprovider.domain.lablet.decisions.takedown import stopping, take_down
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.steps import (
-    FORGET,
-    SAVE,
-    WAIT,
-    ArchiveSession,
-    ConfirmGone,
-    DeleteLab,
-    DeletePod,
-    Extract,
-    Release,
-    Search,
-    Stop,
-    Wipe,
-)
+from vkprovider.domain.lablet.steps import FORGET, SAVE, WAIT, ArchiveSession, ConfirmGone, DeletePod, Release, Search
 from vkprovider.domain.session.delivery import Session
 from vkprovider.settings.cluster import LabletSettings
-
-_STOP_AGAIN_S: Final = 30.0
-_SOON_S: Final = 0.5
-_EXTRACT_TRIES: Final = 5
-"""How often a failed archiving of what a learner leaves is tried again before the end goes on without it."""
-
-
-def finish(facts: Facts, phase: str, reason: str, message: str) -> Decision:
-    """Begin to end a lablet whose Pod stays: the claim records the outcome before anything is taken down."""
-    if facts.claim is None:
-        state = State.TERMINATED if phase == "Succeeded" else State.FAILED
-        if not allowed(facts.memory.state, state):  # claim and lab were both lost
-            stopping = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
-            return Decision(WAIT, stopping, after_s=_SOON_S)
-        return Decision(WAIT, Report(state, phase=phase, terminal=Fault(reason, message)))
-    changed = facts.claim.ended(phase, reason, message)
-    report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", message))
-    event = Notice("Warning" if phase == "Failed" else "Normal", reason, message)
-    return Decision(SAVE, report, changed, events=(event,))
 
 
 def _cleaning(facts: Facts, text: str) -> Report | None:
     if facts.pod is None or facts.pod.terminal:
         return None
-    return Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
-
-
-def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
-    """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
-    if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
-        return False
-    return any(device.state == labs.BOOTED for device in facts.devices)
-
-
-def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
-    """Return the step that archives the devices' configurations; after a few failures it does without some."""
-    insist = facts.memory.failures < _EXTRACT_TRIES
-    return kind(claim, facts.devices, claim.bound_to or facts.inputs.username, insist)
+    return stopping(facts, text)
 
 
 def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
@@ -89,26 +42,13 @@ def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return Decision(WAIT, report, observe=True)
     if facts.presence is Presence.ABSENT:
         return _gone(facts)
-    states = {device.state for device in facts.devices}
-    if states & labs.ACTIVE or states - labs.KNOWN:
-        if extract_due(facts, claim, limits):
-            return Decision(extraction(facts, claim, Extract), report)
-        return stop(facts, claim, report, now)
-    return Decision(Wipe(claim) if labs.STOPPED in states else DeleteLab(claim), report)
+    return take_down(facts, claim, report, now, limits)
 
 
 def _live_session(claim: Claim) -> Session | None:
     """Return the session that exists, or may exist, and is not archived; None if there is none."""
     session = claim.session
     return session if session is not None and not session.archived_at else None
-
-
-def stop(facts: Facts, claim: Claim, report: Report | None, now: float) -> Decision:
-    """Stop the lab, or wait for an earlier stop; one that has not stopped every device in time is sent again."""
-    left = facts.memory.stop_sent_at + _STOP_AGAIN_S - now if facts.memory.stop_sent_at else 0.0
-    if left > 0:
-        return Decision(WAIT, report, observe=True, after_s=left)
-    return Decision(Stop(claim), report, observe=True)
 
 
 def _gone(facts: Facts) -> Decision:

@@ -9,10 +9,10 @@ from vkprovider.api.reasons import reason_of
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.delivering import back_to_pool, worked
-from vkprovider.domain.lablet.decisions.ending import extract_due, extraction, stop
+from vkprovider.domain.lablet.decisions.takedown import extract_due, extraction, finish, take_down
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Start, Wipe
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Extract, Start
 from vkprovider.settings.cluster import LabletSettings
 
 _LABELS_MAX: Final = 5
@@ -70,9 +70,7 @@ def again(facts: Facts, claim: Claim, now: float, limits: LabletSettings, reason
     """Start afresh, or end, as the Pod's restartPolicy says."""
     event = Notice("Warning", reason, text)
     if facts.pod is not None and facts.pod.spec.restart_policy == "Never":
-        changed = claim.ended("Failed", reason, text)
-        report = Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
-        return Decision(SAVE, report, changed, events=(event,))
+        return finish(facts, "Failed", reason, text, claim)
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
     changed = claim.restarted(reason, text, facts.now_unix)
@@ -103,13 +101,9 @@ def reset(facts: Facts, claim: Claim, now: float) -> Decision:
         if reason_of(claim.last_reason).asked_for:
             why = Fault("Resetting", claim.last_message)
         report = Report(State.INSTANTIATING, phase=phase_of(facts), waiting=why, devices=facts.devices)
-    if states & labs.ACTIVE or states - labs.KNOWN:
-        return stop(facts, claim, report, now)
-    if labs.STOPPED in states:
-        return Decision(Wipe(claim), report, observe=True)
-    if not states:
-        return Decision(DeleteLab(claim), report)  # a wipe gives no device back: the lab is imported again
-    return Decision(SAVE, report, claim.wiped())
+    if states == {labs.DEFINED}:
+        return Decision(SAVE, report, claim.wiped())
+    return take_down(facts, claim, report, now)  # without devices it is deleted: a wipe gives none of them back
 
 
 def back_off(facts: Facts, claim: Claim, now: float) -> Decision:

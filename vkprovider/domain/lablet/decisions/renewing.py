@@ -8,16 +8,15 @@ lablet that is not Ready, so that one which is assigned at the same moment is se
 
 from typing import Final
 
-from vkprovider.api import labs
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.decisions.ending import stop
+from vkprovider.domain.lablet.decisions.takedown import take_down
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.renewal import is_ready
-from vkprovider.domain.lablet.steps import SAVE, WAIT, DeleteLab, Renew, Wipe
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Renew
 
 _SEEN_S: Final = 1.0
 """How soon to look whether the watch shows the Pod not Ready; the echo of an own write wakes no lablet."""
@@ -54,9 +53,4 @@ def replace_lab(facts: Facts, pod: Pod, claim: Claim, now: float) -> Decision | 
         return Decision(SAVE, None, claim.keeping_content())
     if is_ready(pod) or not facts.claim_saved:
         return Decision(WAIT, report, after_s=_SEEN_S)
-    states = {device.state for device in facts.devices}
-    if states & labs.ACTIVE or states - labs.KNOWN:
-        return stop(facts, claim, report, now)
-    if labs.STOPPED in states:
-        return Decision(Wipe(claim), report, observe=True)
-    return Decision(DeleteLab(claim), report)
+    return take_down(facts, claim, report, now)

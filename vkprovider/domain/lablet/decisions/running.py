@@ -110,9 +110,7 @@ def run(facts: Facts, pod: Pod, now: float, limits: LabletSettings) -> Decision:
     decision = reschedule(facts, claim, decision, now)
     if decision.claim is None and claim is not facts.claim:
         decision = msgspec.structs.replace(decision, claim=claim)
-    if restore_s and (decision.after_s is None or decision.after_s > restore_s):
-        return msgspec.structs.replace(decision, after_s=restore_s)
-    return decision
+    return decision.no_later_than(restore_s or None)
 
 
 def _serve(facts: Facts, pod: Pod, claim: Claim, now: float, limits: LabletSettings) -> Decision:
