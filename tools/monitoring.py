@@ -1,20 +1,36 @@
 """Pages and manifests about metrics: made from the table of metrics and from the alert rules."""
 
+import asyncio
 import re
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from tools.markdown import NOTE, table
-from vkprovider.app.metrics.measure import Measure
-from vkprovider.app.metrics.measures import MEASURES
+from vkprovider.app.provider import provider
+from vkprovider.app.settings import Settings
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.events import EventRecorder
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.metrics.measure import Measure
+from vkprovider.settings.cluster import KubeSettings
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
 """The alert rules, relative to the checkout."""
 
 _LABEL: Final = re.compile(r"\{\{ *\$labels\.(\w+) *\}\}")
 _ROOT: Final = Path(__file__).parents[1]
+
+_NOWHERE: Final = """
+current-context: nowhere
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: nobody, user: {}}]
+"""
+"""A kubeconfig for a replica that asks no API server."""
 
 _METRICS: Final = """\
 # Metrics
@@ -59,7 +75,27 @@ def files() -> dict[Path, str]:
 
 def metrics_page() -> str:
     """Describe every metric."""
-    return NOTE.format(source="vkprovider/app/metrics/measures.py") + _METRICS + table([*_head(), *map(_row, MEASURES)])
+    note = NOTE.format(source="vkprovider/app/metrics and vkprovider/runtime/metrics")
+    return note + _METRICS + table([*_head(), *map(_row, measures())])
+
+
+@cache
+def measures() -> tuple[Measure, ...]:
+    """Return the metrics of a replica, which is built for this and does not run."""
+    return asyncio.run(_measures())
+
+
+async def _measures() -> tuple[Measure, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kubeconfig"
+        path.write_text(_NOWHERE, encoding="utf-8")
+        kube = await KubeClient.connect(KubeSettings(kubeconfig=str(path)))
+    events = EventRecorder(kube, component="vkprovider", instance="none")
+    ctx = Context(kube=kube, events=events, installation="none", replica="none", namespace="none")
+    try:
+        return provider(ctx, Settings.from_environment({})).process.measures
+    finally:
+        await kube.close()
 
 
 def _head() -> list[tuple[str, ...]]:

@@ -8,13 +8,12 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from vkprovider.app.metrics.exposition import exposition, registry_of
-from vkprovider.app.metrics.measures import MEASURES
-from vkprovider.app.replica.run import Replica
+from vkprovider.app.provider import Provider, provider
 from vkprovider.app.settings import Settings
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.metrics.exposition import exposition, registry_of
 from vkprovider.settings.cluster import KubeSettings
 
 KUBECONFIG = """
@@ -26,34 +25,35 @@ users: [{name: nobody, user: {}}]
 
 
 @pytest.fixture
-async def replica(tmp_path: Path) -> AsyncIterator[Replica]:
+async def replica(tmp_path: Path) -> AsyncIterator[Provider]:
     path = tmp_path / "kubeconfig"
     path.write_text(KUBECONFIG)
     kube = await KubeClient.connect(KubeSettings(kubeconfig=str(path)))
     events = EventRecorder(kube, component="vkprovider", instance="r")
-    yield Replica(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"), Settings())
+    yield provider(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"), Settings())
     await kube.close()
 
 
-async def exported(replica: Replica) -> dict[str, Metric]:
-    text = (await exposition(registry_of(replica))).decode()
+async def exported(replica: Provider) -> dict[str, Metric]:
+    text = (await exposition(registry_of(replica.process.measures))).decode()
     families = text_string_to_metric_families(text)
     return {f"{f.name}_total" if f.type == "counter" else f.name: f for f in families}
 
 
-async def test_every_metric_of_the_table_is_exported(replica: Replica) -> None:
+async def test_every_metric_of_the_table_is_exported(replica: Provider) -> None:
     families = await exported(replica)
-    assert {name: family.type for name, family in families.items()} == {m.name: m.kind for m in MEASURES}
+    declared = {measure.name: measure.kind for measure in replica.process.measures}
+    assert {name: family.type for name, family in families.items()} == declared
 
 
-async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> None:
-    counters = replica.counters
+async def test_counts_appear_with_the_labels_of_the_table(replica: Provider) -> None:
+    counters = replica.base.counters
     counters.steps["IMPORT"] = 2
     counters.transitions["READY", "RUNNING"] = 3
     counters.lab_started("gone", 5.0)
-    replica.queues.lablets.ran_s["ok"].observe(0.3)
+    replica.base.queues.lablets.ran_s["ok"].observe(0.3)
     families = await exported(replica)
-    for measure in MEASURES:
+    for measure in replica.process.measures:
         for sample in families[measure.name].samples:
             assert set(sample.labels) - {"le"} == set(measure.labels), sample
     [steps] = families["vkprovider_steps_total"].samples
@@ -69,11 +69,11 @@ async def test_counts_appear_with_the_labels_of_the_table(replica: Replica) -> N
     assert (buckets["0.1"], buckets["0.5"], buckets["+Inf"]) == (0, 1, 1)
 
 
-async def test_times_of_an_instance_end_with_it(replica: Replica) -> None:
-    registry = registry_of(replica)
-    queue = replica.queues.lablets
+async def test_times_of_an_instance_end_with_it(replica: Provider) -> None:
+    registry = registry_of(replica.process.measures)
+    queue = replica.base.queues.lablets
 
-    running = asyncio.create_task(queue.run(replica.lablets.reconcile))
+    running = asyncio.create_task(queue.run(replica.labs.lablets.reconcile))
     queue.add("uid-1")  # nobody knows it, so its turn is short
     assert await queue.drain(5)
     running.cancel()

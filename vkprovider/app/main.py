@@ -6,47 +6,21 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api import names
-from vkprovider.api.errors import OutsideError
-from vkprovider.app.page import Page
-from vkprovider.app.replica.run import Replica
+from vkprovider.app.page import page_of
+from vkprovider.app.provider import provider
 from vkprovider.app.settings import Settings
+from vkprovider.app.tunnels import agent_tokens
 from vkprovider.content.parsing import shared_parser
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient, user_agent
-from vkprovider.kube.events import EventRecorder
+from vkprovider.kube.client import user_agent
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.page import Page
 from vkprovider.settings.plaintext import plain_text
 
 _log: Final = structlog.get_logger(__name__)
-
-
-async def connect(settings: Settings) -> Context:
-    """Reach the API server and learn which installation this is, however long it takes."""
-    kube = await KubeClient.connect(settings.kube, user_agent=user_agent(settings.replica.instance_id))
-    return Context(
-        kube=kube,
-        events=EventRecorder(kube, component=names.MANAGER, instance=settings.replica.instance_id),
-        installation=await _installation(Api(kube, settings.replica.namespace)),
-        replica=settings.replica.instance_id,
-        namespace=settings.replica.namespace,
-    )
-
-
-async def _installation(api: Api) -> str:
-    """Return the UID of the namespace kube-system; wait for an API server that cannot be asked."""
-    while True:
-        try:
-            if (system := await api.namespaces.get("kube-system")) is not None:
-                return system.metadata.uid
-            why = "it has no namespace kube-system"
-        except OutsideError as error:
-            why = str(error)
-        _log.warning("the API server cannot be asked yet", server=api.namespaces.kube.server, error=why)
-        await asyncio.sleep(1.0)
 
 
 async def main(settings: Settings) -> None:
@@ -59,9 +33,10 @@ async def main(settings: Settings) -> None:
         _log.info("setting accepted and not used", setting=name)
     for name, text in plain_text(_services(settings)).items():
         _log.warning("a service is reached in plain text", setting=name, why=text)
-    page = Page(settings)
+    agent_tokens(settings.http_tunnel)  # what cannot be used is refused before the API server is waited for
+    page = page_of(settings)
     await page.start()
-    connecting = asyncio.create_task(connect(settings))
+    connecting = asyncio.create_task(connect(settings.kube, settings.replica))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -86,8 +61,8 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
     agent = user_agent(ctx.replica)
     deployments = Deployments(settings.lds, user_agent=agent) if takes_part(settings.lds) else None
     grader = HttpGrader(settings.grader, user_agent=agent) if settings.grader.url else None
-    replica = Replica(ctx, settings, deployments=deployments, grader=grader)
-    page.serve(replica)
+    replica = provider(ctx, settings, deployments=deployments, grader=grader)
+    page.serve(replica.process)
     _log.info(
         "started",
         replica=ctx.replica,
@@ -97,7 +72,7 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
         http_port=page.port,
     )
     try:
-        await replica.run(stop)
+        await replica.process.run(stop)
     finally:
         if deployments is not None:
             await deployments.close()
@@ -105,5 +80,5 @@ async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Eve
             await grader.close()
         shared_parser().close()
         await ctx.kube.close()
-        replica.counters.timeline.close()
+        replica.base.counters.timeline.close()
     _log.info("stopped", replica=ctx.replica)

@@ -1,4 +1,4 @@
-"""Reconcilers, one package per noun, the same nouns as in `domain`: they gather facts, ask the domain, and act.
+"""Reconcilers, one package per noun, with the nouns of `domain`: they gather facts, ask the domain, and act.
 
 * `console`: consoles and ports of devices, for the kubelet API.
 * `lablet`: Pod → lab.

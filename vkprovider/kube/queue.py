@@ -69,6 +69,7 @@ class KeyedQueue(Generic[K]):
     """Run a reconciler for every key added: serial for one key, parallel across keys.
 
     Attributes:
+        name: For logs and metrics.
         failures_total: Runs that raised.
         runs_total: Completed runs, whatever their outcome.
         ended_unix: When the last run ended (Unix seconds); 0 before the first.
@@ -82,15 +83,17 @@ class KeyedQueue(Generic[K]):
         name: str,
         workers: int,
         backoff_s: tuple[float, float] = (0.2, 30.0),
+        by_key: bool = False,
         now: Callable[[], float] = time.monotonic,
         rand: Callable[[], float] = random.random,
     ) -> None:
         """Configure the queue; nothing runs before `run`, but keys may be added.
 
         Args:
-            name: For logs.
+            name: For logs and metrics.
             workers: Keys reconciled at once, at most.
             backoff_s: First and greatest bound of the back-off.
+            by_key: Whether runs are measured by key, too.
             now: A monotonic clock.
             rand: A random number between 0 and 1.
         """
@@ -99,7 +102,7 @@ class KeyedQueue(Generic[K]):
         self.ended_unix = 0.0
         self.waited_s = Histogram(BRIEF_S)
         self.ran_s: dict[Outcome, Histogram] = {outcome: Histogram(BRIEF_S) for outcome in get_args(Outcome)}
-        self.ran_s_of: dict[K, Histogram] | None = None
+        self.ran_s_of: dict[K, Histogram] | None = {} if by_key else None
         self._reconcile: Reconcile[K] | None = None  # while `run` runs
         self._workers_max = workers
         self._now = now
@@ -113,7 +116,7 @@ class KeyedQueue(Generic[K]):
         self._timer_s = _NEVER_S
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._name = name
+        self.name = name
         self._log = _log.bind(queue=name)
         self._pauses = Pauses[K](backoff_s, rand, self._log)
 
@@ -238,7 +241,7 @@ class KeyedQueue(Generic[K]):
         if (reconcile := self._reconcile) is not None:
             free = len(self._workers) - len(self._running)
             for _ in range(min(len(self._due) - free, self._workers_max - len(self._workers))):
-                worker = asyncio.create_task(self._work(reconcile), name=f"{self._name}-worker")
+                worker = asyncio.create_task(self._work(reconcile), name=f"{self.name}-worker")
                 self._workers.add(worker)
                 worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 

@@ -1,8 +1,11 @@
 """What every process needs that acts under a fence; nothing here knows labs or workers.
 
-* `context`: what every controller is given: API client, Events, clocks, dice, identity.
-* `membership`: this replica's own Lease, those of the others, and the fence.
+* `context`: what every controller is given: API client, Events, clocks, dice, identity; `connecting`: how a process
+  reaches the API server, and learns which installation it belongs to.
+* `membership`: this replica's own Lease, those of the others, the fence, and which replica leads.
 * `ownership`: take, renew and release keys of one kind, and prove ownership at every side effect; `leases`: a kind of
   keys, and their Leases.
 * `planning`: which replica should own which key, and what this one has to do about it.
+* `parts`: a part of a process, as a record; `process`: the parts, run together: every loop by name, readiness, the end.
+* `loops`: run loops beside each other; `page`: the HTTP page; `report`: health and counts; `metrics`: what is counted.
 """

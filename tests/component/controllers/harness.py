@@ -17,18 +17,18 @@ from typing import Any, Final
 
 from tests.component.controllers.looking import condition, eventually, is_ready, rows_of
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import SHORT, Groups, Running
+from tests.component.controllers.running import SHORT, Groups, Replica, Running
 from tests.support import apiserver as real
 from tests.support import topologies
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
-from vkprovider.app.main import connect
-from vkprovider.app.replica.run import Replica
+from vkprovider.app.provider import provider
 from vkprovider.app.settings import Settings
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import monotonic
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
@@ -79,16 +79,16 @@ class World:
         groups = {group: getattr(given, group).model_copy(update=fields) for group, fields in intervals.items()}
         settings = given.model_copy(update=groups)
         ctx = dataclasses.replace(
-            await connect(settings),
+            await connect(settings.kube, settings.replica),
             now=lambda: monotonic() + self.slept_s,
             wall=lambda: time.time() + self.ahead_s,
             process=process or f"host-{self.run}-{len(self._replicas)}-1-abcd",
         )
         deployments = Deployments(settings.lds, user_agent=name) if takes_part(settings.lds) else None
         grader = HttpGrader(settings.grader, user_agent=name) if settings.grader.url else None
-        replica = Replica(ctx, settings, deployments=deployments, grader=grader)
+        replica = Replica(provider(ctx, settings, deployments=deployments, grader=grader))
         stop = asyncio.Event()
-        task = asyncio.create_task(replica.run(stop), name=name)
+        task = asyncio.create_task(replica.process.run(stop), name=name)
         running = Running(replica, api, stop, task, deployments, grader)
         self._replicas.append(running)
         return running

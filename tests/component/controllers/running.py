@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.support.faultyapi import FaultyApi
-from vkprovider.app.replica.run import Replica
+from vkprovider.app.provider import Provider
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.context import Context
@@ -34,6 +34,30 @@ SHORT: Final[Groups] = {
 """Short intervals; everything else as it is shipped."""
 MORTAL: Final[Groups] = {**SHORT, "replica": {"lease_ttl_s": 6.0}}
 """For replicas whose loss others notice: after 4 s instead of 10."""
+
+
+class Replica:
+    """A replica of the provider, and what tests look at in its parts."""
+
+    def __init__(self, provider: Provider) -> None:
+        base, sessions, labs = provider.base, provider.sessions, provider.labs
+        self.process = provider.process
+        self.ctx = base.ctx
+        self.membership = base.membership
+        self.counters = base.counters
+        self.queues = base.queues
+        self.objects = base.objects
+        self.fleet = base.fleet
+        self.index = base.index
+        self.ownership = provider.nodes.ownership
+        self.tunnels = provider.tunnels.tunnels
+        self.devices = provider.kubelet.devices
+        self.kubelet = provider.kubelet.kubelet
+        self.inbox = sessions.inbox
+        self.strays = sessions.strays
+        self.archive = labs.archive
+        self.exports = labs.exports
+        self.http_refusals = provider.process.refusals
 
 
 @dataclass

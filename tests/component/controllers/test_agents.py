@@ -26,12 +26,13 @@ from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.agent.process import make_agent, open_streams, open_upstream, serve
-from vkprovider.app.page import Page
+from vkprovider.app.page import page_of
 from vkprovider.app.settings import Settings
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.gather import Doctor
 from vkprovider.kubelet.spi import Exit, LogOptions, Target
+from vkprovider.runtime.page import Page
 from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.tunnels import MqttSettings
 from vkprovider.shipped import find_manifests
@@ -108,9 +109,9 @@ class ByHttp:
         }
 
     async def serve(self, running: Running, settings: dict[str, str]) -> None:
-        page = Page(Settings.from_environment(settings))
+        page = page_of(Settings.from_environment(settings))
         await page.start()
-        page.serve(running.replica)
+        page.serve(running.replica.process)
         self.pages.append(page)
 
     def dial(self, account: str) -> tuple[MqttSettings, DialSettings]:

@@ -6,9 +6,9 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, imports, when
 from tests.component.controllers.podhandle import Lablet
+from tests.component.controllers.running import Replica
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound, OutsideError, Unavailable
-from vkprovider.app.replica.run import Replica
 from vkprovider.controllers.lablet.exports import Exports, Found
 from vkpsandbox.http.faults import Fault
 

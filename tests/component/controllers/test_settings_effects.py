@@ -15,7 +15,7 @@ from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
-from vkprovider.app.page import Page
+from vkprovider.app.page import page_of
 from vkprovider.app.settings import Settings
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.http.faults import Fault
@@ -190,12 +190,12 @@ async def test_secrets_of_lds_grader_and_senders_are_in_no_log_and_no_object(
     variables = {"LDS_API_URL": lds.url, "VKPROVIDER_GRADER_URL": f"{lds.url}/grade", **secrets}
     with structlog.testing.capture_logs() as logged:
         running = await world.replica(SHORT, **variables)
-        page = Page(
+        page = page_of(
             Settings.from_environment({"VKPROVIDER_HTTP_PORT": "0", "VKPROVIDER_HTTP_HOST": "127.0.0.1", **variables})
         )
         await page.start()
         world.stack.push_async_callback(page.stop)
-        page.serve(running.replica)
+        page.serve(running.replica.process)
         lds.faults.add(Fault(kind="status", status=503, route="^POST .*/sessions$", count=1), lds.now())
         simulator = await world.simulator()
         worker, definition = await world.worker(simulator.url), await world.define(PORT)

@@ -22,7 +22,7 @@ from tunnels.wire import codec
 from tunnels.wire.messages import Hello
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
-from vkprovider.app.page import Page
+from vkprovider.app.page import page_of
 from vkprovider.app.settings import AgentProcessSettings, Settings
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
@@ -249,4 +249,4 @@ def test_authorities_that_cannot_be_used_are_named(tmp_path: Path, *, tls: bool)
     files = write(tmp_path, trustme.CA()) if tls else {}
     settings = {"VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE": str(tmp_path / "none.pem"), **files}
     with pytest.raises(InputError, match="No such file" if tls else "plain HTTP"):
-        Page(Settings.from_environment(settings))
+        page_of(Settings.from_environment(settings))

@@ -12,7 +12,7 @@ import trustme
 from cryptography import x509
 
 from vkprovider.api.errors import InputError
-from vkprovider.app.page import Page
+from vkprovider.app.page import page_of
 from vkprovider.app.settings import Settings
 
 ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_ID": "replica-a"}
@@ -24,7 +24,7 @@ def settings(**more: str) -> Settings:
 
 @pytest.fixture
 async def early() -> AsyncIterator[str]:
-    page = Page(settings())
+    page = page_of(settings())
     await page.start()
     yield f"http://127.0.0.1:{page.port}"
     await page.stop()
@@ -91,7 +91,7 @@ async def reachable(port: int, authority: trustme.CA) -> bool:
 
 async def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
     old, new = trustme.CA(), trustme.CA()
-    page = Page(settings(**write(tmp_path, old)))
+    page = page_of(settings(**write(tmp_path, old)))
     await page.start()
     try:
         assert await reachable(page.port, old)
@@ -110,7 +110,7 @@ async def test_until_there_is_a_certificate_the_replica_serves_its_own(tmp_path:
         "VKPROVIDER_HTTP_TLS_CERT": str(tmp_path / "tls.crt"),
         "VKPROVIDER_HTTP_TLS_KEY": str(tmp_path / "tls.key"),
     }
-    page = Page(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true", POD_IP="192.0.2.7", **files))
+    page = page_of(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true", POD_IP="192.0.2.7", **files))
     await page.start()
     authority = trustme.CA()
     try:
@@ -139,7 +139,7 @@ def presented(port: int) -> bytes:
 
 
 async def test_a_certificate_of_its_own_needs_no_files() -> None:
-    page = Page(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true"))
+    page = page_of(settings(VKPROVIDER_HTTP_TLS_SELF_SIGNED="true"))
     await page.start()
     try:
         assert await asyncio.to_thread(presented, page.port) == await asyncio.to_thread(presented, page.port)
@@ -151,6 +151,6 @@ def test_a_certificate_that_cannot_be_used_is_refused_at_the_start(tmp_path: Pat
     given = write(tmp_path, trustme.CA())
     (tmp_path / "tls.crt").write_text("no certificate")
     with pytest.raises(InputError, match="VKPROVIDER_HTTP_TLS_CERT"):
-        Page(settings(**given))
+        page_of(settings(**given))
     with pytest.raises(ValueError, match="neither"):
         settings(VKPROVIDER_HTTP_TLS_CERT="x")

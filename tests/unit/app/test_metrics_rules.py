@@ -14,7 +14,7 @@ import yaml
 
 import vkprovider
 from tools.markdown import anchor
-from vkprovider.app.metrics.measures import MEASURES
+from tools.monitoring import measures
 
 HOME = Path(vkprovider.__file__).parents[1]
 MONITORING = HOME / "manifests" / "monitoring"
@@ -53,7 +53,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 def exported() -> dict[str, set[str]]:
     """Name every series with its labels, as Prometheus stores it."""
     found: dict[str, set[str]] = {}
-    for measure in MEASURES:
+    for measure in measures():
         labels = {*measure.labels, "instance", "job"}
         if measure.kind == "histogram":
             found |= {f"{measure.name}_{part}": labels for part in ("count", "sum")}
@@ -115,7 +115,7 @@ def test_every_metric_is_on_the_board_or_says_why_not() -> None:
     shown = {name for panel in panels() for target in panel["targets"] for name in NAME.findall(target["expr"])}
     series = {
         measure.name: {f"{measure.name}_{part}" for part in ("bucket", "count", "sum")} | {measure.name}
-        for measure in MEASURES
+        for measure in measures()
     }
     assert {name for name, names in series.items() if not names & shown} == set(NOT_ON_THE_BOARD)
 

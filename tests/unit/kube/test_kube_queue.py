@@ -322,8 +322,7 @@ async def test_drain_waits_for_what_is_due_but_not_for_delays() -> None:
 
 async def test_waits_and_runs_are_measured() -> None:
     work = Recorder(2, DONE, RuntimeError("boom"), Fenced("no"))
-    async with working(work, workers=1, backoff_s=(99, 99)) as queue:
-        queue.ran_s_of = {}
+    async with working(work, workers=1, backoff_s=(99, 99), by_key=True) as queue:
         queue.add("a")
         queue.add("b")
         queue.add("c")
@@ -334,6 +333,7 @@ async def test_waits_and_runs_are_measured() -> None:
             "fenced": (1, 2),
         }
         assert (queue.waited_s.count, queue.waited_s.sum) == (3, 0 + 2 + 4)
+        assert queue.ran_s_of is not None
         assert {key: h.sum for key, h in queue.ran_s_of.items()} == {"a": 2, "b": 2, "c": 2}
         queue.forget("b")
         queue.add("a")

@@ -1,5 +1,4 @@
-"""The metrics of a replica.
+"""The metrics of the provider's parts; `runtime.metrics` has those of every process.
 
-* `measures`: every metric, in a table; `measure`: how one is declared; `readings`: the readers of their samples.
-* `exposition`: what Prometheus reads.
+* `labs`, `nodes`, `sessions`, `kubelet`, `tunnels`: by the part that counts.
 """

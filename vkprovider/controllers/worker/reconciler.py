@@ -111,12 +111,6 @@ class Workers:
         if worker is not None and (after_s := self._observer.await_look(worker, uid, newer_than)) is not None:
             self._queue.add(name, after_s=after_s)
 
-    def agent_changed(self, name: str) -> None:
-        """Have a worker observed now: its agent came, left, or reports a change."""
-        if (worker := self.items.get(name)) is not None:
-            self._observer.look_now(worker)
-        self._queue.add(name)
-
     def epoch(self, name: str) -> int:
         """Return the epoch in which this replica acts for a worker."""
         return self._ownership.epochs.get(name, 0)

@@ -5,7 +5,7 @@ that the ConfigMaps of claims exist.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
@@ -29,10 +29,6 @@ class Informers:
     content: Informer[ConfigMap]
     runtime_classes: Informer[RuntimeClass]
     claims: Informer[PartialObject]
-
-    def all(self) -> tuple[Informer[Any], ...]:
-        """Return all of them."""
-        return self.workers, self.definitions, self.pods, self.content, self.runtime_classes, self.claims
 
 
 def informers(ctx: Context) -> Informers:

@@ -1,19 +1,24 @@
-"""The kubelet API of a replica, wired: its parts, and the devices that its sessions reach."""
+"""The part of the kubelet API: its servers, and the devices that its sessions reach."""
 
+import asyncio
 from collections import Counter as Tally
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
 
 from vkprovider.api.objects import Pod
-from vkprovider.app.settings import Settings, manners
+from vkprovider.app.base import Base
+from vkprovider.app.metrics.kubelet import kubelet_measures
+from vkprovider.app.parts.definitions import DefinitionsPart
+from vkprovider.app.settings import manners
 from vkprovider.controllers.console import usage
 from vkprovider.controllers.console.devices import LabletDevices
 from vkprovider.controllers.console.finding import Finder
 from vkprovider.controllers.console.open import Opened
-from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.topology.resources import NodeDefinition
 from vkprovider.domain.worker.endpoint import Endpoint
 from vkprovider.kubelet import pods as podlists
 from vkprovider.kubelet.authorities import client_authorities
@@ -31,39 +36,64 @@ from vkprovider.kubelet.streams.limits import Limits
 from vkprovider.kubelet.tls import ServingTls
 from vkprovider.kubelet.usage import Meter, Usage
 from vkprovider.runtime.context import Context, own_ip
+from vkprovider.runtime.parts import Loops, Part
 from vkprovider.serving.access import Access
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.kubelet import KubeletSettings
 
+_log: Final = structlog.get_logger(__name__)
+_CLOSE_S: Final = 2.0
 
-def devices_of(
-    ctx: Context,
-    settings: Settings,
-    lablets: Mapping[str, Lablet],
-    workers: Mapping[str, Worker],
-    contents: Mapping[str, Content],
-    opened: Opened,
-    given: Mapping[str, NodeDefinition],
-) -> LabletDevices:
-    """Return the devices of this replica's lablets.
+
+@dataclass(frozen=True, kw_only=True)
+class KubeletPart(Part):
+    """The part, and what other parts use of it.
+
+    Attributes:
+        opened: The consoles that are open.
+        devices: The devices that sessions reach.
+        kubelet: The kubelet API of our Nodes.
+    """
+
+    opened: Opened
+    devices: LabletDevices
+    kubelet: "Kubelet"
+
+
+def kubelet(base: Base, definitions: DefinitionsPart) -> KubeletPart:
+    """Build the part.
 
     Args:
-        ctx: The replica.
-        settings: How devices talk, and how long a command may take.
-        lablets: By Pod UID.
-        workers: Those that this replica acts for, by name.
-        contents: By digest.
-        opened: What is open.
-        given: What devices are given, by node definition.
+        base: What all parts share.
+        definitions: What devices are given, and the content that names them.
+
+    Raises:
+        InputError: `SettingInvalid`: the file of the devices' prompts is missing or wrong.
     """
-    finder, consoles = Finder(lablets, workers, contents), settings.consoles
-    return LabletDevices(
+    ctx, consoles, index, workers = base.ctx, base.settings.consoles, base.index, base.fleet.items
+    opened, contents = Opened(), definitions.definitions.contents
+    finder = Finder(index.items, workers, contents)
+    devices = LabletDevices(
         ctx,
         finder,
         opened,
-        usage.Usage(ctx, finder, given),
+        usage.Usage(ctx, finder, definitions.given),
         manners=manners(consoles.prompts_file),
         exec_timeout_s=consoles.exec_timeout_s,
+    )
+    served = Kubelet(ctx, base.settings.kubelet, base.objects.pods.items, index.pods_on, workers, contents, devices)
+
+    async def hand_over() -> None:
+        opened.end()
+
+    return KubeletPart(
+        opened=opened,
+        devices=devices,
+        kubelet=served,
+        loops=served.loops,
+        measures=tuple(kubelet_measures(served)),
+        hand_over=hand_over,
+        close=served.close,
     )
 
 
@@ -98,6 +128,7 @@ class Kubelet:
             contents: By digest.
             devices: What sessions reach.
         """
+        self._ctx = ctx
         self._enabled = settings.enabled
         address = settings.internal_ip or own_ip()
         tls = ServingTls(self_signed([address]))
@@ -129,15 +160,20 @@ class Kubelet:
         self.listeners.given_up(worker)
         self._meter.given_up(worker)
 
-    def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """Return its loops, by name."""
+    @property
+    def loops(self) -> Loops:
+        """Its loops, by name."""
         if not self._enabled:
             return {}
-        loops = {"informer-client-authorities": self._authorities.run()}  # who may sign client certificates
-        if self.certificates is not None:
-            loops["serving-certificate"] = self.certificates.run()  # requests and renews ours
-        return loops
+        loops: Loops = {"informer-client-authorities": self._authorities.run}  # who may sign client certificates
+        if self.certificates is None:
+            return loops
+        return {**loops, "serving-certificate": self.certificates.run}  # requests and renews ours
 
     async def close(self) -> None:
-        """Close all listeners and connections."""
-        await self.listeners.close()
+        """Close all listeners and connections, within the time that the end of a replica has for it."""
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.listeners.close()
+        except TimeoutError:
+            _log.warning("sessions of the kubelet API are cut off", replica=self._ctx.replica)

@@ -1,10 +1,14 @@
-"""What a metric is, and how one is declared."""
+"""A metric: how it is declared, and the samples that its reader returns."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from vkprovider.app.metrics.readings import Reader
+from vkprovider.api.histogram import Histogram
 
 Kind = Literal["counter", "gauge", "histogram"]
+Sample = tuple[tuple[str, ...], float | Histogram]
+"""Values of the labels, in their order, and the count."""
+Reader = Callable[[], Iterable[Sample]]
 
 
 class Measure(NamedTuple):
@@ -12,7 +16,7 @@ class Measure(NamedTuple):
 
     Attributes:
         help: One sentence.
-        read: Returns its samples; None if prometheus_client collects them by itself.
+        read: Returns its samples; called at every scrape; None if prometheus_client collects them by itself.
         labels: Their names.
     """
 
@@ -36,3 +40,13 @@ def gauge(name: str, text: str, read: Reader | None = None, *labels: str) -> Mea
 def histogram(name: str, text: str, read: Reader, *labels: str) -> Measure:
     """Return a metric that counts values by size."""
     return Measure(name, "histogram", text, read, labels)
+
+
+def value(value: float) -> Iterator[Sample]:
+    """Yield the one sample of a metric without labels."""
+    yield (), value
+
+
+def by_name(counts: Mapping[str, float | Histogram]) -> Iterator[Sample]:
+    """Return samples by the one label."""
+    return (((name,), count) for name, count in counts.items())

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: the counts of one replica, read at every scrape; see `measures` for the table."""
+"""Metrics for Prometheus: the counts of one process, read at every scrape."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -9,10 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from vkprovider.api.histogram import Histogram
-from vkprovider.app.metrics.measure import Kind, Measure
-from vkprovider.app.metrics.measures import MEASURES
-from vkprovider.app.metrics.readings import watch_instances
-from vkprovider.app.replica.run import Replica
+from vkprovider.runtime.metrics.measure import Kind, Measure
 
 _FAMILIES: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]]] = {
     "counter": CounterMetricFamily,
@@ -21,27 +18,27 @@ _FAMILIES: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | Histo
 }
 
 
-class ReplicaCollector(Collector):
-    """Turns the counts of one replica into metrics; costs nothing between two scrapes."""
+class MeasureCollector(Collector):
+    """Turns the counts of one process into metrics; costs nothing between two scrapes."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self._measures = [measure for measure in measures if measure.read is not None]
 
     def collect(self) -> Iterator[Metric]:
         """Read all counts."""
-        return (_family(measure, self._replica) for measure in MEASURES if measure.read is not None)
+        return map(_family, self._measures)
 
     def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without their values: registering must not need a running replica."""
-        return (_FAMILIES[m.kind](m.name, m.help, labels=m.labels) for m in MEASURES if m.read is not None)
+        """Yield the metrics without their values: registering must not need a process that runs."""
+        return (_FAMILIES[m.kind](m.name, m.help, labels=m.labels) for m in self._measures)
 
 
-def _family(measure: Measure, replica: Replica) -> Metric:
+def _family(measure: Measure) -> Metric:
     family = _FAMILIES[measure.kind](measure.name, measure.help, labels=measure.labels)
     assert measure.read is not None  # noqa: S101 (asked only then)
-    for labels, value in measure.read(replica):
+    for labels, value in measure.read():
         if isinstance(family, HistogramMetricFamily):
-            assert isinstance(value, Histogram)  # noqa: S101 (the table says so)
+            assert isinstance(value, Histogram)  # noqa: S101 (the measure says so)
             family.add_metric(labels, buckets=value.buckets(), sum_value=value.sum)
         else:
             assert not isinstance(value, Histogram)  # noqa: S101 (same)
@@ -49,11 +46,10 @@ def _family(measure: Measure, replica: Replica) -> Metric:
     return family
 
 
-def registry_of(replica: Replica) -> CollectorRegistry:
-    """Return a registry for one replica."""
-    watch_instances(replica)
+def registry_of(measures: Sequence[Measure]) -> CollectorRegistry:
+    """Return a registry for the measures of one process."""
     registry = CollectorRegistry()
-    registry.register(ReplicaCollector(replica))
+    registry.register(MeasureCollector(measures))
     ProcessCollector(registry=registry)
     return registry
 
@@ -69,7 +65,7 @@ class _Collected(Collector):
 
 
 async def exposition(registry: CollectorRegistry) -> bytes:
-    """Read all counts at once, and format them in a thread: of ten thousand lablets that takes a third of a second.
+    """Read all counts at once, and format them in a thread: of ten thousand series that takes a third of a second.
 
     The event loop renews Leases meanwhile.
     """

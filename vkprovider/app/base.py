@@ -1,0 +1,59 @@
+"""What the parts of the provider share; it is built before them."""
+
+from dataclasses import dataclass
+
+from vkprovider.app.informers import Informers, informers
+from vkprovider.app.queues import Queues
+from vkprovider.app.settings import Settings
+from vkprovider.app.tunnels import agents_notes
+from vkprovider.controllers.counters import Counters
+from vkprovider.controllers.lablet.index import LabletIndex
+from vkprovider.controllers.timeline import Timeline
+from vkprovider.controllers.worker.fleet import Fleet
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import Membership
+from vkprovider.serving.access import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the parts of the provider share.
+
+    Attributes:
+        ctx: The replica.
+        settings: Its settings.
+        membership: The replica among the others.
+        access: Checks the rights of callers of the page.
+        counters: What is counted about lablets.
+        objects: What more than one part follows.
+        queues: The work queues.
+        fleet: The workers that this replica acts for.
+        index: The lablets on our Nodes.
+    """
+
+    ctx: Context
+    settings: Settings
+    membership: Membership
+    access: Access
+    counters: Counters
+    objects: Informers
+    queues: Queues
+    fleet: Fleet
+    index: LabletIndex
+
+
+def base(ctx: Context, settings: Settings) -> Base:
+    """Build what the parts share; nothing is read or written."""
+    counters = Counters(timeline=Timeline(settings.replica.timeline_file))
+    queues, fleet = Queues(), Fleet()
+    return Base(
+        ctx=ctx,
+        settings=settings,
+        membership=Membership(ctx, settings.replica.lease_ttl_s, agents_notes(settings.http_tunnel)),
+        access=Access(ctx.kube, audiences=settings.http.token_audiences),
+        counters=counters,
+        objects=informers(ctx),
+        queues=queues,
+        fleet=fleet,
+        index=LabletIndex(ctx, counters, queues.lablets, fleet.items),
+    )

@@ -1,0 +1,141 @@
+"""The HTTP page of a process: probes and metrics for everyone, and the routes of its parts.
+
+It listens before the API server has answered, so that no liveness probe restarts a replica for an outage elsewhere.
+The routes are known only with the parts; until then whatever else is asked for is answered with 503 `Starting`.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import web
+
+from vkprovider.runtime import report
+from vkprovider.runtime.metrics.exposition import exposition, registry_of
+from vkprovider.runtime.parts import Route
+from vkprovider.runtime.process import Process
+from vkprovider.serving.answers import Refused, Starting
+from vkprovider.serving.connections import listen, runner_of
+from vkprovider.settings.services import HttpSettings
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_FINISH_S: Final = 3.0
+"""How long requests in hand may go on when the process ends, and again after they were cancelled."""
+
+
+class Page:
+    """Serves what a process reports, and receives requests for its parts.
+
+    Attributes:
+        port: That it listens on; 0 before `start`.
+    """
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        replica: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        starting: Mapping[str, Any],
+    ) -> None:
+        """Prepare to serve; nothing listens before `start`.
+
+        Args:
+            settings: Where to listen.
+            replica: The name of the process.
+            tls: How to encrypt; None: not.
+            starting: The lines of its parts in `GET /health` as long as there are none.
+        """
+        self._settings = settings
+        self._tls = tls
+        self._process: Process | None = None
+        self._starting = {**report.starting(replica), **starting}
+        self._routes = _Routes()
+        self._runner = runner_of(self._application(), shutdown_s=_FINISH_S)
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Begin to listen.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        await self._runner.setup()
+        self._listener = await listen(self._runner, self._settings, self._tls)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            self._listener.close()
+        await self._runner.cleanup()
+
+    def _application(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/ready", self._ready)
+        app.router.register_resource(self._routes)
+        return app
+
+    def serve(self, process: Process) -> None:
+        """Answer for a process from now on: the API server has answered, and its parts are built."""
+        registry = registry_of(process.measures)
+
+        async def metrics(_: web.Request) -> web.Response:
+            return web.Response(body=await exposition(registry), headers={"Content-Type": CONTENT_TYPE})
+
+        routes = Route("GET", "/metrics", metrics), *(route for part in process.parts for route in part.routes)
+        self._routes.serve(*(route._replace(handler=partial(_handle, process, route)) for route in routes))
+        self._process = process
+
+    async def _health(self, _: web.Request) -> web.Response:
+        """Answer 200 as long as the process does: a fault outside of it does not call for a restart."""
+        found = self._process
+        return web.json_response(
+            report.health(found.ctx, found.membership, found.parts) if found is not None else self._starting
+        )
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        missing = self._process.unready() if self._process is not None else ["api-server"]
+        return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
+
+
+async def _handle(process: Process, route: Route, request: web.Request) -> web.StreamResponse:
+    """Pass a request on, and count it if it is refused."""
+    try:
+        return await route.handler(request)
+    except Refused as refusal:
+        process.refusals[refusal.word] += 1
+        raise
+
+
+async def _too_early(_: web.Request) -> web.StreamResponse:
+    raise Starting("the API server has not answered yet")
+
+
+class _Routes(web.PlainResource):
+    """Routes that are not known when the application begins to serve, after which aiohttp takes no more.
+
+    Until they are known, every path leads to `_too_early`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("/")
+        self._early, self._late = web.UrlDispatcher(), web.UrlDispatcher()
+        self._early.add_route("*", "/{path:.*}", _too_early)
+
+    def serve(self, *routes: Route) -> None:
+        """Serve these routes from now on."""
+        for route in routes:
+            self._late.add_route(route.method, route.path, route.handler)
+
+    async def resolve(self, request: web.Request) -> Any:
+        """Return the route of a request and nothing; or None and the methods that its path allows."""
+        router = self._late if len(self._late.resources()) else self._early
+        found = await router.resolve(request)
+        if isinstance(found.http_exception, web.HTTPMethodNotAllowed):
+            return None, found.http_exception.allowed_methods
+        return (found, set()) if found.http_exception is None else (None, set())
