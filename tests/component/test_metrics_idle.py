@@ -1,6 +1,7 @@
 """A replica that has not begun tells its metrics all the same; what it counts appears under the names of the table."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,30 +9,18 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from vkprovider.app.provider import Provider, provider
-from vkprovider.app.settings import Settings
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
-from vkprovider.runtime.context import Context
+from tests.support.idle import idle_provider
+from vkprovider.app.provider import Provider
+from vkprovider.app.queues import Queues
+from vkprovider.kube.queue import KeyedQueue
+from vkprovider.runtime import report
 from vkprovider.runtime.metrics.exposition import exposition, registry_of
-from vkprovider.settings.cluster import KubeSettings
-
-KUBECONFIG = """
-current-context: nowhere
-contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
-clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: nobody, user: {}}]
-"""
 
 
 @pytest.fixture
 async def replica(tmp_path: Path) -> AsyncIterator[Provider]:
-    path = tmp_path / "kubeconfig"
-    path.write_text(KUBECONFIG)
-    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(path)))
-    events = EventRecorder(kube, component="vkprovider", instance="r")
-    yield provider(Context(kube=kube, events=events, installation="i", replica="r", namespace="n"), Settings())
-    await kube.close()
+    async with idle_provider(tmp_path) as replica:
+        yield replica
 
 
 async def exported(replica: Provider) -> dict[str, Metric]:
@@ -67,6 +56,20 @@ async def test_counts_appear_with_the_labels_of_the_table(replica: Provider) -> 
         if sample.name.endswith("_bucket") and sample.labels["queue"] == "lablets" and sample.labels["result"] == "ok"
     }
     assert (buckets["0.1"], buckets["0.5"], buckets["+Inf"]) == (0, 1, 1)
+
+
+async def test_every_queue_is_measured(replica: Provider) -> None:
+    families = await exported(replica)
+    built = {queue.name for queue in vars_of(replica.base.queues)}
+    assert len(built) == 8
+    for name in ("vkprovider_queue_depth", "vkprovider_queue_wait_seconds", "vkprovider_reconcile_seconds"):
+        assert {sample.labels["queue"] for sample in families[name].samples} == built
+    stats = report.stats(replica.base.ctx, replica.base.membership, replica.process.parts)
+    assert stats["queues"].keys() == built
+
+
+def vars_of(queues: Queues) -> list[KeyedQueue[str]]:
+    return [getattr(queues, field.name) for field in dataclasses.fields(queues)]
 
 
 async def test_times_of_an_instance_end_with_it(replica: Provider) -> None:

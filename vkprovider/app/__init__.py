@@ -1,8 +1,7 @@
 """The composition root: settings from the environment, the wiring of each process, and its HTTP page.
 
 * `main`: the process; `settings`, `logs`: the settings from the environment, and the log format.
-* `provider`: the provider, as a list of parts; `base`: what its `parts` share; `informers`, `queues`: of that, what more
-  than one part follows, and the work queues.
+* `provider`: the provider, as a list of parts; `base`: what its `parts` share, such as `informers` and `queues`.
 * `changes`: which change adds which key to which queue; `metrics`: what is counted; `page`: where the page listens.
 * `tunnels`: carriers by the settings.
 

@@ -1,8 +1,7 @@
-"""What wakes what: which change adds which key to which queue. All wake-ups of the provider begin here.
+"""What wakes what: which change adds which key to which queue. All handlers stand here.
 
-Some handlers only pass a change on: to the index of lablets, say, which adds the lablets that it concerns. What one
-controller makes another one do (a claim is saved, a worker was observed, content is there) is not a change of an object,
-and stands with the controller.
+Some handlers only pass a change on: to the index of lablets, say, which adds the lablets that it concerns. Where one
+controller wakes another (a claim is saved, a worker was observed, content is there), the call stands in the first.
 
 | what changes | which keys it adds |
 |---|---|
