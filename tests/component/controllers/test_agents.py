@@ -11,7 +11,7 @@ import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, imports, is_ready, labs, requests
-from tests.component.controllers.running import SHORT, Groups, Running
+from tests.component.controllers.running import SHORT, WITH_PASSES, Groups, Running
 from tests.support import topologies
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -263,7 +263,7 @@ async def test_an_unknown_agent_awaits_approval(place: Place) -> None:
 
 
 async def test_an_agent_whose_worker_was_refused_is_tried_again(place: Place) -> None:
-    running = await place.replica()
+    running = await place.replica(WITH_PASSES)
     refusal = running.api.fault("^POST .*/cmlworkers", status=403)
     place.agent(place.names[0])
     await place.reason(place.names[0], "AwaitingApproval")
@@ -539,7 +539,7 @@ def lateness_s(place: Place, name: str) -> float:
 async def test_usage_comes_with_the_heartbeats(place: Place) -> None:
     """R004-047: `stats: On` asks nothing across the tunnel once the agent has said it."""
     world, name = place.world, place.names[0]
-    running = await place.replica()
+    running = await place.replica(WITH_PASSES)
     await place.worker(name, capacity=None, stats="On")
     place.agent(name)
     node = await world.node(name, is_ready)

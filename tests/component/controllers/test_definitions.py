@@ -13,6 +13,7 @@ import yaml
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import existing_lab
 from tests.component.controllers.looking import condition, is_ready, when
+from tests.component.controllers.running import WITH_PASSES
 from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES, SYSTEM
 from tests.support.topologies import topology
 from vkprovider.domain.definition import refresh
@@ -187,7 +188,7 @@ async def test_runtime_class_that_others_change_is_repaired(world: World) -> Non
 
 
 async def test_config_map_is_read_when_a_refresh_asks_for_it(world: World) -> None:
-    await world.replica()
+    await world.replica(WITH_PASSES)  # a source that is missing is looked for again and again
     where = {"namespace": world.namespace, "name": "topology", "key": "lab.yaml"}
     maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
     name = world.name("lab")

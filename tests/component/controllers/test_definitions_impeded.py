@@ -7,6 +7,7 @@ import yaml
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, is_ready
+from tests.component.controllers.running import WITH_PASSES
 from tests.support.apiserver import RUNTIME_CLASSES, SECRETS, SYSTEM
 from tests.support.topologies import topology
 
@@ -48,7 +49,7 @@ async def test_a_lab_larger_than_any_worker(world: World) -> None:
 
 
 async def test_devices_secret_that_is_missing_or_not_meant_for_devices(world: World) -> None:
-    await world.replica()
+    await world.replica(WITH_PASSES)  # nobody may watch Secrets
     secret = world.name("devices")
     name = await world.define(deviceSecretName=secret)
     assert "does not exist; create it" in await impeded(world, name, "DeviceSecretInvalid")

@@ -8,14 +8,12 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, crash, history
 from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, requests, waiting, when
-from tests.component.controllers.running import MORTAL, SHORT
+from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
-WITHOUT_PASSES: Final = {**SHORT, "workers": {**SHORT["workers"], "reconcile_s": 600.0}}
-"""So that nothing is found later that was missed."""
 STATUS_WRITE: Final = r"^PATCH .*/pods/[^/]*/status"
 TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
 
@@ -36,7 +34,7 @@ async def test_bound_pod_becomes_ready_on_a_null_worker(world: World) -> None:
 
 
 async def test_pod_deleted_while_its_status_is_written_goes_at_once(world: World) -> None:
-    running = await world.replica(WITHOUT_PASSES)
+    running = await world.replica()
     worker, definition = await world.worker(), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()

@@ -7,7 +7,7 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, eventually, imports, is_ready
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import MORTAL, SHORT
+from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
@@ -139,11 +139,12 @@ async def test_successor_on_a_full_worker_waits_for_the_release_without_a_warnin
         await world.worker(simulator.url, capacity=capacity),
         await world.define(resources={"cpu": "10"}),
     )
-    simulator.faults.add(Fault(kind="delay", route="^DELETE .*/labs/", delay_s=1.5, count=1), simulator.now())
+    simulator.faults.add(Fault(kind="delay", route="^DELETE .*/labs/", delay_s=3.0, count=1), simulator.now())
     first = await world.pod(definition, worker)
     await first.ready()
     await first.delete()
     second = await world.pod(definition, worker)
+    await second.waits("WaitingForRelease")
     await second.ready()
     assert await warnings(second) == []
 
@@ -187,7 +188,7 @@ async def test_lablet_waits_for_a_definition_that_comes_later(world: World, simu
 
 async def test_room_is_used_even_if_the_node_cannot_show_it_at_once(world: World) -> None:
     """The lablets are queued by the turn that finds the room: to the next one it is nothing new."""
-    running = await world.replica({**SHORT, "workers": {**SHORT["workers"], "reconcile_s": 600.0}})
+    running = await world.replica()
     worker = await world.worker(capacity={**CAPACITY, "labs": 1})
     definition = await world.define()
     first, second = [await world.pod(definition, worker) for _ in range(2)]

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, labs, rows_of, when
+from tests.component.controllers.running import WITH_PASSES
 from tests.component.controllers.test_sessions_flow import TOKEN, said
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
@@ -38,7 +39,7 @@ async def test_claims_deleted_under_a_living_owner_are_written_again_by_themselv
 async def test_passes_over_calm_lablets_call_no_one_and_write_nothing(world: World) -> None:
     """R000-010, R000-022, R000-119: a warm one, one whose learner may log in, one whose learner works."""
     lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
-    running = await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN)
+    running = await world.replica(WITH_PASSES, LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN)
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define(TAGGED)
     learners = [{}, {"vkprovider.io/username": "alice"}, {"vkprovider.io/username": "bob"}]

@@ -1,11 +1,11 @@
-"""A warm pool takes up new content of its definition by itself (R001-023)."""
+"""A warm pool takes up new content of its definition by itself, chosen by the periodic pass (R001-023)."""
 
 from typing import Any
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, is_ready, labs
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import MORTAL
+from tests.component.controllers.running import MORTAL, WITH_PASSES
 from tests.support.topologies import topology
 
 OLD = topology({"r1": "iosv", "r2": "iosv"}, {"r1": ["serial:4000"]})
@@ -43,7 +43,7 @@ async def renewed(world: World, pool: list[Lablet], version: str) -> int:
 
 async def test_pool_takes_up_new_content_one_lablet_at_a_time_and_never_an_assigned_one(world: World) -> None:
     for _ in range(2):
-        await world.replica()
+        await world.replica(WITH_PASSES)
     simulators = [await world.simulator() for _ in range(2)]
     first, second = [await world.worker(simulator.url) for simulator in simulators]
     definition = await world.define(OLD, version="1.0.0")
@@ -70,7 +70,7 @@ async def test_pool_takes_up_new_content_one_lablet_at_a_time_and_never_an_assig
 
 
 async def test_new_content_that_does_not_boot_costs_a_pool_one_lablet(world: World) -> None:
-    await world.replica(LAB_START_TIMEOUT="600")
+    await world.replica(WITH_PASSES, LAB_START_TIMEOUT="600")
     simulator = await world.simulator()
     worker, definition = await world.worker(simulator.url), await world.define(OLD, version="1.0.0")
     pool = [await warm(world, definition, worker) for _ in range(2)]
@@ -88,7 +88,7 @@ async def test_new_content_that_does_not_boot_costs_a_pool_one_lablet(world: Wor
 
 
 async def test_pod_that_was_charged_too_little_keeps_its_lab(world: World) -> None:
-    await world.replica()
+    await world.replica(WITH_PASSES)
     worker, definition = await world.worker(), await world.define(OLD, version="1.0.0")
     lablet, other = await warm(world, definition, worker), await world.define(OLD, version="1.0.0")
     await world.change_definition(definition, version="2.0.0", source={"inline": LARGER})
@@ -101,7 +101,7 @@ async def test_pod_that_was_charged_too_little_keeps_its_lab(world: World) -> No
 
 
 async def test_replica_that_crashes_while_a_lab_is_replaced_is_followed_by_one_that_goes_on(world: World) -> None:
-    first = await world.replica(MORTAL)
+    first = await world.replica({**MORTAL, **WITH_PASSES})
     simulator = await world.simulator(stop_seconds=7.0)
     worker, definition = await world.worker(simulator.url), await world.define(OLD, version="1.0.0")
     lablet = await warm(world, definition, worker)

@@ -9,6 +9,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, imports, is_ready, requests, when
 from tests.component.controllers.running import MORTAL, SHORT, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
+from vkprovider.domain.replica.plan import UNCLAIMED_S
 from vkpsandbox.http.faults import Fault
 
 
@@ -52,10 +53,9 @@ async def test_replica_that_ends_hands_back_its_nodes_and_its_membership(world: 
     await world.lease(worker, lambda spec: spec.get("holderIdentity") == second.name)
 
 
-async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_loaded_other(world: World) -> None:
-    """R004-035 to R004-037: a replica whose writes of node Leases fail lives on, and is planned for nodes."""
-    levels = {"VKPROVIDER_WORKLOAD_LEVELS": "3"}
-    first, second = await world.replica(SHORT, **levels), await world.replica(SHORT, **levels)
+async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_another(world: World) -> None:
+    """R004-035: a replica whose writes of node Leases fail lives on, and is planned for nodes."""
+    first, second = await world.replica(), await world.replica()
     for running in (first, second):
         await when(lambda each=running: each.replica.ownership.plan.settled.is_set(), "both take part")  # type: ignore[misc]
     refused = first.api.fault(r"^(POST|PUT|PATCH) .*/kube-node-lease/leases", status=500, count=None)
@@ -71,6 +71,22 @@ async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_
     assert nodes_of(first) == set()
     plans = [running.replica.ownership.plan for running in (first, second)]
     assert all(first.name in plan.planned.values() for plan in plans), "it lives, so nodes are planned for it"
+
+
+async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_loaded_other(world: World) -> None:
+    """R004-036, R004-037: of a hundred levels of load, each that a replica has is a tenth of a second of patience."""
+    others = [await world.replica(VKPROVIDER_WORKLOAD_LEVELS="100") for _ in range(2)]
+    for _ in range(4):
+        await world.worker()
+    await when(lambda: [len(nodes_of(each)) for each in others] == [2, 2], "two nodes each")
+    idle = await world.replica()
+    idle.api.fault(r"^(POST|PUT|PATCH) .*/kube-node-lease/leases", status=500, count=None)
+    await when(lambda: sorted(len(nodes_of(each)) for each in others) == [1, 2], "one node is handed over")
+    since_s = idle.ctx.now()
+    light, loaded = sorted(others, key=lambda each: len(nodes_of(each)))
+    await when(lambda: len(nodes_of(light) | nodes_of(loaded)) == 4, "one of them takes it after all")
+    assert (len(nodes_of(light)), len(nodes_of(loaded))) == (2, 2)
+    assert idle.ctx.now() - since_s >= UNCLAIMED_S + 2, "one node of four is level 25 of 100"
 
 
 async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world: World) -> None:
@@ -108,8 +124,8 @@ async def test_replica_without_the_api_server_fences_itself_and_resumes(world: W
 
 
 async def test_turn_that_a_fence_refused_is_repeated_when_the_replica_may_act_again(world: World) -> None:
-    """A machine that was suspended may be past the fence before anything has seen it; the next pass is far away."""
-    running = await world.replica({**MORTAL, "workers": {**SHORT["workers"], "reconcile_s": 600.0}})
+    """A machine that was suspended may be past the fence before anything has seen it."""
+    running = await world.replica(MORTAL)
     worker, definition = await world.worker(), await world.define()
     lablet = await world.pod(definition, worker)
     await lablet.ready()
@@ -168,7 +184,8 @@ async def test_fenced_replica_does_not_touch_the_worker(world: World) -> None:
     assert second.name in next(iter(by))
     first.api.heal()
     await when(lambda: not first.replica.ownership.is_fenced, "it may act again")
-    await when(lambda: worker not in nodes_of(first) or second.name not in first.name, "it knows whose the node is")
+    await when(lambda: first.replica.ownership.plan.planned == {worker: second.name}, "it knows whose the node is")
+    assert (nodes_of(first), nodes_of(second)) == (set(), {worker})
 
 
 async def test_lost_answers_of_lease_writes_lose_no_node(world: World) -> None:

@@ -1,6 +1,5 @@
 """A session through everything that befalls its lab: kept, continued, collected from, archived in time."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, crash, existing_lab, history
 from tests.component.controllers.looking import condition, requests, waiting, when
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import SHORT, Groups, Running
+from tests.component.controllers.running import SHORT, WITH_PASSES, Groups, Running
 from tests.component.controllers.test_recovery import SOON
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN, said
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -91,16 +90,23 @@ async def test_lab_that_stops_in_a_session_is_started_as_it_was(
 
 async def test_passes_without_change_do_nothing(world: World, lds: LdsSimulator, simulator: CmlSimulator) -> None:
     """R000-014 to R000-016, R000-022: READY and RUNNING are converged; nothing is made twice."""
-    running = await start(world, lds, {**SHORT, "workers": {**SHORT["workers"], "reconcile_s": 0.2}})
+    running = await start(world, lds, WITH_PASSES)
+    queue = running.replica.queues.lablets
+
+    async def pass_by() -> None:
+        await when(lambda: not queue.depth, "nothing is under way")
+        turns = queue.runs_total
+        await when(lambda: queue.runs_total >= turns + 2, "two passes were made")
+
     lablet = await lend(world, simulator)
     made = ["POST /api/v1/sessions", "PUT /api/v1/sessions/S/devices"]
     assert written(lds) == made
     ports = await world.ports(lablet.worker)
-    await asyncio.sleep(1)  # five passes
+    await pass_by()
     await lablet.until(is_in("READY"))
     await report(running, lds, lablet, "started")
     await lablet.until(is_in("RUNNING"))
-    await asyncio.sleep(1)
+    await pass_by()
     await lablet.until(is_in("RUNNING"))
     assert written(lds) == made
     assert history(simulator, lablet.uid) == MADE

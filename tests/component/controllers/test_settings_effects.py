@@ -10,7 +10,7 @@ import structlog
 import yaml
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import is_ready, when
+from tests.component.controllers.looking import condition, is_ready, requests, when
 from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
@@ -42,14 +42,25 @@ async def test_taint_effect(world: World) -> None:
     assert ours == {"NoSchedule"}
 
 
-async def test_worker_probe_failures(world: World) -> None:
-    """A worker that fails every other probe is silent with 1, and never with more."""
-    await world.replica(VKPROVIDER_WORKER_PROBE_FAILURES="1")
+@pytest.mark.parametrize("most", [1, 4])
+async def test_worker_probe_failures(world: World, most: int) -> None:
+    """A worker is silent when so many probes failed one after the other, and not before."""
+    await world.replica(VKPROVIDER_WORKER_PROBE_FAILURES=str(most))
     simulator = await world.simulator()
     worker = await world.worker(simulator.url)
-    simulator.faults.add(Fault(kind="status", status=503, route="^GET ", rate=0.5), simulator.now())
-    await world.node(worker, lambda node: not is_ready(node))
+    probe = "^GET /api/v0/labs$"
+    if most > 1:
+        simulator.faults.add(Fault(kind="status", status=503, route=probe, count=most - 1), simulator.now())
+        await when(lambda: not simulator.faults.list(simulator.now()), "one probe less failed")
+        passed = len(requests(simulator, "GET", "/labs"))
+        await when(lambda: len(requests(simulator, "GET", "/labs")) > passed, "it is asked again")
+    assert await world.events("WorkerUnreachable", worker) == []
     await world.node(worker, is_ready)
+    simulator.faults.add(Fault(kind="status", status=503, route=probe), simulator.now())
+    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "WorkerUnreachable")
+    simulator.faults.clear()
+    await world.node(worker, is_ready)
+    assert [event["count"] for event in await world.events("WorkerUnreachable", worker)] == [1]
 
 
 async def test_recovery_attempts(world: World) -> None:

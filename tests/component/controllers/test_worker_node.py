@@ -74,7 +74,7 @@ async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World)
     for data, complaint in (
         ({"username": "admin"}, "lacks the key password"),
         ({"username": "admin", "password": f"{PASSWORD}\n"}, "line break"),
-        ({"username": "admin", "password": "wrong"}, ""),
+        ({"username": "admin", "password": "wrong"}, "refused the login: check username and password"),
     ):
         await world.admin.delete(f"{SECRETS}/missing")
         labels, annotations = {"vkprovider.io/used-for": "worker"}, {"vkprovider.io/host": simulator.url}
