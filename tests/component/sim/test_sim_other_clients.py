@@ -160,7 +160,9 @@ async def test_a_new_node_gets_the_interfaces_and_consoles_of_a_real_one(simulat
 
 async def test_one_external_connector_with_its_operational_state(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
-        for connector in client.system_management.get_external_connectors():
+        connectors = client.system_management.get_external_connectors()
+        assert {connector["device_name"] for connector in connectors} == {"virbr0", "bridge0"}
+        for connector in connectors:
             assert client._session.get(f"system/external_connectors/{connector['id']}").json() == connector
             state = connector["operational"]
             assert (state["label"], state["mtu"], state["exists"]) == (connector["label"], 1500, True)
@@ -206,7 +208,9 @@ async def test_licensing_names_the_times_of_registration_and_authorization(simul
 
 async def test_figures_that_an_image_inherits_are_null(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
-        for image in client.definitions.image_definitions():
+        images = client.definitions.image_definitions()
+        assert "alpine-sim" in {image["id"] for image in images}
+        for image in images:
             figures = [image[key] for key in ("ram", "cpus", "cpu_limit", "data_volume", "boot_disk_size")]
             assert figures == [None] * 5
 
