@@ -35,12 +35,12 @@ demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leav
 	@sh .ci/setup go
 	@$(BIN)/vkprovider demo $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
-test: ## Check, then unit, component and cluster tests; INSTALL=1 installs what is missing, HELM=1 builds Helm for its tests
+test: ## Check, then unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1 HELM=1: get what is missing, build Helm
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(if $(HELM),$(MAKE) --no-print-directory helm)
-	@$(MAKE) --no-print-directory check
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500
+	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
+	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500 $(ONLY_K)
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
@@ -53,6 +53,8 @@ check: $(STAMP) ## Lint, format, types, import contracts, generated files, the s
 	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.render --check
+	@for target in $$(sed -n 's/.*\bmake \([a-z]*\).*/\1/p' .ci/run .github/workflows/*.yaml); do \
+	  grep -q "^$$target:" Makefile || { echo "CI wants make $$target, and there is none"; exit 1; }; done
 	@$(MAKE) --no-print-directory site
 
 fix: $(STAMP) ## Repair what ruff can, and format

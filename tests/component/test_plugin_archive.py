@@ -1,5 +1,6 @@
 """The archive of the plugin: what `make plugin` builds installs itself at the first call, and once."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -9,8 +10,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tools import krew
 from vkprovider import __version__
+from vkprovider.cli.lablet import group
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (
@@ -74,6 +78,19 @@ def test_archive_holds_what_the_first_call_needs(archive: Path) -> None:
     assert members["kubectl-lablet"].mode & 0o111
     assert members[COMPLETION].mode & 0o111
     assert all(member.isfile() or member.isdir() for member in members.values()), "krew unpacks nothing else"
+
+
+def test_krew_manifest_of_a_release_names_the_archive_and_its_digest(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert krew.main([str(archive), "https://downloads.example.com/v1/"]) == 0
+    manifest = yaml.safe_load(capsys.readouterr().out)
+    assert (manifest["metadata"]["name"], manifest["spec"]["version"]) == ("lablet", f"v{__version__}")
+    [platform] = manifest["spec"]["platforms"]
+    assert platform["uri"] == f"https://downloads.example.com/v1/{archive.name}"
+    assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert platform["bin"] == group.PROGRAM == "kubectl-lablet"
+    assert krew.main([str(archive.with_name("kubectl-lablet-0.0.0.tar.gz")), "https://downloads.example.com"]) == 1
 
 
 def test_first_call_installs_and_later_ones_do_not(unpacked: Path) -> None:

@@ -33,9 +33,3 @@ def test_index_names_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES if (ROOT / "docs") in page.parents]
     assert [page for page in pages if page != "README.md" and f"({page})" not in index] == []
-
-
-def test_nav_of_the_site_names_every_page() -> None:
-    """`make site` checks it as well, in `make check`."""
-    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert [page for page in PAGES if f": {page.relative_to(ROOT)}\n" not in site] == []

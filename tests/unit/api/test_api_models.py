@@ -20,13 +20,6 @@ json = st.recursive(
 )
 
 
-def test_defaults_of_a_worker() -> None:
-    spec = parse_worker_spec(WORKER)
-    assert (spec.tunnel, spec.environment, spec.stats, spec.address) == ("direct", "default", "Off", None)
-    assert not spec.tls.insecure_skip_verify
-    assert spec.capacity.cpu is None
-
-
 def test_a_whole_worker() -> None:
     spec = parse_worker_spec(
         WORKER
@@ -43,12 +36,6 @@ def test_a_whole_worker() -> None:
     assert spec.port_range is not None
     assert spec.port_range.size == 6000, "both ends included (C22)"
     assert (spec.capacity.cpu, spec.capacity.memory, spec.capacity.lab_nodes) == ("64", "256Gi", 300)
-
-
-def test_defaults_of_a_definition() -> None:
-    spec = parse_definition_spec(DEFINITION)
-    assert (spec.environment, spec.keep_versions, spec.unreachable_toleration_seconds) == ("default", 3, None)
-    assert spec.lds.enabled
 
 
 @pytest.mark.parametrize(

@@ -74,26 +74,6 @@ def test_a_reason_is_its_word() -> None:
     assert msgspec.json.encode({foreign: foreign}) == b'{"FreeDiskSpaceFailed":"FreeDiskSpaceFailed"}'
 
 
-def test_traits_are_those_of_the_decisions() -> None:
-    def having(trait: str) -> set[str]:
-        table = [r for t in reasons.TABLES.values() for r in t.values() if isinstance(r, Reason)]
-        return {str(reason) for reason in table if getattr(reason, trait)}
-
-    assert having("deferrable") == set(reasons.PROGRESS) - {"LabStopped", "Recovering"} | {"LabQueued"}
-    assert having("asked_for") == {
-        "CleaningUp",
-        "LabStopped",
-        "Reset",
-        "Resetting",
-        "RenewingContent",
-        "ReturningToPool",
-    }
-    waits = {"WaitingForRelease", "WaitingForClaims", "WorkerNotReady"}
-    assert having("passing") == waits | {"Deleting", "Refreshing", "NoContent"}
-    assert having("lasting") == {"AddressUnresolved", "AgentConflict", "AgentRefused", "PortsNotOpened", "UnclaimedLab"}
-    assert having("foreign") == {"NodeConflict"}
-
-
 def test_every_condition_of_a_pod_is_described() -> None:
     told = set()
     for report in (

@@ -39,18 +39,6 @@ def test_task_page_has_every_command() -> None:
     assert {name for name, _ in calls(ROOT / "docs" / "kubectl-lablet.md")} >= shown
 
 
-@pytest.mark.parametrize("name", [name for name, (_, text) in COMMANDS.items() if text])
-def test_every_command_has_a_line_of_help_and_an_example(name: str) -> None:
-    command = group.main.get_command(CONTEXT, name)
-    assert command is not None
-    assert command.name == name
-    assert (command.epilog or "").startswith("Example: ")
-    assert f"kubectl lablet {name}" in (command.epilog or "")
-    assert all(option.help for option in command.params if isinstance(option, click.Option))
-    assert COMMANDS[name][1].endswith(".")
-    assert len(COMMANDS[name][1]) <= 80
-
-
 def test_messages_name_commands_that_exist() -> None:
     for path in sorted((ROOT / "vkprovider").rglob("*.py")):
         for match in re.finditer(r"kubectl lablet ([a-z]+)\b", path.read_text(encoding="utf-8")):

@@ -7,7 +7,6 @@ from cryptography import x509
 from vkprovider.api.errors import VkproviderError
 from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane import components, content, programs, tunnels
-from vkpsandbox.controlplane.kubeconfig import read_cluster
 from vkpsandbox.controlplane.pki import CLIENTS, SERVER_NAMES, write_pki
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import Restart
@@ -84,41 +83,6 @@ def test_certificates_name_users_and_servers(layout: Layout) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in layout.pki.iterdir())
 
 
-def test_kubeconfigs_name_one_cluster(layout: Layout) -> None:
-    write_pki(layout.pki)
-    components.write_kubeconfigs(layout, "https://127.0.0.1:1", "here")
-    assert read_cluster(layout.kubeconfig)["server"] == "https://127.0.0.1:1"
-    assert yaml.safe_load(layout.kubeconfig.read_text())["current-context"] == "here"
-
-
-def test_workers_of_the_null_backend_listen_nowhere(layout: Layout) -> None:
-    [first, second] = programs.plan_workers(layout, 2, "null")
-    assert (first.url, first.port, first.access_log) == ("null://worker-1", 0, "")
-    assert (second.name, second.node, second.process) == ("worker-2", "vnode.worker-2", "cml-worker-2")
-
-
-def test_simulated_worker_listens_where_its_url_points(layout: Layout) -> None:
-    [worker] = programs.plan_workers(layout, 1, "cml")
-    spec = programs.worker_process(layout, worker, ["--latency=0.05"])
-    assert f"--listen={worker.url.removeprefix('https://')}" in spec.argv
-    assert spec.argv[-1] == "--latency=0.05"
-    assert spec.restart is Restart.UNLESS_KILLED
-
-
-def test_the_lds_sends_its_events_to_all_replicas_and_they_know_its_secrets(layout: Layout) -> None:
-    lds = programs.plan_lds(layout)
-    replicas = [
-        programs.provider_process(layout.provider_kubeconfig, n, programs.lds_settings(lds)) for n in range(1, 3)
-    ]
-    spec = programs.lds_process(layout, lds, replicas, ["--grade=fail"])
-    assert [one for one in spec.argv if one.startswith("--target=")] == [f"--target={r.url}/events" for r in replicas]
-    assert spec.argv[-1] == "--grade=fail"
-    for replica in replicas:
-        assert replica.env["LDS_API_URL"] == spec.url == lds.url
-        assert replica.env["LDS_API_TOKEN"] == spec.env["VKPROVIDER_SIM_LDS_TOKEN"]
-        assert replica.env["VKPROVIDER_EVENTS_SECRET"] == spec.env["VKPROVIDER_SIM_LDS_EVENT_TOKEN"]
-
-
 def test_provider_is_never_admin_and_names_itself(layout: Layout) -> None:
     spec = programs.provider_process(layout.provider_kubeconfig, 1, {"LOG_LEVEL": "DEBUG"})
     assert spec.env["KUBECONFIG"] == str(layout.provider_kubeconfig)
@@ -152,33 +116,6 @@ def test_broker_and_agents_share_accounts(layout: Layout) -> None:
     assert replica["VKPROVIDER_TUNNEL_MQTT_URL"] == agent.env["VKPROVIDER_TUNNEL_MQTT_URL"] == "mqtt://127.0.0.1:1883"
     assert agent.env["VKPROVIDER_TUNNEL_MQTT_PASSWORD"] == "p-worker-1"
     assert agent.env["VKPROVIDER_AGENT_NAME"] == agent.env["VKPROVIDER_TUNNEL_MQTT_USERNAME"] == "worker-1"
-
-
-def test_agents_dial_all_replicas_each_with_a_token_of_its_own(layout: Layout) -> None:
-    layout.workers.mkdir(parents=True)
-    workers = programs.plan_workers(layout, 2, "cml")
-    tokens = tunnels.plan_tokens(workers)
-    record = Record(name="mine", kubectl="", context="", foreign=False, audit=False, workers=workers, tokens=tokens)
-    assert record.tunnel == "http"
-    known = tunnels.replica_settings(record)["VKPROVIDER_TUNNEL_HTTP_TOKENS"].split()
-    assert known == [f"{worker.name}:{tokens[worker.name]}" for worker in workers]
-    replicas = [tunnels.dialled(programs.provider_process(layout.provider_kubeconfig, n, {})) for n in (1, 2)]
-    assert [replica.env["VKPROVIDER_TUNNEL_HTTP_ADVERTISED_URL"] for replica in replicas] == [r.url for r in replicas]
-    agent = tunnels.agent_process(layout, record, workers[1], replicas)
-    assert agent.env["VKPROVIDER_TUNNEL_HTTP_URL"] == f"{replicas[0].url} {replicas[1].url}"
-    assert agent.env["VKPROVIDER_TUNNEL_HTTP_TOKEN"] == tokens["worker-2"]
-
-
-def test_worker_objects_carry_the_sandbox_and_its_changes(layout: Layout) -> None:
-    [worker] = programs.plan_workers(layout, 1, "null")
-    [secret, custom] = content.worker_objects(worker, 1, "mine", {"stats": "On", "capacity": {"labs": 3}})
-    assert secret["metadata"]["labels"] == {"vkprovider.io/used-for": "worker", "vkprovider.io/sandbox": "mine"}
-    assert secret["metadata"]["annotations"] == {"vkprovider.io/host": custom["spec"]["url"]}
-    assert secret["stringData"] == {"username": worker.username, "password": worker.password}
-    assert custom["spec"]["credentialsSecretName"] == secret["metadata"]["name"] == "cml-worker-1"
-    assert custom["spec"]["capacity"] == {"labs": 3}
-    assert custom["spec"]["stats"] == "On"
-    assert custom["spec"]["nodeLabels"] == {"topology.kubernetes.io/zone": "zone-a"}
 
 
 def test_missing_manifests_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
