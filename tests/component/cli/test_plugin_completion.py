@@ -1,6 +1,7 @@
 """What kubectl completes after `kubectl lablet`: it runs `kubectl_complete-lablet` on PATH itself."""
 
 import asyncio
+import re
 import shutil
 from pathlib import Path
 
@@ -90,6 +91,20 @@ async def test_a_cluster_that_is_away_offers_nothing_and_says_nothing(desk: Desk
     result = await desk.kubectl("__complete", "lablet", "console", "")
     assert (result.code, result.out) == (0, ":4\n")
     assert "Traceback" not in result.err
+
+
+async def test_a_cluster_that_hangs_is_not_waited_for(desk: Desk) -> None:
+    """It accepts connections, and nothing more; each Tab has one deadline, however much it asks."""
+    async with await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0) as server:
+        held: list[asyncio.StreamWriter] = []
+        port = server.sockets[0].getsockname()[1]
+        text = desk.kubeconfig.read_text()
+        desk.kubeconfig.write_text(re.sub(r"https://127\.0\.0\.1:\d+", f"https://127.0.0.1:{port}", text))
+        async with asyncio.timeout(60):
+            result = await desk.kubectl("__complete", "lablet", "assign", "")
+        assert (result.code, result.out) == (0, ":4\n")
+        for writer in held:
+            writer.close()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

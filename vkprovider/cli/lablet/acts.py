@@ -1,35 +1,23 @@
 """`kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
 from vkprovider.api import names
 from vkprovider.api.wording import count
-from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.waiting import timeout_option, wait_for
+from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 
 
-def _wait_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout_option("5m")(command))
-
-
-@click.command(epilog="Example: kubectl lablet stop mylab-0 --wait")
-@_wait_options
-@chosen_options
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
-    """Stop the lab of each POD and keep its disks, for 24 hours at most.
-
-    What runs in the devices is lost, as when a machine is switched off; their configurations are saved first. A lab
-    that is not Ready yet is stopped once it is.
-    """
+    """Stop the lab of each POD and keep its disks, for 24 hours at most."""
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)
@@ -50,9 +38,6 @@ def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     chosen.each(work)
 
 
-@click.command(epilog="Example: kubectl lablet start mylab-0 --wait")
-@_wait_options
-@chosen_options
 def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Start the lab of each POD again after `stop`; its disks are as they were."""
 
@@ -77,16 +62,8 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     chosen.each(work)
 
 
-@click.command(epilog="Example: kubectl lablet collect mylab-0 --wait")
-@_wait_options
-@chosen_options
 def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
-    """End the learner's time with each POD now: collect the work, have it graded, end the lablet.
-
-    The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
-    wiped and returns to the pool instead. `kubectl lablet configs POD` shows what was collected. With --wait
-    the command fails if a lablet does.
-    """
+    """End the learner's time with each POD now: collect the work, have it graded, end the lablet."""
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)
@@ -122,16 +99,8 @@ def _is_over(pod: LabletPod | None) -> bool:
     return pod is None or pod.ended or names.ANNOTATION_DESIRED_STATE not in pod.metadata.annotations
 
 
-@click.command(epilog="Example: kubectl lablet reset mylab-0")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@_wait_options
-@chosen_options
 def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
-    """Wipe the lab of each POD and start it again: all work in it is lost.
-
-    The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
-    stay. This is also the way out of NeedsAttention.
-    """
+    """Wipe the lab of each POD and start it again: all work in it is lost."""
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)

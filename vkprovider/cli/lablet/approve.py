@@ -6,8 +6,7 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.place import Place, context_options
+from vkprovider.cli.shared.place import Place
 from vkprovider.kube.api import WORKERS
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
@@ -15,9 +14,6 @@ from vkprovider.kube.resources import Resource
 _APPROVED: Final = {"metadata": {"annotations": {names.ANNOTATION_APPROVED: "true"}}}
 
 
-@click.command(epilog="Example: kubectl lablet approve cml-7")
-@click.argument("worker", shell_complete=candidates.workers)
-@context_options
 def approve(worker: str, *, place: Place) -> None:
     """Approve CMLWorker WORKER, which was made for an agent: its Node is uncordoned, and lablets may begin there."""
 

@@ -11,8 +11,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
 from vkprovider.cli.shared.times import moment, rfc3339
 from vkprovider.domain.lablet.pod.inputs import inputs_of
@@ -70,19 +69,8 @@ class Wish(msgspec.Struct, frozen=True):
         return {name: value for name, value in pairs.items() if value}
 
 
-@click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 90m")
-@click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
-@click.argument("user")
-@click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
-@click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
-@place_options
 def assign(what: str, user: str, *, until: str | None, since: str | None, place: Place) -> None:
-    """Assign a warm lablet to USER: POD, or a free one of a Deployment.
-
-    The Pod leaves its pool: its label vkprovider.io/pool is removed, so that neither a scale-down nor a rollout of a
-    Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
-    the lab is wiped and the Pod returns to the pool. Times are 2026-01-31T12:00:00Z, 90m or +2h.
-    """
+    """Assign a warm lablet to USER: POD, or a free one of a Deployment."""
     wish = wish_of(user, since, until, datetime.now(UTC))
     kind, slash, name = what.rpartition("/")
     pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}

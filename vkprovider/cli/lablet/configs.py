@@ -11,9 +11,8 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.output import document_option, one
-from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.output import one
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name, pods_in
 from vkprovider.cli.shared.times import rfc3339
 from vkprovider.domain.lablet.archive import leftovers
@@ -30,34 +29,10 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FILE_CHARS_MAX: Final = 100
 
 
-@click.command(epilog="Example: kubectl lablet configs mylab-0 --dir ./work")
-@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
-@click.option("--device", metavar="NAME", help="Only the device with this label.")
-@click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    shell_complete=candidates.folders,
-    help="Write a file per device into DIR (default: print).",
-)
-@document_option
-@click.option(
-    "--provider-namespace",
-    shell_complete=candidates.namespaces,
-    default="vkprovider-system",
-    show_default=True,
-    metavar="NAMESPACE",
-    help="Namespace of the provider; needs the right to read ConfigMaps there.",
-)
-@place_options
 def configs(
     what: str, *, device: str | None, directory: str | None, output: str, provider_namespace: str, place: Place
 ) -> None:
-    """Show the configurations that the devices of POD had when they were last stopped or collected.
-
-    They are kept for a week after that. Of several Pods with one name, the newest with an archive counts; a UID
-    selects one Pod, and UID-TIME an earlier learner of it.
-    """
+    """Show the configurations that the devices of POD had when they were last stopped or collected."""
     name = what if _KEPT.fullmatch(what) else pod_name(what)
     if directory and output != "text":
         raise click.UsageError("--dir and --output exclude each other; use one of them")

@@ -7,31 +7,19 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import click
 
 from vkprovider.api import names
-from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.devices import Port, ports_of
-from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pod_name, read
 from vkprovider.kube.client import KubeClient
 
-_PORT_MAX: Final = 65535
 
-
-@click.command(epilog="Example: kubectl lablet console mylab-0 r1")
-@click.argument("pod", shell_complete=candidates.lablets)
-@click.argument("device", shell_complete=candidates.devices)
-@click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
-@place_options
 def console(pod: str, device: str, *, take_over: bool, place: Place) -> None:
-    """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it.
-
-    Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
-    console`, and takes the same right, to `create` `pods/exec`.
-    """
+    """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it."""
     name = pod_name(pod)
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
@@ -52,18 +40,8 @@ def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) 
     return ["exec", *how, "-n", meta.namespace, meta.name, "-c", own or there[0], "--", *words]
 
 
-@click.command(epilog="Example: kubectl lablet forward mylab-0 r1_serial 5000")
-@click.argument("pod", shell_complete=candidates.lablets)
-@click.argument("name", shell_complete=candidates.ports)
-@click.argument("local", type=click.IntRange(0, _PORT_MAX), required=False)
-@click.option("--address", help="Addresses to listen on, as of `kubectl port-forward` (default: localhost).")
-@place_options
 def forward(pod: str, name: str, local: int | None, *, address: str | None, place: Place) -> None:
-    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C.
-
-    Names are those of `kubectl lablet ports POD -o wide`. Without LOCAL it is the port's own number; 0 chooses a free
-    one. It takes the right to `create` `pods/portforward`.
-    """
+    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C."""
     lablet = pod_name(pod)
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:

@@ -7,7 +7,7 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict
-from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, read
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.cli.shared.times import moment, rfc3339, seconds_of
@@ -17,17 +17,8 @@ _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 
 
-@click.command(epilog="Example: kubectl lablet extend -l class=monday --by 15m")
-@click.option("--by", metavar="DURATION", help="Add that much to the end that each timeslot has.")
-@click.option("--until", metavar="TIME|DURATION", help="The new end; a duration counts from now.")
-@chosen_options
 def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
-    """Give the learner of each POD more time: move the end of the timeslot.
-
-    It counts at once. Where a Lab Delivery System has a session for the learner, it gets the new end, too; an Event of
-    the Pod says so (TimeslotChanged), or why it keeps the end that it has (TimeslotNotChanged). Times are
-    2026-01-31T12:00:00Z, 90m or +2h.
-    """
+    """Give the learner of each POD more time: move the end of the timeslot."""
     now = datetime.now(UTC)
     added, end = _wish(by, until, now)
 

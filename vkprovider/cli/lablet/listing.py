@@ -4,13 +4,12 @@ import sys
 from datetime import UTC, datetime
 from typing import Final
 
-import click
 import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.reasons import WORKERS
-from vkprovider.cli.shared.output import Column, Listing, Output, output_option
-from vkprovider.cli.shared.place import Scope, scope_options
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.pods import LabletPod, pods_in, state_of, why
 from vkprovider.domain.definition.status import DIGEST_CHARS
 from vkprovider.domain.lablet.pod.intent import tag_of
@@ -157,16 +156,8 @@ LISTING: Final[Listing[Row]] = Listing(
 )
 
 
-@click.command("list", epilog="Example: kubectl lablet list -l class=monday --watch")
-@output_option
-@click.option("-w", "--watch", is_flag=True, help="After the list, print a row for each change, until Ctrl-C.")
-@scope_options
 def list_lablets(*, output: Output, watch: bool, scope: Scope) -> None:
-    """List lablets: definition, version, state, worker, lab and user of each.
-
-    -o wide adds the end of the timeslot, the worker's address, the digest of the content, the reason of what is not
-    Ready, and the link to the lab in CML.
-    """
+    """List lablets: definition, version, state, worker, lab and user of each."""
     but = () if scope.everywhere else ("NAMESPACE",)
 
     async def work(kube: KubeClient, namespace: str) -> None:

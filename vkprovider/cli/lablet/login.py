@@ -1,5 +1,7 @@
 """`kubectl lablet login`: the complete login URL of a learner's session, which no Pod shows."""
 
+import asyncio
+import os
 import ssl
 from ipaddress import ip_address
 from typing import Any, Final
@@ -9,10 +11,11 @@ import aiohttp
 import click
 import msgspec
 
+from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
+from tunnels.outgoing.sessions import open_session
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name, read
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
@@ -40,41 +43,10 @@ class _Made(msgspec.Struct, frozen=True):
     status: _MadeStatus = _MadeStatus()
 
 
-@click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
-@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
-@click.option(
-    "--url",
-    required=True,
-    envvar="VKPROVIDER_URL",
-    metavar="URL",
-    help="URL of the provider's page (default: VKPROVIDER_URL).",
-)
-@click.option(
-    "--token",
-    envvar="VKPROVIDER_TOKEN",
-    metavar="TOKEN",
-    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN, "
-    "which other users of this machine cannot see).",
-)
-@click.option(
-    "--service-account",
-    metavar="NAME",
-    help="ServiceAccount of the namespace for which a token is made, for ten minutes and for the page alone "
-    "(default: the kubeconfig's own, if it is of a ServiceAccount; else the kubeconfig's token is sent).",
-)
-@click.option(
-    "--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file of a trusted CA."
-)
-@place_options
 def login(
     what: str, *, url: str, token: str | None, service_account: str | None, cacert: str | None, place: Place
 ) -> None:
-    """Print the URL where the learner of POD logs in. It authenticates as the learner.
-
-    It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
-    The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`. Its
-    certificate is not verified at a loopback address without --cacert: the API server leads a port-forward to the Pod.
-    """
+    """Print the URL where the learner of POD logs in. It authenticates as the learner."""
     name = what if UID.fullmatch(what) else pod_name(what)
     base = _safe(url)
 
@@ -162,14 +134,20 @@ async def _authorization(place: Place) -> str:
 async def _ask(url: str, authorization: str, cacert: str | None) -> str:
     verified = not _is_loopback(urlsplit(url).hostname or "")
     tls: Any = ssl.create_default_context(cafile=cacert) if cacert else verified
-    timeout = aiohttp.ClientTimeout(total=_DEADLINE_S)
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, headers={"Authorization": authorization}, ssl=tls, allow_redirects=False) as response,
+            asyncio.timeout(_DEADLINE_S),
+            open_session(aiohttp.TCPConnector()) as session,
+            session.get(
+                url,
+                headers={"Authorization": authorization},
+                ssl=tls,
+                proxy=proxy_of(url, os.environ),
+                allow_redirects=False,
+            ) as response,
         ):
             status, body = response.status, await response.read()
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except (aiohttp.ClientError, ProxyUnsupportedError, OSError) as error:
         raise click.ClickException(
             f"{url} cannot be asked: {str(error) or type(error).__name__}; check --url, or make a way "
             "there: kubectl -n vkprovider-system port-forward svc/vkprovider 8082"

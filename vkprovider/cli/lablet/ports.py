@@ -2,12 +2,9 @@
 
 from typing import Final
 
-import click
-
-from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.devices import Port, containers_of, ports_of
-from vkprovider.cli.shared.output import Column, Listing, Output, output_option
-from vkprovider.cli.shared.place import Place, place_options
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import pod_name, read
 from vkprovider.kube.client import KubeClient
 
@@ -29,10 +26,6 @@ LISTING: Final[Listing[Port]] = Listing(
 )
 
 
-@click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
-@click.argument("pod", shell_complete=candidates.lablets)
-@output_option
-@place_options
 def ports(pod: str, *, output: Output, place: Place) -> None:
     """Show where the devices of POD are reached: address and port for each way in."""
     name = pod_name(pod)

@@ -10,11 +10,9 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.objects import CustomResource
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.output import document_option, one
-from vkprovider.cli.shared.place import Place, context_options
+from vkprovider.cli.shared.output import one
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.waiting import timeout_option
 from vkprovider.domain.definition import refresh
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
@@ -49,18 +47,8 @@ class Unanswered(click.ClickException):
     """The outcome did not come in time; the message says what is known."""
 
 
-@click.command("refresh", epilog="Example: kubectl lablet refresh netlab")
-@click.argument("name", shell_complete=candidates.definitions)
-@click.option("--force", is_flag=True, help="Adopt the content even if its version is the current one.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the outcome.")
-@timeout_option("2m")
-@document_option
-@context_options
 def refresh_definition(name: str, *, timeout_s: int, output: str, force: bool, wait: bool, place: Place) -> None:
-    """Read the content of LabletDefinition NAME again, from its object store or ConfigMap.
-
-    New pods use the new content; running lablets keep theirs.
-    """
+    """Read the content of LabletDefinition NAME again, from its object store or ConfigMap."""
     name = definition_name(name)
 
     async def work(kube: KubeClient, _: str) -> Refreshed | None:

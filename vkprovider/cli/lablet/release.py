@@ -3,25 +3,16 @@
 import click
 
 from vkprovider.api import names
-from vkprovider.cli.shared.batch import Chosen, chosen_options
+from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, pods_in
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.waiting import timeout_option, wait_for
+from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 
 
-@click.command(epilog="Example: kubectl lablet release mylab-0")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
-@timeout_option("10m")
-@chosen_options
 def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
-    """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab.
-
-    A pool's lablet goes back to its pool, warm. Any other lablet ends, and its Pod is deleted, so that its controller
-    makes a new one; the Pod of a Job stays, because the Job counts it. With --no-wait an ended Pod stays, too.
-    `kubectl lablet configs` shows what was collected.
-    """
+    """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab."""
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         name = pod.metadata.name

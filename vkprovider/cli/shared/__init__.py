@@ -1,8 +1,9 @@
 """What several commands share.
 
 * `lazy`: groups whose subcommands are imported only when they run.
-* `cluster`: the options that choose a cluster; `place`: those that choose a namespace and its Pods, and the client that
-  follows from them; `candidates`: what the shell offers for them.
+* `cluster`: the options that choose a cluster; `options`: those that choose a namespace and its Pods, and others that
+  several commands have; `candidates`: what the shell offers for them. They import no client.
+* `place`: the cluster, the namespace and the Pods that options name, and the client that follows from them.
 * `pods`: a lablet's Pod: parse its name, read and change it; `devices`: its devices and ports; `batch`: do something
   with several Pods.
 * `output`: `-o` of every command that lists; `tables`: its tables; `terminal`: width and colours of a terminal.

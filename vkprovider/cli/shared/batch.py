@@ -3,14 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import click
 import msgspec
 
 from vkprovider.api.errors import OutsideError
-from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.place import Place, advised, place_options, selector_option, wrapped
+from vkprovider.cli.shared.place import Place, advised
 from vkprovider.cli.shared.pods import LabletPod, pod_name, pods_in, read
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.kube.client import KubeClient
@@ -76,20 +74,17 @@ class Chosen(msgspec.Struct, frozen=True):
         return True
 
 
-def chosen_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument POD…, `-l` and the options of a place, and pass them as `chosen`."""
+def chosen(pods: tuple[str, ...], selector: str, place: Place) -> Chosen:
+    """Return the lablets that a command line names, or selects.
 
-    def with_chosen(*args: Any, pods: tuple[str, ...], selector: str, place: Place, **options: Any) -> Any:
-        if pods and selector:
-            raise click.UsageError("name pods, or select them with -l, not both")
-        if not pods and not selector:
-            raise click.UsageError("name a POD, or select several with -l, such as -l class=monday")
-        names = tuple(dict.fromkeys(map(pod_name, pods)))
-        return command(*args, chosen=Chosen(place, names, selector), **options)
-
-    placed = place_options(wrapped(with_chosen, command))
-    argument = click.argument("pods", metavar="POD…", nargs=-1, shell_complete=candidates.lablets)
-    return argument(selector_option("All lablets that this label selector selects.")(placed))
+    Raises:
+        UsageError: It does both, or neither.
+    """
+    if pods and selector:
+        raise click.UsageError("name pods, or select them with -l, not both")
+    if not pods and not selector:
+        raise click.UsageError("name a POD, or select several with -l, such as -l class=monday")
+    return Chosen(place, tuple(dict.fromkeys(map(pod_name, pods))), selector)
 
 
 def _name(pod: LabletPod) -> str:

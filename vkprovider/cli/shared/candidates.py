@@ -1,28 +1,22 @@
-"""What the shell offers for an argument: the names that the cluster or the kubeconfig has.
+"""What the shell offers for an argument: the names that the cluster or the kubeconfig has, as kubectl reads them.
 
-A shell waits for the answer at each Tab: each function asks once, with a short deadline, and offers nothing when that
-fails.
+A shell waits for the answer at each Tab: each function asks kubectl, which is there and starts at once, within a short
+deadline, and offers nothing when that fails.
 """
 
-import asyncio
 import subprocess
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from vkprovider.api import names
-from vkprovider.api.errors import VkproviderError
-from vkprovider.cli.shared.devices import containers_of, ports_of
-from vkprovider.cli.shared.pods import LabletPod, pod_name, pods_in, read
-from vkprovider.kube.api import DEFINITIONS, NAMESPACES, WORKERS
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import PartialObject, Resource, kind
-from vkprovider.settings.cluster import KubeSettings
+if TYPE_CHECKING:
+    from vkprovider.cli.shared.pods import LabletPod
 
 _DEADLINE_S: Final = 5.0
-_DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", PartialObject)
+"""Of all that one Tab asks."""
 Found = Mapping[str, str]
 """A candidate, and what is said beside it."""
 
@@ -44,127 +38,143 @@ def contexts(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Co
 
 def namespaces(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the cluster's namespaces."""
-
-    async def ask(kube: KubeClient, _: str) -> Found:
-        return {item.metadata.name: "" for item in await Resource(kube, NAMESPACES).list()}
-
-    return _asked(ctx, ask, incomplete)
+    return _offered(_named(ctx, "namespaces"), incomplete)
 
 
 def lablets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the lablets of the namespace; one that is named already is not offered again."""
-
-    async def ask(kube: KubeClient, namespace: str) -> Found:
-        return {pod.metadata.name: _about(pod) for pod in await _lablets(kube, namespace)}
-
     kind = "pod/" if incomplete.startswith("pod/") else ""
     named = ctx.params.get(param.name or "")
     done = set(named) if isinstance(named, tuple | list) else set()
-    offered = _asked(ctx, ask, incomplete.removeprefix(kind))
+    found = {pod.metadata.name: _about(pod) for pod in _pods(ctx) if pod.is_lablet}
+    offered = _offered(found, incomplete.removeprefix(kind))
     return [CompletionItem(f"{kind}{item.value}", help=item.help) for item in offered if item.value not in done]
 
 
 def lablets_and_pools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the lablets of the namespace, and the Deployments of its pools."""
-
-    async def ask(kube: KubeClient, namespace: str) -> Found:
-        found = await Resource(kube, _DEPLOYMENTS, namespace).list()
-        return {f"deployment/{item.metadata.name}": "" for item in found}
-
-    return lablets(ctx, param, incomplete) + _asked(ctx, ask, incomplete)
+    pools = {f"deployment/{name}": text for name, text in _named(ctx, "deployments.apps").items()}
+    return lablets(ctx, param, incomplete) + _offered(pools, incomplete)
 
 
 def devices(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the devices of the lablet that is named before."""
-
-    async def ask(kube: KubeClient, namespace: str) -> Found:
-        pod = await _lablet(ctx, kube, namespace)
-        labels = await containers_of(kube, pod)
-        return dict.fromkeys(labels, "") or {container.name: "" for container in pod.spec.containers[1:]}
-
-    return _asked(ctx, ask, incomplete)
+    found: dict[str, str] = {}
+    for pod in _pods(ctx, _lablet(ctx)):
+        definition = pod.spec.runtime_class_name
+        said = _read(ctx, lambda item: item["status"]["devices"], "labletdefinitions", definition)
+        labels = [device["label"] for devices in said for device in devices]
+        found |= dict.fromkeys(labels or [container.name for container in pod.spec.containers[1:]], "")
+    return _offered(found, incomplete)
 
 
 def ports(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the ports that can be forwarded of the lablet that is named before."""
+    from vkprovider.cli.shared.devices import ports_of  # noqa: PLC0415 (help and options need no Pod)
 
-    async def ask(kube: KubeClient, namespace: str) -> Found:
-        found = ports_of(await _lablet(ctx, kube, namespace), {})
-        return {port.name: f"{port.device} {port.access}" for port in found if port.can_be_forwarded}
-
-    return _asked(ctx, ask, incomplete)
+    try:
+        found = [port for pod in _pods(ctx, _lablet(ctx)) for port in ports_of(pod, {})]
+    except click.ClickException:
+        return []
+    return _offered({port.name: f"{port.device} {port.access}" for port in found if port.can_be_forwarded}, incomplete)
 
 
 def workers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the CMLWorkers that await approval."""
+    from vkprovider.api import names  # noqa: PLC0415 (as above)
 
-    async def ask(kube: KubeClient, _: str) -> Found:
-        found = (item.metadata for item in await Resource(kube, WORKERS).list())
-        return {meta.name: "" for meta in found if meta.annotations.get(names.ANNOTATION_APPROVED) == "false"}
+    def waiting(item: Any) -> str:
+        meta = item["metadata"]
+        return str(meta["name"]) if meta["annotations"][names.ANNOTATION_APPROVED] == "false" else ""
 
-    return _asked(ctx, ask, incomplete)
+    return _offered(dict.fromkeys(filter(None, _read(ctx, waiting, "cmlworkers")), ""), incomplete)
 
 
 def definitions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the LabletDefinitions."""
-
-    async def ask(kube: KubeClient, _: str) -> Found:
-        return {item.metadata.name: item.spec.get("version", "") for item in await Resource(kube, DEFINITIONS).list()}
-
-    return _asked(ctx, ask, incomplete)
+    found = _read(
+        ctx, lambda item: (item["metadata"]["name"], item["spec"].get("version", "")), "labletdefinitions.vkprovider.io"
+    )
+    return _offered(dict(found), incomplete)
 
 
 def _kubectl(ctx: click.Context, *words: str) -> str:
-    """Return what kubectl prints for the kubeconfig of the options; nothing if it fails or takes too long."""
-    given = ctx.params.get("kubeconfig")
-    named = [f"--kubeconfig={given}"] if given else []
+    """Return what kubectl prints for the cluster of the options; nothing if it fails or takes too long."""
+    end_s: float = ctx.meta.setdefault(f"{__name__}.end_s", time.monotonic() + _DEADLINE_S)
+    named = [f"--{name}={value}" for name in ("kubeconfig", "context") if (value := ctx.params.get(name))]
     try:
         done = subprocess.run(  # noqa: S603 (no shell; the words are ours)
             ["kubectl", *named, *words],  # noqa: S607 (the user's own, as found on PATH)
+            stdin=subprocess.DEVNULL,  # or it would ask for a name and a password
             capture_output=True,
-            text=True,
-            timeout=_DEADLINE_S,
+            timeout=max(0.0, end_s - time.monotonic()),
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout
+    return done.stdout.decode(errors="replace")
 
 
-def _asked(
-    ctx: click.Context, ask: Callable[[KubeClient, str], Awaitable[Found]], incomplete: str
-) -> list[CompletionItem]:
-    """Ask the cluster and namespace of the options; what cannot be asked offers nothing."""
+def _get(ctx: click.Context, *words: str) -> str:
+    """Return what `kubectl get` prints, in the namespace of the options."""
+    namespace = ctx.params.get("namespace")
+    return _kubectl(ctx, "get", *([f"--namespace={namespace}"] if namespace else []), *words)
 
-    async def work() -> Found:
-        settings = KubeSettings(kubeconfig=ctx.params.get("kubeconfig"))
-        kube = await KubeClient.connect(settings, context=ctx.params.get("context"))
-        try:
-            async with asyncio.timeout(_DEADLINE_S):
-                return await ask(kube, ctx.params.get("namespace") or kube.namespace)
-        finally:
-            await kube.close()
+
+def _named(ctx: click.Context, kind: str) -> Found:
+    """Return the names of a kind's objects."""
+    return {line.rpartition("/")[2]: "" for line in _get(ctx, kind, "-o", "name").split()}
+
+
+def _read(ctx: click.Context, field: Callable[[Any], Any], *words: str) -> list[Any]:
+    """Return what a function finds in each object; those without it are left out."""
+    import json  # noqa: PLC0415 (10 ms; help and options read none)
 
     try:
-        found = asyncio.run(work())
-    except (VkproviderError, click.ClickException, TimeoutError):
+        document = json.loads(_get(ctx, *words, "-o", "json"))
+    except ValueError:
         return []
-    return _offered(found, incomplete)
+    found = []
+    for item in document.get("items", [document]):
+        try:
+            found.append(field(item))
+        except (KeyError, TypeError):
+            continue
+    return found
+
+
+def _pods(ctx: click.Context, *name: str) -> "Iterable[LabletPod]":
+    """Return the Pods of the namespace, or the one of that name."""
+    import msgspec  # noqa: PLC0415 (as above)
+
+    from vkprovider.cli.shared.pods import LabletPod  # noqa: PLC0415 (as above)
+
+    def decoded(item: Any) -> LabletPod | None:
+        try:
+            return msgspec.convert(item, LabletPod)
+        except msgspec.ValidationError:
+            return None
+
+    return filter(None, _read(ctx, decoded, "pods", *name))
+
+
+def _lablet(ctx: click.Context) -> str:
+    """Return the name of the Pod that is named before; empty if it names none."""
+    from vkprovider.cli.shared.pods import pod_name  # noqa: PLC0415 (as above)
+
+    try:
+        return pod_name(str(ctx.params.get("pod") or ""))
+    except click.UsageError:
+        return ""
+
+
+def _about(pod: "LabletPod") -> str:
+    from vkprovider.api import names  # noqa: PLC0415 (as above)
+
+    return f"{pod.metadata.annotations.get(names.ANNOTATION_STATE, 'PENDING')} {pod.user}".strip()
 
 
 def _offered(found: Found, incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(name, help=text or None) for name, text in sorted(found.items()) if name.startswith(incomplete)
     ]
-
-
-async def _lablets(kube: KubeClient, namespace: str) -> Iterable[LabletPod]:
-    return [pod for pod in await pods_in(kube, namespace).list() if pod.is_lablet]
-
-
-async def _lablet(ctx: click.Context, kube: KubeClient, namespace: str) -> LabletPod:
-    return await read(kube, namespace, pod_name(str(ctx.params.get("pod") or "")))
-
-
-def _about(pod: LabletPod) -> str:
-    return f"{pod.metadata.annotations.get(names.ANNOTATION_STATE, 'PENDING')} {pod.user}".strip()

@@ -1,5 +1,6 @@
 """Groups whose subcommands are imported only when they run, so that `--help` and completion are quick."""
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +10,19 @@ from click.shell_completion import CompletionItem
 
 Table = Mapping[str, tuple[str, str]]
 """Subcommand: (module:attribute of the click command, one line of help); without help it is not shown."""
+
+
+def runs(function: str, *, of: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
+    """Make a command's description run a function of a module, which is imported then, with the command's options."""
+
+    def decorate(described: Callable[[], None]) -> Callable[..., Any]:
+        def run(*args: Any, **options: Any) -> Any:
+            return getattr(importlib.import_module(of), function)(*args, **options)
+
+        functools.update_wrapper(run, described)
+        return run
+
+    return decorate
 
 
 class LazyGroup(click.Group):

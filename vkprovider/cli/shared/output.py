@@ -24,28 +24,8 @@ API_VERSION: Final = "cli.vkprovider.io/v1"
 NONE: Final = "<none>"
 Output = Literal["table", "wide", "json", "yaml", "name"]
 Document = Literal["text", "json", "yaml"]
-OUTPUTS: Final[tuple[Output, ...]] = ("table", "wide", "json", "yaml", "name")
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-o` for a list; pass it as `output`."""
-    return click.option(
-        "-o", "--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="Output format."
-    )(command)
-
-
-def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-o` for the outcome of one act; pass it as `output`."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["text", "json", "yaml"]),
-        default="text",
-        show_default=True,
-        help="Output format.",
-    )(command)
 
 
 @dataclass(frozen=True, slots=True)

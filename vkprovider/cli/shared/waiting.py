@@ -10,25 +10,11 @@ import click
 from vkprovider.api import names
 from vkprovider.cli.shared.pods import LabletPod, pods_in, why
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.times import duration
 from vkprovider.kube.client import KubeClient
 
 _LOOK_EVERY_S: Final = 0.5
 _LOOK_EACH_S: Final = 0.05
 """The pause for each awaited lablet: however many there are, at most 20 requests are sent in a second."""
-
-
-def timeout_option(default: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Add `--timeout`, and pass it as `timeout_s`."""
-    return click.option(
-        "--timeout",
-        "timeout_s",
-        callback=duration,
-        default=default,
-        show_default=True,
-        metavar="DURATION",
-        help="How long to wait: 90s, 5m.",
-    )
 
 
 async def wait_for(

@@ -1,0 +1,76 @@
+"""Commands that use a lab: console, forward, login."""
+
+from typing import Final
+
+import click
+
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.lazy import runs
+from vkprovider.cli.shared.options import place_options
+
+_PORT_MAX: Final = 65535
+
+
+@click.command(epilog="Example: kubectl lablet console mylab-0 r1")
+@click.argument("pod", shell_complete=candidates.lablets)
+@click.argument("device", shell_complete=candidates.devices)
+@click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
+@place_options
+@runs("console", of="vkprovider.cli.lablet.console")
+def console() -> None:
+    """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it.
+
+    Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
+    console`, and takes the same right, to `create` `pods/exec`.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet forward mylab-0 r1_serial 5000")
+@click.argument("pod", shell_complete=candidates.lablets)
+@click.argument("name", shell_complete=candidates.ports)
+@click.argument("local", type=click.IntRange(0, _PORT_MAX), required=False)
+@click.option("--address", help="Addresses to listen on, as of `kubectl port-forward` (default: localhost).")
+@place_options
+@runs("forward", of="vkprovider.cli.lablet.console")
+def forward() -> None:
+    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C.
+
+    Names are those of `kubectl lablet ports POD -o wide`. Without LOCAL it is the port's own number; 0 chooses a free
+    one. It takes the right to `create` `pods/portforward`.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
+@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
+@click.option(
+    "--url",
+    required=True,
+    envvar="VKPROVIDER_URL",
+    metavar="URL",
+    help="URL of the provider's page (default: VKPROVIDER_URL).",
+)
+@click.option(
+    "--token",
+    envvar="VKPROVIDER_TOKEN",
+    metavar="TOKEN",
+    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN, "
+    "which other users of this machine cannot see).",
+)
+@click.option(
+    "--service-account",
+    metavar="NAME",
+    help="ServiceAccount of the namespace for which a token is made, for ten minutes and for the page alone "
+    "(default: the kubeconfig's own, if it is of a ServiceAccount; else the kubeconfig's token is sent).",
+)
+@click.option(
+    "--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file of a trusted CA."
+)
+@place_options
+@runs("login", of="vkprovider.cli.lablet.login")
+def login() -> None:
+    """Print the URL where the learner of POD logs in. It authenticates as the learner.
+
+    It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
+    The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`. Its
+    certificate is not verified at a loopback address without --cacert: the API server leads a port-forward to the Pod.
+    """

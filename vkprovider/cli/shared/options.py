@@ -1,0 +1,136 @@
+"""The options that commands of `kubectl lablet` share, as kubectl has them.
+
+@place_options               -n, --context, --kubeconfig    → place=Place(…)
+@scope_options               the same and -A, -l, --field-selector, for commands that list    → scope=Scope(…)
+@context_options             --context and --kubeconfig alone, for what has no namespace    → place=Place(…)
+@chosen_options              POD…, -l and those of a place, for commands that act    → chosen=Chosen(…)
+
+What they are passed as is imported when a command runs, because that needs a client of the Kubernetes API.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from vkprovider.cli.shared import candidates
+from vkprovider.cli.shared.cluster import cluster_options
+from vkprovider.cli.shared.times import duration
+
+Command = Callable[..., Any]
+OUTPUTS: Final = ("table", "wide", "json", "yaml", "name")
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-o` for a list; pass it as `output`."""
+    return click.option(
+        "-o", "--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="Output format."
+    )(command)
+
+
+def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-o` for the outcome of one act; pass it as `output`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json", "yaml"]),
+        default="text",
+        show_default=True,
+        help="Output format.",
+    )(command)
+
+
+def timeout_option(default: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Add `--timeout`, and pass it as `timeout_s`."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        callback=duration,
+        default=default,
+        show_default=True,
+        metavar="DURATION",
+        help="How long to wait: 90s, 5m.",
+    )
+
+
+def wait_options(command: Command) -> Command:
+    """Add `--wait` and `--timeout`, and pass them as `wait` and `timeout_s`."""
+    return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout_option("5m")(command))
+
+
+def selector_option(text: str) -> Callable[[Command], Command]:
+    """Add `-l`."""
+    return click.option("-l", "--selector", metavar="SELECTOR", default="", help=text)
+
+
+def _namespace_option(command: Command) -> Command:
+    return click.option(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        shell_complete=candidates.namespaces,
+        help="Namespace (default: the context's).",
+    )(command)
+
+
+def context_options(command: Command) -> Command:
+    """Add `--kubeconfig` and `--context`, and pass them as `place`."""
+
+    def with_place(*args: Any, kubeconfig: str | None, context: str | None, **options: Any) -> Any:
+        from vkprovider.cli.shared.place import Place  # noqa: PLC0415 (see above)
+
+        return command(*args, place=Place(kubeconfig, context), **options)
+
+    return cluster_options(wrapped(with_place, command))
+
+
+def place_options(command: Command) -> Command:
+    """Add `--namespace`, `--kubeconfig` and `--context`, and pass them as `place`."""
+
+    def with_place(
+        *args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **options: Any
+    ) -> Any:
+        from vkprovider.cli.shared.place import Place  # noqa: PLC0415 (see above)
+
+        return command(*args, place=Place(kubeconfig, context, namespace), **options)
+
+    return _namespace_option(cluster_options(wrapped(with_place, command)))
+
+
+def scope_options(command: Command) -> Command:
+    """Add the options of `place_options`, and those that select Pods, and pass them as `scope`."""
+
+    def with_scope(*args: Any, all_namespaces: bool, selector: str, field_selector: str, **options: Any) -> Any:
+        from vkprovider.cli.shared.place import Scope  # noqa: PLC0415 (see above)
+
+        place = options.pop("place")
+        return command(*args, scope=Scope(place, all_namespaces, selector, field_selector), **options)
+
+    selected = place_options(wrapped(with_scope, command))
+    everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces; -n does not count then.")
+    fields = click.option(
+        "--field-selector", metavar="SELECTOR", default="", help="Field selector, such as spec.nodeName=vnode.cml-1."
+    )
+    return everywhere(selector_option("Label selector, such as class=monday.")(fields(selected)))
+
+
+def chosen_options(command: Command) -> Command:
+    """Add the argument POD…, `-l` and the options of a place, and pass them as `chosen`."""
+
+    def with_chosen(*args: Any, pods: tuple[str, ...], selector: str, **options: Any) -> Any:
+        from vkprovider.cli.shared.batch import chosen  # noqa: PLC0415 (see above)
+
+        return command(*args, chosen=chosen(pods, selector, options.pop("place")), **options)
+
+    placed = place_options(wrapped(with_chosen, command))
+    argument = click.argument("pods", metavar="POD…", nargs=-1, shell_complete=candidates.lablets)
+    return argument(selector_option("All lablets that this label selector selects.")(placed))
+
+
+def wrapped(wrapper: Command, command: Command) -> Command:
+    """Give a wrapper the name, help and parameters of the command that it wraps, without its signature."""
+    functools.update_wrapper(wrapper, command, updated=())
+    del wrapper.__wrapped__  # type: ignore[attr-defined]
+    wrapper.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    return wrapper
