@@ -156,6 +156,10 @@ def unclear_since(
         return 0.0
     if presence is Presence.UNKNOWN:
         return memory.unclear_since
-    states = {device.state for device in devices}
-    clear = states and states <= labs.KNOWN and labs.DISCONNECTED not in states
+    clear = is_clear({device.state for device in devices})
     return 0.0 if clear else memory.unclear_since or now
+
+
+def is_clear(states: set[str]) -> bool:
+    """Return whether the states of a lab's devices show something to go by."""
+    return bool(states) and states <= labs.KNOWN and labs.DISCONNECTED not in states

@@ -13,8 +13,9 @@ from vkprovider.api import labs, names
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
+from vkprovider.domain.lablet.decisions.afresh import worked
 from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.decisions.delivering import closing_of, worked
+from vkprovider.domain.lablet.decisions.session import closing_of
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.inputs import inputs_of

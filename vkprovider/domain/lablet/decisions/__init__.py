@@ -1,10 +1,30 @@
 """What to do next with one lablet, and what to report meanwhile: from facts to one step.
 
-* `decide`: the entry; it finds the phase and asks one of the others.
-* `running`: towards READY, and back to it; `recovering`: after a failure; `ending`: the lab is taken down;
-  `takedown`: how.
-* `renewing`: a warm lablet takes up new content.
-* `unclear`: while the lab shows nothing to go by.
-* `delivering`: the learner's LDS session; `learner`: whose lablet it is.
-* `stepfault`: what a failed step shows on the Pod until it is tried again.
+`decide` finds the stage of the lablet (`stage`) and asks the module of that stage (`stages`). A stage is never stored:
+it follows from claim, Pod and devices, so that every replica finds the same one.
+
+                                                             reset, or a start in vain
+                               WIPING ◀────────────────────────────────┬─────────────────────┐
+                               stop, wipe                              │                     │
+                                 │                                     │                     │ of a lent lablet
+                                 ▼                                     │                     │
+    CLAIMING ──▶ FRESH ──▶ IMPORTED ──▶ BOOTING ──▶ SERVING ───────────┴──▶ CLOSING ──▶ RETURNING
+    claim        search,   start        ▲  ▲        session, Ready          collect,    archive the session,
+                 import                 │  │          │  │  │               grade       clear the learner
+                   ▲                    │  └─ PAUSED ◀┘  │  │                 │
+                   │                    │     stop       │  │                 ▼
+                   │                    └─ CRASHED ◀─────┘  │               ENDING
+                   │                       start again      │               stop, wipe, delete the lab;
+                   └─ RENEWING ◀────────────────────────────┘               write the Pod's end
+                      stop, wipe, delete; new content
+
+A booting lab may crash as well, and one that is lost on the worker is FRESH again. ENDING may follow every stage, and
+CLOSING every one with a claim: the end of a Pod, or of a learner's time, waits for no lab to boot. For as long as it
+lasts, a lablet is UNEXAMINED (the claims were lost), UNSEEN (the lab cannot be seen), UNCLEAR (it shows nothing to go
+by), UNNOTED (its notes are behind) or PORTLESS (its ports cannot be used). CML wants stop before wipe and wipe before
+delete.
+
+What stages share stands below them: `living` (what they receive), `reports`, `takedown` (stop, wipe, delete, finish),
+`afresh` (after a failure), `session` (the learner's LDS session) and `learner` (whose lablet it is). `stepfault` says
+what a failed step shows on the Pod until it is tried again.
 """

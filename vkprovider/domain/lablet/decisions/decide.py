@@ -1,22 +1,58 @@
 """The next step of one lablet, and what to report meanwhile: the heart of the bridge.
 
-`decide` reads all facts about one Pod UID and returns one step. The step is executed, the facts change, and `decide`
-runs again; so any step may be repeated, interrupted, or continued by another replica. The order is
-
-    claim → (search) → import → start → wait → READY      and, at the end,      stop → wipe → delete → release
-
-CML wants stop before wipe and wipe before delete. A lab is booted when all of its devices are, never when CML calls
-the lab `STARTED`.
+`decide` reads all facts about one Pod UID, finds the lablet's stage, and asks the module of that stage for one step.
+The step is executed, the facts change, and `decide` runs again; so any step may be repeated, interrupted, or continued
+by another replica.
 """
 
-from vkprovider.domain.lablet.decisions.delivering import slot_end
-from vkprovider.domain.lablet.decisions.ending import end
-from vkprovider.domain.lablet.decisions.running import run, wait_for_claims
-from vkprovider.domain.lablet.decisions.takedown import finish
-from vkprovider.domain.lablet.facts import Decision, Facts, phase_of
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.steps import WAIT
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from vkprovider.domain.lablet.decisions.learner import bound, restore, restore_in_s
+from vkprovider.domain.lablet.decisions.living import Living
+from vkprovider.domain.lablet.decisions.session import follow, reschedule, slot_end
+from vkprovider.domain.lablet.decisions.stage import Stage, stage_of
+from vkprovider.domain.lablet.decisions.stages import (
+    booting,
+    claiming,
+    closing,
+    crashed,
+    ending,
+    fresh,
+    imported,
+    paused,
+    portless,
+    renewing,
+    returning,
+    serving,
+    unclear,
+    unnoted,
+    unseen,
+    wiping,
+)
+from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.settings.cluster import LabletSettings
+
+_LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
+    Stage.CLAIMING: claiming.decide,
+    Stage.UNSEEN: unseen.decide,
+    Stage.FRESH: fresh.decide,
+    Stage.IMPORTED: imported.decide,
+    Stage.BOOTING: booting.decide,
+    Stage.UNCLEAR: unclear.decide,
+    Stage.CRASHED: crashed.decide,
+    Stage.UNNOTED: unnoted.decide,
+    Stage.SERVING: serving.decide,
+    Stage.PAUSED: paused.decide,
+    Stage.WIPING: wiping.decide,
+    Stage.RENEWING: renewing.decide,
+    Stage.PORTLESS: portless.decide,
+    Stage.CLOSING: closing.decide,
+    Stage.RETURNING: returning.decide,
+}
+"""What decides for a lablet that has a claim and whose Pod stays."""
 
 
 def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
@@ -27,23 +63,32 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         now: Monotonic seconds, the clock of the times in `facts`.
         limits: Settings.
     """
-    pod, claim = facts.pod, facts.claim
-    if claim is None and facts.unexamined and (facts.refusal is None or phase_of(facts) == "Running"):
-        return wait_for_claims(facts)
-    if pod is None or pod.metadata.deletion_timestamp is not None:
-        return end(facts, now, limits)
-    if claim is not None and claim.outcome:
-        return end(facts, now, limits) if facts.claim_saved else Decision(WAIT)
-    if pod.terminal:
-        return end(facts, now, limits) if claim is not None else Decision(WAIT)
-    if facts.inputs.desired is State.TERMINATED:
-        return finish(facts, "Succeeded", "Completed", "ended on request")
-    if facts.memory.deadline_at and now >= facts.memory.deadline_at:
-        text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
-        return finish(facts, "Failed", "DeadlineExceeded", text)
-    decision = run(facts, pod, now, limits)
+    pod, claim, stage = facts.pod, facts.claim, stage_of(facts, now)
+    if stage is Stage.UNEXAMINED:
+        return claiming.await_claims(facts)
+    if stage is Stage.ENDING or pod is None:
+        return ending.decide(facts, now, limits)
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
-    if claim is not None and not claim.closing_reason and (over := slot_end(facts, claim)):
-        ends.append(over - facts.now_unix)
-    # `run` saw an end that has passed; if it waits, not for the time.
+    if claim is None:
+        decision = claiming.make(facts, pod)
+    else:
+        decision = _live(Living(facts, pod, bound(facts, claim), now, limits), stage)
+        if not claim.closing_reason and (over := slot_end(facts, claim)):
+            ends.append(over - facts.now_unix)
+    # An end that has passed was seen; a decision that waits all the same does not wait for the time.
     return decision.no_later_than(min((left_s for left_s in ends if left_s > 0), default=None))
+
+
+def _live(lablet: Living, stage: Stage) -> Decision:
+    """Ask the stage, unless the username is to be put back or the session has news."""
+    facts, claim = lablet.facts, lablet.claim
+    restore_s = restore_in_s(facts, claim, lablet.now)
+    if restore_s == 0:
+        decision = restore(facts, lablet.pod, claim)
+    elif stage is not Stage.CLAIMING and (news := follow(facts, claim)) is not None:
+        decision = news
+    else:
+        decision = reschedule(lablet, _LIVING[stage](lablet))
+    if decision.claim is None and claim is not facts.claim:
+        decision = msgspec.structs.replace(decision, claim=claim)
+    return decision.no_later_than(restore_s or None)

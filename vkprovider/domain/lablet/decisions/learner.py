@@ -15,6 +15,8 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.steps import RestoreUsername
 
+PATCHED_S: Final = 2.0
+"""How soon to look whether the Pod shows a patch: it gives way to any other change, also to our own status."""
 _RESTORE_EVERY_S: Final = 2.0
 """The pause between two attempts, in which the lablet's other steps have their turn: another client may write the
 name all the time."""

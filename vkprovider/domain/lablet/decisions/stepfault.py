@@ -4,7 +4,7 @@ from typing import Final
 
 from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.api.messages import Fault
-from vkprovider.domain.lablet.decisions.delivering import closing_state
+from vkprovider.domain.lablet.decisions.session import closing_state
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import Import, Start, Step, System

@@ -6,7 +6,8 @@ from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
+from vkprovider.domain.lablet.decisions.reports import stopping
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State, allowed
 from vkprovider.domain.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Stop, Wipe
 from vkprovider.settings.cluster import LabletSettings
@@ -15,11 +16,6 @@ _STOP_AGAIN_S: Final = 30.0
 _SOON_S: Final = 0.5
 _EXTRACT_TRIES: Final = 5
 """How often a failed archiving of what a learner leaves is tried again before the end goes on without it."""
-
-
-def stopping(facts: Facts, text: str) -> Report:
-    """Report that the lablet is ending, and why."""
-    return Report(State.STOPPING, phase=phase_of(facts), waiting=Fault("CleaningUp", text), devices=facts.devices)
 
 
 def finish(facts: Facts, phase: str, reason: str, message: str, claim: Claim | None = None) -> Decision:

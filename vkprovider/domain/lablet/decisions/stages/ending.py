@@ -1,8 +1,8 @@
-"""The end of a lablet: take the lab down in CML's order, then write what the Pod's owner waits for."""
+"""The end of a lablet: the lab is taken down, then what the Pod's owner waits for is written."""
 
 from vkprovider.api.messages import Fault, Notice
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.decisions.takedown import stopping, take_down
+from vkprovider.domain.lablet.decisions.reports import stopping
+from vkprovider.domain.lablet.decisions.takedown import finish, take_down
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence
@@ -11,14 +11,23 @@ from vkprovider.domain.session.delivery import Session
 from vkprovider.settings.cluster import LabletSettings
 
 
-def _cleaning(facts: Facts, text: str) -> Report | None:
-    if facts.pod is None or facts.pod.terminal:
-        return None
-    return stopping(facts, text)
+def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
+    """End the lablet; of one whose Pod stays, the claim has the outcome first."""
+    pod, claim = facts.pod, facts.claim
+    if pod is None or pod.metadata.deletion_timestamp is not None:
+        return _end(facts, now, limits)
+    if claim is not None and claim.outcome:
+        return _end(facts, now, limits) if facts.claim_saved else Decision(WAIT)
+    if pod.terminal:
+        return _end(facts, now, limits) if claim is not None else Decision(WAIT)
+    if facts.inputs.desired is State.TERMINATED:
+        return finish(facts, "Succeeded", "Completed", "ended on request")
+    text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
+    return finish(facts, "Failed", "DeadlineExceeded", text)
 
 
-def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
-    """Take the lab down in CML's order; the Pod's end is written when the lab is known to be absent.
+def _end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
+    """Take the lab down; the Pod's end is written when the lab is known to be absent.
 
     The session is archived first, so that no learner logs in any more; if that fails, the lab is removed all the same,
     and the end waits for the session.
@@ -28,7 +37,7 @@ def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return _gone(facts)
     if pod is None and not facts.gone_confirmed:
         return Decision(ConfirmGone(claim))
-    if (session := _live_session(claim)) is not None and not facts.delivery.archive_failed:
+    if (session := _live_session(facts)) is not None and not facts.delivery.archive_failed:
         return Decision(ArchiveSession(claim, session), _cleaning(facts, "the session is being archived"))
     if not claim.lab_id and facts.memory.searched:
         return _gone(facts)
@@ -45,19 +54,22 @@ def end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     return take_down(facts, claim, report, now, limits)
 
 
-def _live_session(claim: Claim) -> Session | None:
+def _live_session(facts: Facts) -> Session | None:
     """Return the session that exists, or may exist, and is not archived; None if there is none."""
-    session = claim.session
+    session = facts.claim.session if facts.claim is not None else None
     return session if session is not None and not session.archived_at else None
+
+
+def _cleaning(facts: Facts, text: str) -> Report | None:
+    return stopping(facts, text) if facts.pod is not None and not facts.pod.terminal else None
 
 
 def _gone(facts: Facts) -> Decision:
     """Write the end: there is no lab (any more)."""
     pod, claim = facts.pod, facts.claim
-    if claim is not None and (session := _live_session(claim)) is not None:
-        return Decision(
-            ArchiveSession(claim, session), _cleaning(facts, "the lab is gone; the session is being archived")
-        )
+    if claim is not None and (session := _live_session(facts)) is not None:
+        report = _cleaning(facts, "the lab is gone; the session is being archived")
+        return Decision(ArchiveSession(claim, session), report)
     if pod is None:
         return Decision(Release(claim) if claim is not None else FORGET)
     if claim is not None and claim.outcome and not pod.terminal:
@@ -66,15 +78,12 @@ def _gone(facts: Facts) -> Decision:
         if claim.lab_id:
             return Decision(SAVE, None, claim.without_lab())
         state = State.TERMINATED if claim.outcome == "Succeeded" else State.FAILED
-        return Decision(
-            WAIT, Report(state, phase=claim.outcome, terminal=Fault(claim.outcome_reason, claim.outcome_message))
-        )
+        final = Fault(claim.outcome_reason, claim.outcome_message)
+        return Decision(WAIT, Report(state, phase=claim.outcome, terminal=final))
     if pod.metadata.deletion_timestamp is None:
         return Decision(Release(claim) if claim is not None else WAIT)
     if pod.metadata.finalizers and not pod.terminal:
         return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=Fault("Deleted", "deleted before its end")))
     if pod.metadata.finalizers and claim is not None:
         return Decision(Release(claim))  # another controller may hold the Pod for long; its lab and ports are free
-    if facts.memory.delete_sent:
-        return Decision(WAIT)
-    return Decision(DeletePod(pod))
+    return Decision(WAIT) if facts.memory.delete_sent else Decision(DeletePod(pod))

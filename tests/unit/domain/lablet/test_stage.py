@@ -1,0 +1,91 @@
+"""The stage of a lablet, row by row."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.domain.builders import BOOTED, DIGEST, claim, devices, facts_with, pod
+from vkprovider.api import labs
+from vkprovider.api.messages import Fault
+from vkprovider.domain.lablet.decisions.decide import _LIVING
+from vkprovider.domain.lablet.decisions.stage import Stage, stage_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Presence
+from vkprovider.domain.lablet.pod.inputs import Inputs
+from vkprovider.domain.session.delivery import Session
+
+NOW = 5000.0
+UNIX = 1_800_000_000
+IMPORTED: dict[str, Any] = {"lab_id": "lab-1"}
+STARTED = IMPORTED | {"started_at": UNIX - 60}
+READY = STARTED | {"ready_at": UNIX - 30}
+CLOSING = READY | {"closing_reason": "TimeslotEnded"}
+NEW = (labs.DEFINED, labs.DEFINED)
+OFF = (labs.STOPPED, labs.STOPPED)
+ENDED = Session("eu-1", "k", "alice", id="s-1", ended_at=UNIX)
+STOP = {"inputs": Inputs(desired=State.STOPPED)}
+
+
+@pytest.mark.parametrize(
+    ("row", "states", "known", "stage"),
+    [
+        (None, (), {"unexamined": True}, Stage.UNEXAMINED),
+        (None, (), {"unexamined": True, "pod": None}, Stage.UNEXAMINED),
+        (None, (), {}, Stage.CLAIMING),
+        ({}, (), {"claim_saved": False}, Stage.CLAIMING),
+        ({"closing_reason": "Collecting"}, (), {"claim_saved": False}, Stage.CLOSING),
+        ({}, (), {}, Stage.FRESH),
+        (READY, (), {"presence": Presence.ABSENT}, Stage.FRESH),
+        (READY, (), {"presence": Presence.UNKNOWN}, Stage.UNSEEN),
+        ({}, (), {"silent": "away"}, Stage.UNSEEN),
+        (CLOSING, BOOTED, {"silent": "away"}, Stage.UNSEEN),
+        (IMPORTED, NEW, {}, Stage.IMPORTED),
+        (STARTED, NEW, {}, Stage.IMPORTED),
+        (STARTED, NEW, {"pod": pod(phase="Running")}, Stage.CRASHED),
+        (READY, NEW, {}, Stage.CRASHED),
+        (READY, OFF, {}, Stage.CRASHED),
+        (STARTED, (labs.STARTED, labs.STOPPED), {}, Stage.CRASHED),
+        (STARTED, (labs.STARTED, labs.BOOTED), {}, Stage.BOOTING),
+        (STARTED, (labs.QUEUED, labs.DEFINED), {}, Stage.BOOTING),
+        (STARTED, (), {}, Stage.UNCLEAR),
+        (STARTED, (labs.BOOTED, "PAUSED"), {}, Stage.UNCLEAR),
+        (READY, (labs.DISCONNECTED,), {}, Stage.UNCLEAR),
+        (STARTED, BOOTED, {}, Stage.SERVING),
+        (READY, BOOTED, {"inputs": Inputs(username="alice")}, Stage.UNNOTED),
+        (READY | {"learner": "alice", "noted": "alice"}, BOOTED, {}, Stage.SERVING),
+        (READY, BOOTED, STOP, Stage.PAUSED),
+        (STARTED, BOOTED, STOP, Stage.SERVING),
+        (READY | {"stopped_at": UNIX}, OFF, {}, Stage.PAUSED),
+        (READY, BOOTED, {"inputs": Inputs(reset="again")}, Stage.WIPING),
+        (READY | {"reset": "again"}, BOOTED, {"inputs": Inputs(reset="again")}, Stage.SERVING),
+        (IMPORTED | {"resetting": True}, OFF, {}, Stage.WIPING),
+        (IMPORTED | {"renews": DIGEST}, OFF, {}, Stage.RENEWING),
+        (IMPORTED | {"renews": DIGEST}, (), {"presence": Presence.ABSENT}, Stage.RENEWING),
+        ({"renews": DIGEST}, (), {}, Stage.FRESH),
+        (STARTED | {"renews": "e" * 64}, BOOTED, {}, Stage.SERVING),
+        (READY | {"ports_fault": Fault("PortsUnknown", "m")}, BOOTED, {}, Stage.PORTLESS),
+        (READY | {"session": ENDED}, BOOTED, {}, Stage.CLOSING),
+        (CLOSING, BOOTED, {}, Stage.CLOSING),
+        (CLOSING | {"lent_by": "warm"}, BOOTED, {}, Stage.CLOSING),
+        (CLOSING | {"lent_by": "warm", "collected_at": UNIX}, BOOTED, {}, Stage.RETURNING),
+        (CLOSING | {"collected_at": UNIX}, BOOTED, {}, Stage.CLOSING),
+        (READY, BOOTED, {"pod": None}, Stage.ENDING),
+        (READY, BOOTED, {"pod": pod(deleted=True)}, Stage.ENDING),
+        (READY, BOOTED, {"pod": pod(phase="Failed")}, Stage.ENDING),
+        (READY | {"outcome": "Failed"}, BOOTED, {}, Stage.ENDING),
+        (READY, BOOTED, {"inputs": Inputs(desired=State.TERMINATED)}, Stage.ENDING),
+        (READY, BOOTED, {"deadline_at": NOW}, Stage.ENDING),
+        (READY, BOOTED, {"deadline_at": NOW + 1}, Stage.SERVING),
+    ],
+)
+def test_stage_follows_from_claim_and_facts(
+    row: dict[str, Any] | None, states: tuple[str, ...], known: dict[str, Any], stage: Stage
+) -> None:
+    given = {"pod": pod(), "presence": Presence.PRESENT, "now_unix": UNIX} | known
+    facts = facts_with(claim=claim(**row) if row is not None else None, devices=devices(*states), **given)
+    assert stage_of(facts, NOW) is stage
+
+
+def test_every_stage_of_a_living_lablet_has_its_module() -> None:
+    assert _LIVING.keys() == set(Stage) - {Stage.UNEXAMINED, Stage.ENDING}
+    assert len({answer.__module__ for answer in _LIVING.values()}) == len(_LIVING)

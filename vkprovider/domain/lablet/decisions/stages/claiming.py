@@ -1,0 +1,66 @@
+"""Before a lablet has a claim that the API server knows: nothing else may begin."""
+
+from typing import Final
+
+from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import reason_of
+from vkprovider.domain.lablet.decisions.living import Living
+from vkprovider.domain.lablet.decisions.reports import pending, renewing, returning
+from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import WAIT, MakeClaim
+
+_SAVED_S: Final = 1.0
+"""How soon to look for a lazily written claim, whose write wakes no lablet."""
+
+
+def await_claims(facts: Facts) -> Decision:
+    """Begin, end and forget nothing before it is known whether the lablet has a lab; its claim may be lost."""
+    if facts.pod is None or facts.pod.terminal:
+        return Decision(WAIT)
+    if phase_of(facts) == "Running":
+        return Decision(WAIT, Report(State.READY, phase="Running", silent=facts.silent) if facts.silent else None)
+    if facts.silent:
+        return Decision(WAIT, pending("WorkerUnreachable", facts.silent))
+    text = "the worker's claims were lost: its labs are examined before a new one begins"
+    return Decision(WAIT, pending("WaitingForClaims", text, state=facts.memory.state or State.SCHEDULED))
+
+
+def make(facts: Facts, pod: Pod) -> Decision:
+    """Make the claim, unless the Pod may not begin."""
+    refusal = facts.refusal
+    if refusal is None:
+        return Decision(MakeClaim(pod), _claiming(facts))
+    event = Notice("Warning", refusal.reason, refusal.message)
+    if _is_stray(pod):
+        return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=refusal.fault), events=(event,))
+    report = pending(refusal.reason, refusal.message, state=State.SCHEDULED)
+    return Decision(WAIT, report, events=() if reason_of(refusal.reason).passing else (event,))
+
+
+def decide(lablet: Living) -> Decision:
+    """Wait until a claim without a lab is written."""
+    facts, claim = lablet.facts, lablet.claim
+    if claim.renews:
+        return Decision(WAIT, renewing(facts), after_s=_SAVED_S)
+    if claim.restarts:
+        report = pending("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
+        return Decision(WAIT, report, after_s=_SAVED_S)
+    if claim.lent_back:
+        return Decision(WAIT, returning(facts, claim), after_s=_SAVED_S)
+    return Decision(WAIT, _claiming(facts))
+
+
+def _is_stray(pod: Pod) -> bool:
+    """Return whether a Pod can never become a lablet and no controller would replace it.
+
+    Like a Pod that a kubelet does not admit, it ends, so that the scheduler no longer counts what it requests. A Pod of
+    a controller stays Pending: its successor would come here again, for ever.
+    """
+    return not pod.spec.runtime_class_name and not any(owner.controller for owner in pod.metadata.owner_references)
+
+
+def _claiming(facts: Facts) -> Report:
+    fault = facts.unsaved_because or Fault("AllocatingPorts", "the worker's claims are being written")
+    return pending(fault.reason, fault.message)

@@ -1,0 +1,25 @@
+"""A lent lablet whose learner's work is collected and graded: nothing of the learner stays, and it is warm again."""
+
+from vkprovider.api.messages import Notice
+from vkprovider.domain.lablet.decisions import reports
+from vkprovider.domain.lablet.decisions.learner import PATCHED_S
+from vkprovider.domain.lablet.decisions.living import Living
+from vkprovider.domain.lablet.facts import Decision
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import SAVE, WAIT, ArchiveSession, ClearLearner
+
+
+def decide(lablet: Living) -> Decision:
+    """Archive the session, clear the learner, then let the lab be wiped."""
+    facts, claim, session = lablet.facts, lablet.claim, lablet.claim.session
+    if not facts.claim_saved:
+        return Decision(WAIT)
+    report = reports.returning(facts, claim)
+    if session is not None and not session.archived_at:
+        return Decision(ArchiveSession(claim, session), report)
+    if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
+        return Decision(ClearLearner(lablet.pod), report, after_s=PATCHED_S)
+    said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
+    note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
+    event = Notice("Normal", "BackToPool", note)
+    return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, anew=True, events=(event,))

@@ -1,0 +1,41 @@
+"""A lab that is stopped and wiped, to be started again: after a failure, on request, or for the next learner."""
+
+from vkprovider.api import labs
+from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import reason_of
+from vkprovider.domain.lablet.decisions.living import Living
+from vkprovider.domain.lablet.decisions.reports import instantiating, returning
+from vkprovider.domain.lablet.decisions.takedown import extract_due, extraction, take_down
+from vkprovider.domain.lablet.facts import Decision, Report
+from vkprovider.domain.lablet.steps import SAVE, Extract
+
+
+def decide(lablet: Living) -> Decision:
+    """Stop and wipe the lab, then let it start afresh; one without devices is deleted and imported again."""
+    facts, claim = lablet.facts, lablet.claim
+    if facts.inputs.reset and facts.inputs.reset != claim.reset:
+        return _begin(lablet)
+    report = _report(lablet)
+    if {device.state for device in facts.devices} == {labs.DEFINED}:
+        return Decision(SAVE, report, claim.wiped())
+    return take_down(facts, claim, report, lablet.now)  # a wipe gives no device back that was removed
+
+
+def _begin(lablet: Living) -> Decision:
+    """Begin on request; the session stays."""
+    facts, claim, text = lablet.facts, lablet.claim, "the lab is wiped and started again on request"
+    report = instantiating(facts, "Resetting", text)
+    if extract_due(facts, claim, lablet.limits):
+        return Decision(extraction(facts, claim, Extract), report)
+    changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
+    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", "Resetting", text),))
+
+
+def _report(lablet: Living) -> Report:
+    facts, claim = lablet.facts, lablet.claim
+    if claim.lent_back:
+        return returning(facts, claim)
+    if reason_of(claim.last_reason).asked_for:
+        return instantiating(facts, "Resetting", claim.last_message)
+    text = f"back-off after {claim.last_reason}: the lab is wiped and started again"
+    return instantiating(facts, "CrashLoopBackOff", text)
