@@ -64,7 +64,7 @@ class Page:
             OSError: The port is taken.
         """
         await self._runner.setup()
-        self._listener = await listen(self._runner, self._settings, self._tls)
+        self._listener = await listen(self._runner, self._settings.host, self._settings.port, self._tls)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

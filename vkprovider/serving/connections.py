@@ -13,8 +13,6 @@ from typing import Final, cast
 
 from aiohttp import web
 
-from vkprovider.settings.services import HttpSettings
-
 CONNECTIONS_MAX: Final = 256
 KEEPALIVE_S: Final = 15.0
 """How long a connection may take for the head of a request, from the answer before or from its beginning."""
@@ -79,7 +77,7 @@ def runner_of(
     )
 
 
-async def listen(runner: web.AppRunner, settings: HttpSettings, tls: ssl.SSLContext | None) -> asyncio.Server:
+async def listen(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
     """Begin to listen for connections to an application.
 
     Raises:
@@ -87,7 +85,7 @@ async def listen(runner: web.AppRunner, settings: HttpSettings, tls: ssl.SSLCont
     """
     assert runner.server is not None  # noqa: S101 (it is set up)
     connections = Connections(runner.server, connections_max=CONNECTIONS_MAX)
-    return await connections.listen(settings.host, settings.port, tls)
+    return await connections.listen(host, port, tls)
 
 
 class Connections:

@@ -26,7 +26,6 @@ from vkprovider.app.page import page_of
 from vkprovider.app.settings import AgentProcessSettings, Settings
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
-from vkprovider.settings.services import HttpSettings
 from vkprovider.web.agents import Agents
 from vkprovider.web.tls import ServingCertificate
 
@@ -43,7 +42,7 @@ async def served(tls: ssl.SSLContext | None = None, *, off: bool = False) -> Asy
     app.router.add_get("/tunnel", Agents(lambda: TOKENS, None if off else listening).handle)
     runner = runner_of(app)
     await runner.setup()
-    listener = await listen(runner, HttpSettings(host="127.0.0.1", port=0), tls)
+    listener = await listen(runner, "127.0.0.1", 0, tls)
     port = listener.sockets[0].getsockname()[1]
     async with running(hub.run):
         await asyncio.sleep(0)

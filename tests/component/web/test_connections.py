@@ -11,7 +11,6 @@ from aiohttp import web
 from tests.support.mosquitto import free_port
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
-from vkprovider.settings.services import HttpSettings
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 WHOLE = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -32,7 +31,7 @@ async def served() -> AsyncIterator[int]:
     app.router.add_get("/large", large)
     runner = runner_of(app)
     await runner.setup()
-    listener = await listen(runner, HttpSettings(host="127.0.0.1", port=0), None)
+    listener = await listen(runner, "127.0.0.1", 0)
     try:
         yield int(listener.sockets[0].getsockname()[1])
     finally:
@@ -126,13 +125,13 @@ async def test_listening_that_is_cancelled_leaves_no_socket_behind(steps: int) -
     runner = runner_of(web.Application())
     await runner.setup()
     port = free_port()
-    beginning = asyncio.create_task(listen(runner, HttpSettings(host="127.0.0.1", port=port), None))
+    beginning = asyncio.create_task(listen(runner, "127.0.0.1", port))
     for _ in range(steps):
         await asyncio.sleep(0)
     beginning.cancel()
     await asyncio.wait([beginning])
     if not beginning.cancelled():
         beginning.result().close()
-    again = await listen(runner, HttpSettings(host="127.0.0.1", port=port), None)
+    again = await listen(runner, "127.0.0.1", port)
     again.close()
     await runner.cleanup()
