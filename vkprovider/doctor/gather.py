@@ -29,7 +29,7 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.resources import kind as kind_of
 from vkprovider.kubelet.signing import REQUESTS, SigningRequest
-from vkprovider.runtime.membership import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""

@@ -1,12 +1,7 @@
-"""Which replicas live, and whether this one may still act.
+"""Which replicas live, whether this one may still act, and whether it leads.
 
-Each replica renews a Lease of its own every few seconds. Another one counts as gone when its Lease has been *observed*
-not to change for two thirds of LEADER_LEASE_TTL, on the observer's own clock; wall clocks are never compared. Silence
-counts only while the observer's own renewals went through: who was away itself has not been listening.
-
-Before anything is taken from a silent replica its membership is *ended*, with the resourceVersion whose silence was
-observed: a conflict there means that it lives. A replica that cannot renew fences itself before anybody may think it
-dead: all three times derive from one setting.
+Each replica renews a Lease of its own every few seconds; `members` judges those of the others. A replica that cannot
+renew fences itself before anybody may think it dead: all times derive from one setting.
 
 A Lease belongs to a process, not only to its replica's name. One that finds its name taken, by a container of its Pod
 that has crashed or by a replica that was given the same name, joins when that process has ended or has been silent for
@@ -27,15 +22,11 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
-from vkprovider.domain.replica.lease import Seen
 from vkprovider.kube.flow import Lane
-from vkprovider.kube.informer import Informer
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX, Members
 
 _log: Final = structlog.get_logger(__name__)
-
-MEMBER_PREFIX: Final = "vkprovider-replica-"
-LABEL_MEMBER: Final = f"{names.GROUP}/replica"
 
 
 LOOK_S: Final = 0.5
@@ -57,7 +48,7 @@ class Membership:
     """The replicas of this installation, seen from one of them.
 
     Attributes:
-        members: The Leases of all.
+        members: The Leases of all replicas.
         ready: Set when this replica knows enough to be given work; it is not a member before.
     """
 
@@ -77,16 +68,11 @@ class Membership:
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
-        self._listening_since = -1e9
         self._regained = False
         self._is_first = False
         self._news = asyncio.Event()
-        self._seen: dict[str, Seen] = {}
         self.ready = asyncio.Event()
-        self.members: Informer[Lease] = Informer(
-            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=LABEL_MEMBER
-        )
-        self.members.add_handler(self._member_changed)
+        self.members = Members(ctx, self._times.gone_s, self._changed)
 
     @property
     def is_fenced(self) -> bool:
@@ -108,62 +94,20 @@ class Membership:
 
     # --------------------------------------------------------------------------------------------- the others
 
-    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
-        lease = new or old
-        if lease is None:
-            return
-        replica = lease.metadata.name.removeprefix(MEMBER_PREFIX)
-        known = replica in self._seen
-        if new is not None:
-            self._seen[replica] = leases.observe(self._seen.get(replica), new, self._ctx.now())
-        else:
-            self._seen.pop(replica, None)
-        if known is (new is None):
-            self._changed()
-
     def living(self) -> set[str]:
         """Return the replicas that live, this one among them unless it is fenced."""
-        others = {replica for replica in self._seen if not self.is_gone(replica)} - {self._ctx.replica}
-        return others if self.is_fenced else others | {self._ctx.replica}
-
-    def is_gone(self, replica: str) -> bool:
-        """Return whether a replica has ended, or has been silent for so long that it counts as gone."""
-        since, gone_s = self._listening_since, self._times.gone_s
-        return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
+        me, members = self._ctx.replica, self.members
+        others = {replica for replica in members.present() if not members.is_gone(replica)} - {me}
+        return others if self.is_fenced else others | {me}
 
     def said(self) -> dict[str, Mapping[str, str]]:
         """Return the annotations of the Lease of each replica that lives, by its process."""
-        living = self.living()
-        others = living - {self._ctx.replica}
-        found: dict[str, Mapping[str, str]] = {
-            lease.metadata.annotations.get(names.ANNOTATION_PROCESS, ""): lease.metadata.annotations
-            for lease in self.members.items.values()
-            if lease.metadata.name.removeprefix(MEMBER_PREFIX) in others
+        living, said = self.living(), {**self.members.said(), self._ctx.replica: self._said}
+        return {
+            notes[names.ANNOTATION_PROCESS]: notes
+            for replica, notes in said.items()
+            if replica in living and names.ANNOTATION_PROCESS in notes
         }
-        found.pop("", None)
-        return found | ({self._ctx.process: self._said} if self._ctx.replica in living else {})
-
-    async def end(self, replica: str) -> bool:
-        """End the membership of a replica that counts as gone; return False if it turns out to live.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
-        if not self.is_gone(replica):
-            return False
-        seen = self._seen.get(replica)
-        if seen is None:
-            return not await self._turned_up(replica)
-        try:
-            ended = await self._ctx.api.member_leases.delete(
-                MEMBER_PREFIX + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
-            )
-        except Conflict:  # it lives, and our watch is late: listen anew
-            self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
-            return False
-        if ended:
-            _log.info("ended the membership of a silent replica", replica=replica)
-        return True
 
     async def run_clear_up(self) -> None:
         """End the memberships of replicas that are gone, while this one leads, for ever."""
@@ -172,27 +116,9 @@ class Membership:
             if not self.leads():
                 continue
             try:
-                await self.end_all_gone()
+                await self.members.end_all_gone()
             except OutsideError as error:
                 _log.warning("cannot end the membership of a replica that is gone", error=str(error))
-
-    async def end_all_gone(self) -> None:
-        """End the memberships of all replicas that are gone, also of those that owned nothing.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
-        for replica in [replica for replica in self._seen if self.is_gone(replica)]:
-            if replica != self._ctx.replica:
-                await self.end(replica)
-
-    async def _turned_up(self, replica: str) -> bool:
-        """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
-        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, lane=Lane.AT_ONCE)
-        if found is None:
-            return False
-        self._member_changed(None, found)
-        return True
 
     @property
     def lease_age_s(self) -> float | None:
@@ -212,7 +138,7 @@ class Membership:
                 _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
             else:
                 if self.is_fenced:  # we were not listening to the others either
-                    self._listening_since = self._ctx.now()
+                    self.members.listen()
                     self._regained = True
                     self._changed()
                 self._renew_began_at = began
@@ -304,7 +230,7 @@ class Membership:
             self._lose()
         if leases.has_ended(theirs, ctx.process, runs=_runs):
             self._lease = lease
-        elif not await self.end(ctx.replica) and self._namesake != theirs:
+        elif not await self.members.end(ctx.replica) and self._namesake != theirs:
             self._namesake = theirs
             _log.error(
                 "another process has the name of this replica; joins when it has ended. Give each one its own "

@@ -180,11 +180,11 @@ class Ownership:
     async def _take(self, key: str, lease: Lease | None, uid: str) -> bool:
         """Write a Lease that is free, or whose holder is gone, in our name; return whether we own its key then."""
         holder = lease.spec.holder_identity if lease is not None else None
-        gone = not holder or self.membership.is_gone(holder)
+        gone = not holder or self.membership.members.is_gone(holder)
         verdict = leases.judge(lease, self._ctx.replica, holder_is_gone=gone)
         if verdict is LeaseVerdict.WAIT:
             return False
-        if verdict is LeaseVerdict.TAKE and holder and not await self.membership.end(holder):
+        if verdict is LeaseVerdict.TAKE and holder and not await self.membership.members.end(holder):
             return False
         if not await self._write(key, lease, uid, anew=True):
             return False

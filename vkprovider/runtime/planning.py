@@ -68,7 +68,7 @@ class Planning:
 
     async def run(self) -> None:
         """Plan again when a replica, Lease or key changes, and when a replica falls silent, which is no event."""
-        for informer in (self._leases.seen, self._membership.members):
+        for informer in (self._leases.seen, self._membership.members.leases):
             await informer.synced.wait()
         while True:
             living = self._membership.living()

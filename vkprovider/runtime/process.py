@@ -43,7 +43,7 @@ class Process:
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """What it follows."""
-        return *of.informers(self.parts), self.membership.members
+        return *of.informers(self.parts), self.membership.members.leases
 
     @property
     def works(self) -> tuple[Work, ...]:

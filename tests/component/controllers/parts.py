@@ -75,7 +75,7 @@ class Clock:
 
 def to_act(membership: Membership) -> Membership:
     """Let a member act for as long as a test takes."""
-    membership._listening_since = membership._ctx.now()
+    membership.members._listening_since = membership._ctx.now()
     membership._renew_began_at = 1e9
     return membership
 

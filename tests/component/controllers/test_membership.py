@@ -16,7 +16,8 @@ from vkprovider.api.objects import Lease
 from vkprovider.app.tunnels import dialled
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context
-from vkprovider.runtime.membership import LABEL_MEMBER, MEMBER_PREFIX, Membership
+from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.runtime.membership import Membership
 
 GONE_S = 10.0
 """Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""
@@ -83,25 +84,25 @@ def losing(ctx: Context, lost: list[str]) -> Membership:
 
 def hear(membership: Membership, lease: dict[str, Any]) -> None:
     """Let the watch show a Lease."""
-    membership._member_changed(None, msgspec.convert(lease, Lease))
+    membership.members._member_changed(None, msgspec.convert(lease, Lease))
 
 
 async def test_a_replica_that_our_watch_has_not_shown_is_asked_for(
     members: Members, clock: Clock, membership: Membership
 ) -> None:
     await members.join("new")
-    assert membership.is_gone("new")
-    assert not await membership.end("new"), "it lives"
+    assert membership.members.is_gone("new")
+    assert not await membership.members.end("new"), "it lives"
     assert "new" in membership.living()
     clock.now += GONE_S
-    assert membership.is_gone("new")
-    assert await membership.end("new")
+    assert membership.members.is_gone("new")
+    assert await membership.members.end("new")
     assert await members.exist() == set()
 
 
 async def test_a_replica_that_has_left_may_be_replaced(admin: Admin, membership: Membership) -> None:
     assert await admin.items(MEMBERS) == []
-    assert await membership.end("left")
+    assert await membership.members.end("left")
 
 
 async def test_a_renewal_heard_while_we_ask_is_not_forgotten(
@@ -119,9 +120,9 @@ async def test_a_renewal_heard_while_we_ask_is_not_forgotten(
     hear(membership, joined)
     clock.now += GONE_S
     api.fault("^DELETE", first=lambda _: meanwhile())
-    assert not await membership.end("late")
+    assert not await membership.members.end("late")
     clock.now += GONE_S
-    assert await membership.end("late"), "it could never be ended"
+    assert await membership.members.end("late"), "it could never be ended"
     deletions = api.matching("^DELETE")
     assert [asked.json["preconditions"]["resourceVersion"] for asked in deletions] == versions
     assert [asked.status for asked in deletions] == [409, 200]
@@ -135,7 +136,7 @@ async def test_memberships_of_the_dead_are_ended_and_no_others(
     clock.now += GONE_S / 2
     hear(membership, await members.join("alive"))
     clock.now += GONE_S / 2
-    await membership.end_all_gone()
+    await membership.members.end_all_gone()
     assert await members.exist() == {"me", "alive"}
 
 
@@ -235,7 +236,7 @@ async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
 async def test_replicas_name_each_other_to_agents(admin: Admin, members: Members, ctx: Context, clock: Clock) -> None:
     """Of a replica that does not accept agents, or is gone, no agent hears."""
     membership = to_act(Membership(ctx, 15.0, {"vkprovider.io/agents-url": "https://me.example.com"}))
-    watching = asyncio.create_task(membership.members.run())
+    watching = asyncio.create_task(membership.members.leases.run())
     await membership._renew()
     [lease] = await admin.items(MEMBERS)
     assert lease["metadata"]["annotations"]["vkprovider.io/agents-url"] == "https://me.example.com"

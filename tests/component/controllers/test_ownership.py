@@ -19,7 +19,8 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.leases import LeaseKind
-from vkprovider.runtime.membership import MEMBER_PREFIX, Membership
+from vkprovider.runtime.members import MEMBER_PREFIX
+from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
 
 PATH = f"{NODE_LEASES}/vnode.w"

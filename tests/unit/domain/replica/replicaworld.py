@@ -183,7 +183,7 @@ class Replica:
         membership.ready.set()
         for loop in (
             ownership.leases.run,
-            membership.members.run,
+            membership.members.leases.run,
             membership.run,
             partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None, led=lambda: None),
             ownership.plan.run,

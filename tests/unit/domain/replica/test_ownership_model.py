@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.replica.apistore import MEMBERS, NODE_LEASES, now_s
 from tests.unit.domain.replica.replicaworld import World
-from vkprovider.runtime.membership import MEMBER_PREFIX
+from vkprovider.runtime.members import MEMBER_PREFIX
 
 EXAMPLES = int(os.environ.get("OWNERSHIP_EXAMPLES", "12"))
 TROUBLE_S, CALM_S = 60.0, 60.0

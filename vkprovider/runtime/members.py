@@ -1,0 +1,127 @@
+"""The Leases of replicas as the watch shows them: which count as gone, and how one that is gone is ended.
+
+A replica counts as gone when its Lease has been *observed* not to change for two thirds of LEADER_LEASE_TTL, on the
+observer's own clock; wall clocks are never compared. Silence counts only while the observer's own renewals went
+through: a replica that was away itself has not been listening.
+
+Before anything is taken from a silent replica its membership is *ended*, with the resourceVersion whose silence was
+observed: a conflict there means that it lives.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict
+from vkprovider.api.objects import Lease
+from vkprovider.domain.replica import lease as leases
+from vkprovider.domain.replica.lease import Seen
+from vkprovider.kube.flow import Lane
+from vkprovider.kube.informer import Informer
+from vkprovider.runtime.context import Context
+
+_log: Final = structlog.get_logger(__name__)
+
+MEMBER_PREFIX: Final = "vkprovider-replica-"
+LABEL_MEMBER: Final = f"{names.GROUP}/replica"
+
+
+class Members:
+    """The replicas of this installation, as one of them sees their Leases.
+
+    Attributes:
+        leases: The Leases.
+    """
+
+    def __init__(self, ctx: Context, gone_s: float, changed: Callable[[], None]) -> None:
+        """Describe the Leases; nothing is read before the informer runs.
+
+        Args:
+            ctx: The replica that looks.
+            gone_s: The silence after which a replica counts as gone.
+            changed: Called by the watch when a replica comes or goes.
+        """
+        self._ctx = ctx
+        self._gone_s = gone_s
+        self._changed = changed
+        self._listening_since = -1e9
+        self._seen: dict[str, Seen] = {}
+        self.leases: Informer[Lease] = Informer(
+            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=LABEL_MEMBER
+        )
+        self.leases.add_handler(self._member_changed)
+
+    def listen(self) -> None:
+        """Count silence from now: the replica that looks was away itself."""
+        self._listening_since = self._ctx.now()
+
+    def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
+        lease = new or old
+        if lease is None:
+            return
+        replica = lease.metadata.name.removeprefix(MEMBER_PREFIX)
+        known = replica in self._seen
+        if new is not None:
+            self._seen[replica] = leases.observe(self._seen.get(replica), new, self._ctx.now())
+        else:
+            self._seen.pop(replica, None)
+        if known is (new is None):
+            self._changed()
+
+    def present(self) -> set[str]:
+        """Return the replicas that have a Lease, also those that count as gone."""
+        return set(self._seen)
+
+    def is_gone(self, replica: str) -> bool:
+        """Return whether a replica has ended, or has been silent for so long that it counts as gone."""
+        since, gone_s = self._listening_since, self._gone_s
+        return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
+
+    def said(self) -> dict[str, Mapping[str, str]]:
+        """Return the annotations of each replica's Lease, by the replica."""
+        return {
+            lease.metadata.name.removeprefix(MEMBER_PREFIX): lease.metadata.annotations
+            for lease in self.leases.items.values()
+        }
+
+    async def end(self, replica: str) -> bool:
+        """End the membership of a replica that counts as gone; return False if it turns out to live.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        if not self.is_gone(replica):
+            return False
+        seen = self._seen.get(replica)
+        if seen is None:
+            return not await self._turned_up(replica)
+        try:
+            ended = await self._ctx.api.member_leases.delete(
+                MEMBER_PREFIX + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
+            )
+        except Conflict:  # it lives, and our watch is late: listen anew
+            self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
+            return False
+        if ended:
+            _log.info("ended the membership of a silent replica", replica=replica)
+        return True
+
+    async def end_all_gone(self) -> None:
+        """End the memberships of all replicas that are gone, also of those that owned nothing.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        for replica in self.present() - {self._ctx.replica}:
+            if self.is_gone(replica):
+                await self.end(replica)
+
+    async def _turned_up(self, replica: str) -> bool:
+        """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
+        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, lane=Lane.AT_ONCE)
+        if found is None:
+            return False
+        self._member_changed(None, found)
+        return True
