@@ -88,7 +88,7 @@ async def ownership(api: FaultyApi, ctx: Context) -> Ownership:
 
 async def renew(ownership: Ownership) -> None:
     """What the heartbeat does when a Lease is due."""
-    await ownership._write("w", ownership._held["w"], "uid")
+    await ownership._renew("w")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """The metrics of the kubelet API."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from vkprovider.app.kubelet import Kubelet
 from vkprovider.runtime.metrics.measure import Measure, by_name, counter, gauge, value
 
-if TYPE_CHECKING:
-    from vkprovider.app.parts.kubelet import Kubelet
 
-
-def kubelet_measures(kubelet: "Kubelet") -> Iterator[Measure]:
+def kubelet_measures(kubelet: Kubelet) -> Iterator[Measure]:
     """Yield the metrics of the kubelet API."""
     yield gauge("vkprovider_kubelet_nodes", "Nodes whose kubelet API is served.", lambda: value(len(kubelet.listeners)))
     yield gauge(
