@@ -252,7 +252,7 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
         }
         cluster.request("POST", leases, lease)
         cluster.delete_later("lease", f"vkprovider-replica-{name}", f"--namespace={SYSTEM}")
-    notes = {f.reason: f for f in examine(cluster).findings}
+    notes = {str(f.reason): f for f in examine(cluster).findings}
     assert notes["ReplicaSilent"].object == f"Lease/{SYSTEM}/vkprovider-replica-ghost"
     assert notes["ReplicaSilent"].level == "note"
     assert "ahead is 0.0.9; " in notes["VersionsDiffer"].message

@@ -24,6 +24,7 @@ longer than 256 characters.
 from typing import Final
 
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Reason
 
 _MESSAGE_CHARS_MAX: Final = 256
 _INPUT_CHARS_MAX: Final = 1000
@@ -44,12 +45,12 @@ class InputError(VkproviderError):
     """An object is invalid; retrying is useless until it changes.
 
     Attributes:
-        reason: One CamelCase word, fit for a condition or a waiting reason (`TopologyInvalid`).
+        reason: Fit for a condition or a waiting state (`TopologyInvalid`).
         message: What is wrong, where, and what to do about it.
         event: The reason of its Event, where that is more particular; else `reason`.
     """
 
-    def __init__(self, reason: str, message: str, *, event: str = "") -> None:
+    def __init__(self, reason: Reason, message: str, *, event: Reason | None = None) -> None:
         message = shorten(message, _INPUT_CHARS_MAX)
         super().__init__(f"{reason}: {message}")
         self.reason = reason
@@ -66,11 +67,11 @@ class StepFailed(VkproviderError):  # noqa: N818 (what happened, as in Step)
     """One of the outside systems that a step calls failed.
 
     Attributes:
-        reason: One CamelCase word, fit for a waiting reason (`ApiUnavailable`).
+        reason: Fit for a waiting state (`ApiUnavailable`).
         message: That system's message.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message

@@ -4,24 +4,19 @@ from typing import Literal
 
 import msgspec
 
-from vkprovider.api.reasons import Reason, reason_of
+from vkprovider.api.reasons import NO_REASON, Reason
 
 
 class Fault(msgspec.Struct, frozen=True, gc=False):
     """Why something cannot be done, or not yet: a value, where an error would be raised elsewhere.
 
     Attributes:
-        reason: One CamelCase word, fit for a condition or a waiting reason.
+        reason: Fit for a condition or a waiting state.
         message: What is wrong, where, and what to do about it.
     """
 
-    reason: str
+    reason: Reason
     message: str
-
-    @property
-    def kind(self) -> Reason:
-        """The explained reason, whose attributes decisions read."""
-        return reason_of(self.reason)
 
     def __str__(self) -> str:
         """Return reason and message as one text."""
@@ -34,13 +29,13 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         type: `Ready`, for instance.
         status: `True`, `False` or `Unknown`.
-        reason: One CamelCase word; may be empty in a condition of a Pod.
+        reason: May be `NO_REASON` in a condition of a Pod.
         message: For people.
     """
 
     type: str
     status: str
-    reason: str = ""
+    reason: Reason = NO_REASON
     message: str = ""
 
     @property
@@ -54,10 +49,10 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         type: `Normal` or `Warning`.
-        reason: One CamelCase word.
+        reason: Kubernetes shows it as the Event's.
         message: For people; Kubernetes calls it the note.
     """
 
     type: Literal["Normal", "Warning"]
-    reason: str
+    reason: Reason
     message: str

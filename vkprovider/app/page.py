@@ -1,6 +1,7 @@
 """The HTTP page of the provider: where it listens and how it encrypts; the parts add its routes."""
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.app.parts.labs import NO_LABS
 from vkprovider.app.settings import Settings
 from vkprovider.runtime.page import Page
@@ -38,5 +39,5 @@ def _certificate(settings: Settings) -> ServingCertificate | None:
         text = (
             "VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE is set, but the page serves plain HTTP: see VKPROVIDER_HTTP_TLS_CERT"
         )
-        raise InputError("SettingInvalid", text)
+        raise InputError(StartReason.SETTING_INVALID, text)
     return None

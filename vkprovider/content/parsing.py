@@ -22,6 +22,7 @@ import msgspec
 import structlog
 
 from vkprovider.api.errors import DeadlineExceeded, InputError, Unavailable
+from vkprovider.api.reasons import reason_of
 from vkprovider.content.parser import (
     CPU_S_MAX,
     HEADER,
@@ -102,7 +103,8 @@ class ContentParser:
     async def _ask(self, request: Request) -> Answer:
         answer = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
         if answer.refused is not None:
-            raise InputError(*answer.refused)
+            reason, message = answer.refused
+            raise InputError(reason_of(reason), message)
         return answer
 
     # --------------------------------------------------------------------------------- in the thread

@@ -5,12 +5,12 @@ from collections.abc import Collection
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import Secret
-from vkprovider.api.reasons import Trouble
+from vkprovider.api.reasons import Reason, Trouble
 from vkprovider.domain.worker.secrets import device_secret_refusal
 from vkprovider.runtime.context import Context
 
 
-async def read_secret(ctx: Context, name: str, *, reason: str, keys: str, used_for: str) -> Secret:
+async def read_secret(ctx: Context, name: str, *, reason: Reason, keys: str, used_for: str) -> Secret:
     """Read a Secret of the provider's namespace.
 
     Args:

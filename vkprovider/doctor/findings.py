@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     level: Level
     object: str
-    reason: str
+    reason: Reason
     message: str
     remedy: str = ""
 
@@ -71,7 +71,7 @@ class Report(msgspec.Struct, frozen=True):
         return FAULTY if Level.FAULT in levels else UNCHECKED if Level.UNCHECKED in levels else HEALTHY
 
 
-def fault(about: str, reason: str, message: str, remedy: str) -> Finding:
+def fault(about: str, reason: Reason, message: str, remedy: str) -> Finding:
     """Return a finding that needs action."""
     return Finding(Level.FAULT, about, reason, message, named(remedy, about))
 
@@ -90,12 +90,12 @@ def named(remedy: str, about: str) -> str:
     return re.sub(r"\bPOD\b" if kind == "Pod" else r"\bNAME\b", lambda _: command, remedy)
 
 
-def note(about: str, reason: str, message: str, remedy: str = "") -> Finding:
+def note(about: str, reason: Reason, message: str, remedy: str = "") -> Finding:
     """Return a finding for information."""
     return Finding(Level.NOTE, about, reason, message, remedy)
 
 
-def unchecked(about: str, reason: str, message: str, remedy: str = "") -> Finding:
+def unchecked(about: str, reason: Reason, message: str, remedy: str = "") -> Finding:
     """Return a finding about what could not be checked."""
     return Finding(Level.UNCHECKED, about, reason, message, remedy)
 

@@ -19,7 +19,9 @@ from vkprovider.api.reasons import (
     DefinitionReason,
     DoctorReason,
     Happened,
+    Reason,
     Trouble,
+    reason_of,
 )
 from vkprovider.doctor.conditions import check_observed, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
@@ -64,7 +66,7 @@ def _check_condition(about: str, resource: CustomResource) -> list[Finding]:
     ready = ready_of(resource)
     if ready.get("status") == "True":
         return []
-    return [_definition(about, ready.get("reason", DoctorReason.NOT_READY), ready.get("message", ""))]
+    return [_definition(about, reason_of(ready.get("reason", DoctorReason.NOT_READY)), ready.get("message", ""))]
 
 
 def _check_runtime_class(about: str, resource: CustomResource, runtime_class: RuntimeClass | None) -> list[Finding]:
@@ -89,10 +91,10 @@ def _check_impeded(about: str, resource: CustomResource) -> list[Finding]:
     impeded = definitionstatus.condition(resource, definitionstatus.IMPEDED)
     if impeded.get("status") != "True":
         return []
-    return [_definition(about, impeded.get("reason", ""), impeded.get("message", ""))]
+    return [_definition(about, reason_of(impeded.get("reason", "")), impeded.get("message", ""))]
 
 
-def _definition(about: str, reason: str, message: str) -> Finding:
+def _definition(about: str, reason: Reason, message: str) -> Finding:
     return fault(about, reason, message, remedy_of(DEFINITIONS, reason, "See docs/why.md."))
 
 
@@ -217,7 +219,7 @@ def _check_overdue(pod: Pod, now: datetime, workers: Sequence[Node]) -> Finding 
 def _check_failed(pod: Pod) -> Finding:
     ended = [s for c in pod.status.container_statuses for kind, s in c.state.items() if kind == "terminated"]
     message = next((s.get("message", "") for s in ended), "") or "it ended with phase Failed"
-    return note("", pod.status.reason or DoctorReason.FAILED, message)
+    return note("", reason_of(pod.status.reason or DoctorReason.FAILED), message)
 
 
 def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
@@ -226,8 +228,8 @@ def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
         return None
     if lacking := _never_fits(pod, workers):
         text = f"no worker is large enough, whatever else runs: it needs {lacking}"
-        return fault("", DefinitionReason.TOO_LARGE, text, _SMALLER)
-    return _pod(scheduled.reason or DoctorReason.UNSCHEDULABLE, scheduled.message)
+        return fault("", DoctorReason.TOO_LARGE, text, _SMALLER)
+    return _pod(reason_of(scheduled.reason or DoctorReason.UNSCHEDULABLE), scheduled.message)
 
 
 def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
@@ -245,13 +247,13 @@ def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
     return "; ".join(largest.shortage(demand))
 
 
-def _check_progress(pod: Pod, reason: str, message: str, now: datetime) -> Finding | None:
+def _check_progress(pod: Pod, reason: Reason, message: str, now: datetime) -> Finding | None:
     """Check a Pod on its way: its worker may be at fault, or it may be on its way for too long."""
     ready = _condition(pod, "Ready")
     if ready is not None and ready.status == "True":
         return None
     if ready is not None and ready.reason in WORKERS:
-        return _pod(ready.reason, ready.message)
+        return _pod(reason_of(ready.reason), ready.message)
     running = ready is not None and pod.status.phase == "Running"
     since = ready.last_transition_time if ready is not None and running else pod.status.start_time
     age_s = _age_s(pod.metadata.deletion_timestamp or since or pod.metadata.creation_timestamp, now)
@@ -281,14 +283,15 @@ def _condition(pod: Pod, kind: str) -> Condition | None:
     return next((each for each in pod.status.conditions if each.type == kind), None)
 
 
-def _waiting(pod: Pod) -> tuple[str, str]:
+def _waiting(pod: Pod) -> tuple[Reason, str]:
     """Return reason and message of the container that waits for the worst reason."""
     states = [s.state["waiting"] for s in pod.status.container_statuses if "waiting" in s.state]
     states.sort(key=lambda state: state.get("reason", "") in PROGRESS)
-    return (states[0].get("reason", ""), states[0].get("message", "")) if states else ("", "")
+    worst = states[0] if states else {}
+    return reason_of(worst.get("reason", "")), worst.get("message", "")
 
 
-def _pod(reason: str, message: str) -> Finding:
+def _pod(reason: Reason, message: str) -> Finding:
     table = {**DOCTOR, **WORKERS, **TROUBLE}
     return fault("", reason, message, remedy_of(table, reason, "kubectl describe shows more."))
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import DoctorReason
+from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
 from vkprovider.settings.plaintext import plain_text
@@ -109,7 +109,9 @@ def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding
     """
     about = f"ConfigMap/{namespace}/{SETTINGS}"
     texts = plain_text(settings).values()
-    return [note(about, "TransportInsecure", "; ".join(texts), "Give them https:// URLs.")] if texts else []
+    return (
+        [note(about, ConditionReason.TRANSPORT_INSECURE, "; ".join(texts), "Give them https:// URLs.")] if texts else []
+    )
 
 
 def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, float]) -> list[Finding]:

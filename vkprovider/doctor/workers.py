@@ -9,7 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
-from vkprovider.api.reasons import WORKERS, DoctorReason, WorkerReason
+from vkprovider.api.reasons import WORKERS, ConditionReason, DoctorReason, Reason, WorkerReason, reason_of
 from vkprovider.api.wording import count
 from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, node_ready, ready_of
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
@@ -134,7 +134,7 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
     ]
 
 
-def _known(about: str, reason: str, message: str) -> Finding:
+def _known(about: str, reason: Reason, message: str) -> Finding:
     return fault(about, reason, message, remedy_of(WORKERS, reason, "See docs/why.md."))
 
 
@@ -144,9 +144,9 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
     found = []
     if not is_ready(seen.resource):
         ready = ready_of(seen.resource)
-        found.append(_known(about, ready.get("reason", DoctorReason.NOT_READY), ready.get("message", "")))
+        found.append(_known(about, reason_of(ready.get("reason", DoctorReason.NOT_READY)), ready.get("message", "")))
     if agent := condition_of(seen.resource, "AgentTurnedAway"):
-        found.append(_known(about, agent.get("reason", ""), agent.get("message", "")))
+        found.append(_known(about, reason_of(agent.get("reason", "")), agent.get("message", "")))
     foreign = seen.resource.status.get("labs", {}).get("foreign", 0)
     if foreign:
         text = f"{count(foreign, 'lab')} on it not made by vkprovider, never touched"
@@ -187,7 +187,7 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
     found = []
     ready = node_ready(node)
     if ready is not None and ready.status != "True":
-        reason = ready.reason or DoctorReason.NOT_READY
+        reason = reason_of(ready.reason or DoctorReason.NOT_READY)
         found.append(_known(about, reason, ready.message or f"Node {name} is not Ready"))
     address = nodes.address_of(spec)
     if seen.lives and not any(a.type == "ExternalIP" for a in node.status.addresses):
@@ -245,7 +245,7 @@ def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
     found = insecure(spec)
     if found is None:
         return []
-    return [note(about, found.type, found.message)]  # which ends with what to do
+    return [note(about, ConditionReason.TRANSPORT_INSECURE, found.message)]  # which ends with what to do
 
 
 def _check_agent(about: str, seen: Seen) -> list[Finding]:

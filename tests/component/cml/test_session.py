@@ -19,6 +19,7 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
+from vkprovider.api.reasons import reason_of
 from vkprovider.cml.factory import SLOW_MAX, open_session
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
@@ -213,7 +214,7 @@ async def test_time_of_a_slow_request_begins_when_it_is_its_turn(mini: MiniCml, 
 
 async def test_missing_credentials_pass_through(mini: MiniCml) -> None:
     async def read() -> Credentials:
-        raise InputError("CredentialsMissing", "Secret w1 has no key password")
+        raise InputError(reason_of("CredentialsMissing"), "Secret w1 has no key password")
 
     session = open_session(mini.url, read)
     with pytest.raises(InputError, match="CredentialsMissing"):

@@ -168,7 +168,7 @@ class World(RuleBasedStateMachine):
         try:
             ports = store.allocate(wanted, HERE, per_instance_max=3, pod_uid=uid)
         except InputError as refused:
-            ports, reason = {}, refused.reason
+            ports, reason = {}, str(refused.reason)
         else:
             reason = ""
         if reason:

@@ -12,6 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
@@ -100,7 +101,7 @@ async def test_without_a_session_there_is_no_login(
     [
         (NotFound("gone"), 409, "NoSession"),
         (Unavailable("down"), 503, "LoginUnavailable"),
-        (InputError("LDSDeploymentUnknown", "not configured"), 503, "LDSDeploymentUnknown"),
+        (InputError(Trouble.LDS_DEPLOYMENT_UNKNOWN, "not configured"), 503, "LDSDeploymentUnknown"),
     ],
 )
 async def test_faults_of_the_lds_are_said(

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api import errors
+from vkprovider.api.reasons import DefinitionReason
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_a_deadline_may_be_retried_like_any_absence() -> None:
 
 
 def test_an_input_error_carries_reason_and_message() -> None:
-    error = errors.InputError("TopologyInvalid", "nodes is empty")
+    error = errors.InputError(DefinitionReason.TOPOLOGY_INVALID, "nodes is empty")
     assert (error.reason, error.message, str(error)) == (
         "TopologyInvalid",
         "nodes is empty",

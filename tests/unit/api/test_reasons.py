@@ -1,8 +1,6 @@
-"""docs/why.md: a row with meaning and remedy for every word that the code can say, and no other.
+"""docs/why.md: a row with meaning and remedy for every word that the code can say, and no other."""
 
-That every reason of the code is in the tables, and none too many, is tested with the generated pages.
-"""
-
+import ast
 import re
 from collections.abc import Mapping
 
@@ -11,10 +9,11 @@ import pytest
 
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
+from tools import figures
 from vkprovider.api import reasons
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import Explanation, Reason, reason_of, stock
+from vkprovider.api.reasons import Explanation, Progress, Reason, Reasons, Trouble, reason_of, stock
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
@@ -22,6 +21,40 @@ from vkprovider.domain.worker.node import View, unhealthy
 
 TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
+CODE = [
+    figures.Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
+    for path in sorted((docs.ROOT / "vkprovider").rglob("*.py"))
+]
+EVENT_REASON = 2
+"""The place of the reason among the arguments of `emit`, which takes any word: it knows none of ours."""
+
+
+def test_no_reason_is_written_as_a_string() -> None:
+    assert figures.reason_strings(CODE) == []
+
+
+def test_events_are_emitted_with_members() -> None:
+    emitted = [
+        node.args[EVENT_REASON]
+        for module in CODE
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "emit" and len(node.args) > EVENT_REASON
+    ]
+    assert len(emitted) >= 10
+    assert [ast.unparse(reason) for reason in emitted if isinstance(reason, ast.Constant | ast.JoinedStr)] == []
+
+
+def test_every_reason_stands_in_a_table_and_is_given_by_the_code() -> None:
+    given = {
+        node.attr
+        for module in CODE
+        if not module.path.startswith(figures.REASONS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute)
+    }
+    every = {each for enum in Reasons.__subclasses__() for each in enum if each is not reasons.NO_REASON}
+    assert every <= {word for table in reasons.TABLES.values() for word in table}
+    assert sorted(each for each in every if each.name not in given) == []
 
 
 def test_page_has_a_row_for_every_reason_and_no_other() -> None:
@@ -78,9 +111,9 @@ def test_every_condition_of_a_pod_is_described() -> None:
     told = set()
     for report in (
         Report(State.READY, phase="Running"),
-        Report(State.INSTANTIATING, waiting=Fault("ImportingLab", "m")),
+        Report(State.INSTANTIATING, waiting=Fault(Progress.IMPORTING_LAB, "m")),
         Report(State.READY, phase="Running", silent="worker w1 does not answer"),
-        Report(State.FAILED, phase="Failed", terminal=Fault("LabStartTimeout", "too late")),
+        Report(State.FAILED, phase="Failed", terminal=Fault(Trouble.LAB_START_TIMEOUT, "too late")),
     ):
         told |= {key[0] for key in podstatus.render(pod(), report, claim(), {}, "").conditions}
     assert {"Ready", "vkprovider.io/LabConverged"} < told
@@ -99,7 +132,7 @@ def test_every_condition_of_a_node_is_described() -> None:
         endpoint=None,
         capacity={},
         allocatable={},
-        health=unhealthy("WorkerUnreachable", "m"),
+        health=unhealthy(Trouble.WORKER_UNREACHABLE, "m"),
         taint_effect="NoExecute",
     )
     told = view.conditions()

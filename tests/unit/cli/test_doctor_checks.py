@@ -11,6 +11,7 @@ import vkprovider
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
 from vkprovider.api.models.crd import crds
 from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
+from vkprovider.api.reasons import reason_of
 from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked
 from vkprovider.doctor.lablets import SeenPod
@@ -27,9 +28,9 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
     ("findings", "code"),
     [
         ((), 0),
-        ((note("a", "B", "c"),), 0),
-        ((unchecked("a", "B", "c"), note("a", "B", "c")), 2),
-        ((unchecked("a", "B", "c"), fault("a", "B", "c", "d")), 1),
+        ((note("a", reason_of("B"), "c"),), 0),
+        ((unchecked("a", reason_of("B"), "c"), note("a", reason_of("B"), "c")), 2),
+        ((unchecked("a", reason_of("B"), "c"), fault("a", reason_of("B"), "c", "d")), 1),
     ],
 )
 def test_exit_code(findings: tuple[Any, ...], code: int) -> None:
@@ -37,12 +38,23 @@ def test_exit_code(findings: tuple[Any, ...], code: int) -> None:
 
 
 def test_line_is_one_line_with_object_reason_and_remedy() -> None:
-    assert fault("Pod/a/b", "Bad", "it is\nbad.", "Mend it.").line == "Pod/a/b: Bad: it is bad. → Mend it."
-    assert note("Pod/a/b", "Bad", "it is bad").line == "(note) Pod/a/b: Bad: it is bad"
+    assert fault("Pod/a/b", reason_of("Bad"), "it is\nbad.", "Mend it.").line == "Pod/a/b: Bad: it is bad. → Mend it."
+    assert note("Pod/a/b", reason_of("Bad"), "it is bad").line == "(note) Pod/a/b: Bad: it is bad"
 
 
 def test_one_fault_seen_twice_is_one() -> None:
-    assert len(once([fault("a", "B", "c", ""), fault("a", "B", "d", ""), fault("b", "B", "c", "")])) == 2
+    assert (
+        len(
+            once(
+                [
+                    fault("a", reason_of("B"), "c", ""),
+                    fault("a", reason_of("B"), "d", ""),
+                    fault("b", reason_of("B"), "c", ""),
+                ]
+            )
+        )
+        == 2
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the installation

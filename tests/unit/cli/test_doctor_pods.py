@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from vkprovider.api.objects import Node
+from vkprovider.api.reasons import StartReason, reason_of
 from vkprovider.cli.doctor import _text
 from vkprovider.doctor import lablets
 from vkprovider.doctor.findings import Finding, Level, Report, fault, named, unchecked
@@ -169,9 +170,9 @@ def test_remedies_name_their_object() -> None:
 
 
 def test_remedy_that_the_message_has_is_not_repeated() -> None:
-    assert fault("A/b", "R", "it failed; do that", "Do that.").line == "A/b: R: it failed; do that"
+    assert fault("A/b", reason_of("R"), "it failed; do that", "Do that.").line == "A/b: R: it failed; do that"
 
 
 def test_report_without_a_cluster_says_that_nothing_was_checked() -> None:
-    report = Report("?", "", findings=(unchecked("Kubeconfig", "KubeconfigInvalid", "m"),))
+    report = Report("?", "", findings=(unchecked("Kubeconfig", StartReason.KUBECONFIG_INVALID, "m"),))
     assert _text(report).splitlines()[-1] == "nothing was checked"

@@ -6,6 +6,7 @@ from tests.unit.cli.test_doctor_checks import check, seen
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.doctor.workers import Probe
@@ -41,7 +42,7 @@ def test_tunnels_that_cannot_be_examined_are_noted_with_the_reason() -> None:
 
 
 def test_settings_that_cannot_be_used_leave_mqtt_unchecked() -> None:
-    [finding] = check_unseen({"mqtt": ["w"]}, InputError("SettingInvalid", "no such file"), "ns")
+    [finding] = check_unseen({"mqtt": ["w"]}, InputError(StartReason.SETTING_INVALID, "no such file"), "ns")
     assert (finding.level, finding.object, finding.reason) == (Level.UNCHECKED, "Tunnel/mqtt", "SettingInvalid")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.worker import parse_worker_spec
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import Connection
 from vkprovider.controllers.worker.fleet import Fleet
@@ -33,9 +34,9 @@ def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: obj
 
 
 ANSWERS = {"reached": True, "version": "2.9.1"}
-SILENT = unhealthy("WorkerUnreachable", "no answer")
-FULL = InputError("ClaimStoreFull", "too many")
-UNKNOWN = Capacity(Resources(), 0, Resources(), InputError("CapacityUnknown", "spec.capacity lacks cpu"))
+SILENT = unhealthy(WorkerReason.WORKER_UNREACHABLE, "no answer")
+FULL = InputError(WorkerReason.CLAIM_STORE_FULL, "too many")
+UNKNOWN = Capacity(Resources(), 0, Resources(), InputError(WorkerReason.CAPACITY_UNKNOWN, "spec.capacity lacks cpu"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 import structlog
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.app.tunnels import agent_tokens
 from vkprovider.broker import broker_of, read_line
 from vkprovider.settings.rereading import Reread
@@ -76,7 +77,7 @@ def test_something_else_counts_until_there_is_a_file_and_never_again(tmp_path: P
 
 def test_what_a_reader_says_of_a_file_is_said(tmp_path: Path) -> None:
     def read() -> str:
-        raise InputError("SettingInvalid", "VKPROVIDER_X /x: why")
+        raise InputError(StartReason.SETTING_INVALID, "VKPROVIDER_X /x: why")
 
     with pytest.raises(InputError, match=r"^SettingInvalid: VKPROVIDER_X /x: why$"):
         Reread([str(tmp_path / "x")], read)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.api.reasons.base import Explanation, ForeignReason, Reason, Reasons, Trait
-from vkprovider.api.reasons.conditions import CONDITIONS
+from vkprovider.api.reasons.conditions import CONDITIONS, ConditionReason
 from vkprovider.api.reasons.console import ConsoleReason
 from vkprovider.api.reasons.definition import DefinitionReason
 from vkprovider.api.reasons.environment import EnvironmentReason
@@ -32,6 +32,7 @@ __all__ = [
     "TABLES",
     "TROUBLE",
     "WORKERS",
+    "ConditionReason",
     "ConsoleReason",
     "DefinitionReason",
     "DoctorReason",
@@ -79,22 +80,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
 NO_REASON: Final = ForeignReason.NONE
 """Of a condition that needs none, and of what did not happen."""
 
-_BY_WORD: Final[Mapping[str, Reason]] = {
-    word: reason
-    for table in (
-        DOCTOR,
-        CONSOLES,
-        _table(StartReason),
-        _table(Happened),
-        _table(EnvironmentReason),
-        DEFINITIONS,
-        WORKERS,
-        TROUBLE,
-        PROGRESS,
-        {NO_REASON: NO_REASON},
-    )
-    for word, reason in table.items()
-}
+_BY_WORD: Final[Mapping[str, Reason]] = {reason.value: reason for enum in Reasons.__subclasses__() for reason in enum}
 """Only for words that are read; one that stands in several enums has the same traits in each of them."""
 
 
@@ -102,13 +88,13 @@ def reason_of(word: str) -> Reason:
     """Return the reason of a word that was read: from an object, a stored row, or another program's answer.
 
     Returns:
-        A member of ours; `Trouble.OUT_OF` in its longer word for `OutOfcpu` and its like; `NO_REASON` for "";
-        `ForeignReason.FOREIGN` in its word for every other one.
+        A member of an enum; `NO_REASON` for "". Any other word is kept: `OutOfcpu` and its like are explained as
+        `Trouble.OUT_OF`, all others are without explanation and traits.
     """
     found = _BY_WORD.get(word)
     if found is not None:
         return found
-    return (Trouble.OUT_OF if word.startswith(Trouble.OUT_OF) else ForeignReason.FOREIGN).worded(word)
+    return (Trouble.OUT_OF if word.startswith(Trouble.OUT_OF) else NO_REASON).worded(word)
 
 
 def decode(type_: type, value: str) -> Reason:

@@ -108,10 +108,9 @@ class Reasons(Reason, ReprEnum):
 
 
 class ForeignReason(Reasons):
-    """Words that this program does not explain, and the absence of a word; they have no traits.
+    """Words without explanation and traits: another program's, those of a later version of this one, and none at all.
 
-    A foreign word is another program's, or from a later version of this one; `reason_of` makes it.
+    `reason_of` makes the words.
     """
 
-    NONE = ("", "No reason is given.")
-    FOREIGN = ("Foreign", "The word is another program's.")
+    NONE = ("", "No word, or one that this program does not explain.")

@@ -1,10 +1,30 @@
-"""Types of conditions, explained in docs/why.md beside the reasons."""
+"""Types of conditions, explained in docs/why.md beside the reasons; reasons that name a condition."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from vkprovider.api.reasons.base import Explanation
+from vkprovider.api.reasons.base import Explanation, Reason, Reasons
 
-CONDITIONS: Final = {
+
+class ConditionReason(Reasons):
+    """Reasons that name a condition: those of a Node's conditions, in the kubelet's words, and those that are types."""
+
+    TRANSPORT_INSECURE = (
+        "TransportInsecure",
+        (
+            "Of a CMLWorker: what is sent to CML could be read or answered by others; its reason says why. In the "
+            "doctor's report also of the settings: a service is reached by http."
+        ),
+        "Use https, and spec.tls.caBundle.",
+    )
+    PORTS_OPEN = ("PortsOpen", "Condition PortsOpen of a CMLWorker: learners can reach the ports of its labs.")
+    ROUTE_CREATED = ("RouteCreated", "Condition NetworkUnavailable of a Node is False, as it always is.")
+    NO_MEMORY_PRESSURE = ("NoMemoryPressure", "Condition MemoryPressure of a Node is False, as it always is.")
+    NO_DISK_PRESSURE = ("NoDiskPressure", "Condition DiskPressure of a Node is False, as it always is.")
+    NO_PID_PRESSURE = ("NoPIDPressure", "Condition PIDPressure of a Node is False, as it always is.")
+
+
+CONDITIONS: Final[Mapping[str, Reason | Explanation]] = {
     "Initialized": Explanation("vkprovider acts on the Pod. Nothing else is initialized."),
     "ContainersReady": Explanation("The same as Ready."),
     "vkprovider.io/LabImported": Explanation(
@@ -18,11 +38,7 @@ CONDITIONS: Final = {
     ),
     "vkprovider.io/SessionReady": Explanation("The learner's session exists and knows the devices."),
     "vkprovider.io/SessionStarted": Explanation("The learner has logged in."),
-    "TransportInsecure": Explanation(
-        "Of a CMLWorker: what is sent to CML could be read or answered by others; its reason says why. In the doctor's "
-        "report also of the settings: a service is reached by http.",
-        "Use https, and spec.tls.caBundle.",
-    ),
+    ConditionReason.TRANSPORT_INSECURE: ConditionReason.TRANSPORT_INSECURE,
     "AgentTurnedAway": Explanation(
         "Of a CMLWorker: an agent with its name is not used; its reason says why. The condition goes with that agent.",
         "Stop that agent, or correct its name or spec.tunnel.",
@@ -38,5 +54,6 @@ CONDITIONS: Final = {
     "MemoryPressure": Explanation("Of a Node: always False (`NoMemoryPressure`), CML admits labs by itself."),
     "DiskPressure": Explanation("Of a Node: always False (`NoDiskPressure`), CML admits labs by itself."),
     "PIDPressure": Explanation("Of a Node: always False (`NoPIDPressure`), CML admits labs by itself."),
+    **{reason.value: reason for reason in ConditionReason},
 }
-"""Types of conditions that vkprovider writes, beside Ready, whose reasons the other tables explain."""
+"""Conditions that vkprovider writes, beside Ready, whose reasons the other tables explain."""

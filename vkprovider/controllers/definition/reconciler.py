@@ -169,7 +169,8 @@ class Definitions:
         ready = definitionstatus.condition(resource, definitionstatus.READY)
         fault: Fault | None = None
         if ready.get("status") == "False" or not kept:
-            fault = Fault(ready.get("reason", DefinitionReason.NO_CONTENT), ready.get("message", "no content yet"))
+            reason = reason_of(ready.get("reason", DefinitionReason.NO_CONTENT))
+            fault = Fault(reason, ready.get("message", "no content yet"))
         elif resource.metadata.deletion_timestamp is not None:
             fault = _deleting()
         self._show(resource, kept, fault, spec.environment)

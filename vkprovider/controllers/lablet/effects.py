@@ -10,6 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import Trouble
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.archive import Archive
@@ -262,7 +263,7 @@ class Effects:
         content = self.contents.get(claim.digest)
         if content is None:
             raise InputError(
-                "ContentMissing",
+                Trouble.CONTENT_MISSING,
                 f"the content of {claim.definition} {claim.version} is gone; delete the pod, its successor uses the "
                 "current version",
             )

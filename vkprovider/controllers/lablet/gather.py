@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
@@ -83,7 +84,7 @@ class Gatherer:
             if (fault := worker.refusal or worker.claims.refused.get(pod.metadata.uid)) is not None:
                 return fault
             if worker.capacity is None:
-                return InputError("WorkerNotReady", f"worker {worker.name} is not known well enough yet")
+                return InputError(Trouble.WORKER_NOT_READY, f"worker {worker.name} is not known well enough yet")
         except InputError as refusal:
             return refusal
         taken = Resources()
@@ -94,7 +95,9 @@ class Gatherer:
             content.need, taken, worker.capacity.total, lablets=len(worker.claims.claims), pods=worker.capacity.labs
         )
         if full is not None and any(self._is_leaving(uid) for uid in worker.claims.claims):
-            return InputError("WaitingForRelease", "the lab of an earlier lablet is being removed from the worker")
+            return InputError(
+                Progress.WAITING_FOR_RELEASE, "the lab of an earlier lablet is being removed from the worker"
+            )
         return full
 
     def _is_leaving(self, uid: str) -> bool:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
@@ -23,7 +24,7 @@ from vkprovider.settings.cluster import PortSettings
 
 _CONNECT_S: Final = 3.0
 _AGAIN_S: Final = 2.0
-_OPEN: Final = Condition("PortsOpen", "True", "PortsOpen")
+_OPEN: Final = Condition(ConditionReason.PORTS_OPEN, "True", ConditionReason.PORTS_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class PortCheck:
         if self.ctx.now() < self._until.get(uid, 0.0):
             return Result(_AGAIN_S)
         text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.settings.range))
-        return self._conclude(lablet, worker, Condition("PortsOpen", "False", "PortsNotOpened", text))
+        return self._conclude(
+            lablet, worker, Condition(ConditionReason.PORTS_OPEN, "False", DoctorReason.PORTS_NOT_OPENED, text)
+        )
 
     def _conclude(self, lablet: Lablet, worker: Worker, result: Condition) -> Result:
         self._until.pop(lablet.uid, None)

@@ -16,6 +16,7 @@ import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import NO_REASON
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.effects import Effects
@@ -259,7 +260,7 @@ class Lablets:
         if isinstance(error, OutsideError):
             failure = Failure(fault_of(type(step), error), pause_s, error, not may_have_happened(error))
         else:
-            event = error.event if isinstance(error, InputError) else ""
+            event = error.event if isinstance(error, InputError) else NO_REASON
             failure = Failure(Fault(error.reason, error.message), pause_s, event=event)
         claim, acted_at = worker.claims.claims.get(lablet.uid), lablet.memory.acted_at
         self._apply(lablet, worker, failed(lablet.memory, claim, step, failure, self._place(lablet, worker)))

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import NotFound, Unavailable
+from vkprovider.api.reasons import Happened
 from vkprovider.concurrency import at_most
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.lab_index import KnownLab
@@ -69,7 +70,7 @@ class Recovery:
             if (pod := pods.get(row.pod_uid)) is not None:
                 ref = ObjectRef("v1", "Pod", pod.metadata.namespace, pod.metadata.name, row.pod_uid)
                 note = f"found lab {row.title} on worker {worker.name} after its claim was lost"
-                self.ctx.events.emit(ref, "Normal", "Adopted", note, guard=worker.guard)
+                self.ctx.events.emit(ref, "Normal", Happened.ADOPTED, note, guard=worker.guard)
 
     async def _read(self, worker: Worker) -> list[MarkedLab]:
         async def read(marked: tuple[str, KnownLab]) -> MarkedLab | None:

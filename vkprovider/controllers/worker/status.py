@@ -8,7 +8,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import WorkerReason, reason_of
+from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition, conditions_of
 from vkprovider.domain.worker.node import Health, address_of
@@ -36,7 +36,7 @@ class WorkerStatusWriter:
         self._ctx = ctx
         self._bearers = bearers
         self._written_at: dict[str, float] = {}
-        self._warned: set[tuple[str, str, str]] = set()
+        self._warned: set[tuple[str, Reason, str]] = set()
 
     async def report(self, resource: CustomResource, worker: Worker, epoch: int) -> None:
         """Write the status of a worker that this replica owns, and warn of what is wrong with it.
@@ -97,7 +97,9 @@ class WorkerStatusWriter:
         is_ready = "True" if health.ready else "False"
         now = self._ctx.now_unix
         ready = condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
-        others = {"PortsOpen": said} if (said := before.get("PortsOpen")) else {}
+        others: dict[str, Any] = {}
+        if said := before.get(ConditionReason.PORTS_OPEN):
+            others[ConditionReason.PORTS_OPEN] = said
         if (away := turned_away(resource, self._bearers(resource.metadata.name))) is not None:
             self.warn(resource, away.reason, away.message)
         others |= {each.type: condition(before, each, now_unix=now) for each in (*further, away) if each is not None}
@@ -117,7 +119,7 @@ class WorkerStatusWriter:
             lane = Lane.NEWS if counts else Lane.WORK
             await workers.patch_status(resource.metadata.name, {"status": wanted}, guard=guard, lane=lane)
 
-    def warn(self, resource: CustomResource, reason: str, note: str) -> None:
+    def warn(self, resource: CustomResource, reason: Reason, note: str) -> None:
         """Emit a Warning about a CMLWorker once, however often it is found."""
         key = (resource.metadata.uid, reason, note)
         if key in self._warned:
@@ -129,7 +131,7 @@ class WorkerStatusWriter:
 
     def recovered(self, uid: str) -> None:
         """Note that a CMLWorker is Ready: a fault that comes back is reported again."""
-        self._warned = {key for key in self._warned if key[0] != uid or reason_of(key[1]).lasting}
+        self._warned = {key for key in self._warned if key[0] != uid or key[1].lasting}
 
     def forget(self, uid: str) -> None:
         """Forget the Warnings about a CMLWorker that is gone."""

@@ -9,6 +9,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import NO_REASON, Happened, Progress, Reason, Trouble
 from vkprovider.domain.ports.allocator import Held, held
 from vkprovider.domain.session.delivery import Session, Verdict
 
@@ -38,7 +39,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         noted: What the lab's notes say of learner and session, in the words of `binding`.
         session: The learner's session, from right before its creation until the lablet is warm again.
         sessions: How many there have been.
-        closing_reason: Why the learner's work is being collected; "" while the learner's time is not over.
+        closing_reason: Why the learner's work is being collected; `NO_REASON` while the learner's time is not over.
         collected_at: When it was collected (Unix seconds).
         verdict: The grader's verdict.
         stopped_at: Since when the lab is stopped on request (Unix seconds).
@@ -62,9 +63,9 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     recoveries: int = 0
     resetting: bool = False
     outcome: str = ""
-    outcome_reason: str = ""
+    outcome_reason: Reason = NO_REASON
     outcome_message: str = ""
-    last_reason: str = ""
+    last_reason: Reason = NO_REASON
     last_message: str = ""
     last_at: int = 0
     afresh: int = 0
@@ -77,7 +78,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     noted: str = ""
     session: Session | None = None
     sessions: int = 0
-    closing_reason: str = msgspec.field(name="closing", default="")
+    closing_reason: Reason = msgspec.field(name="closing", default=NO_REASON)
     collected_at: int = msgspec.field(name="collected", default=0)
     verdict: Verdict | None = None
     stopped_at: int = msgspec.field(name="stopped", default=0)
@@ -182,14 +183,14 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             restarts=self.restarts + 1,
             device_restarts=self.device_restarts | {d: self.device_restarts.get(d, 0) + 1 for d in labels},
             started_at=now,
-            last_reason="DeviceStopped",
+            last_reason=Trouble.DEVICE_STOPPED,
             last_message=message,
             last_at=now,
             last_started_at=self.ready_at or self.started_at,
             last_devices=labels,
         )
 
-    def restarted(self, reason: str, message: str, now: int) -> "Claim":
+    def restarted(self, reason: Reason, message: str, now: int) -> "Claim":
         """Begin afresh after a failure: the lab, if there is one, is wiped.
 
         A lab that was stopped on request and is lost stays stopped: `stopped_at` stands as long as the request.
@@ -198,11 +199,11 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def reset_on(self, request: str, message: str, now: int) -> "Claim":
         """Begin afresh on request: the lab is wiped and, if it was stopped on request, started."""
-        return self._afresh("Reset", message, now, reset=request, resetting=True, stopped_at=0)
+        return self._afresh(Happened.RESET, message, now, reset=request, resetting=True, stopped_at=0)
 
     def renewing(self, message: str, now: int) -> "Claim":
         """Begin afresh with new content: the lab is deleted, not wiped, so `renews` is set instead of `resetting`."""
-        return self._afresh("RenewingContent", message, now, renews=self.digest)
+        return self._afresh(Progress.RENEWING_CONTENT, message, now, renews=self.digest)
 
     def handed_back(self) -> "Claim":
         """Become a warm lablet of the pool that had lent it: nothing of its learner is left, and the lab is wiped.
@@ -212,7 +213,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self._forgets_that_it_ran(
             learner="",
             session=None,
-            closing_reason="",
+            closing_reason=NO_REASON,
             collected_at=0,
             verdict=None,
             lent_by="",
@@ -221,7 +222,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             stopped_at=0,
         )
 
-    def _afresh(self, reason: str, message: str, now: int, **changes: Any) -> "Claim":
+    def _afresh(self, reason: Reason, message: str, now: int, **changes: Any) -> "Claim":
         return self._forgets_that_it_ran(
             restarts=self.restarts + 1,
             afresh=self.afresh + 1,
@@ -263,7 +264,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Record what is known of its session now."""
         return _replace(self, session=session)
 
-    def closing(self, reason: str, *, lent_by: str) -> "Claim":
+    def closing(self, reason: Reason, *, lent_by: str) -> "Claim":
         """Record that the learner's time is over; what was asked of the lab before counts no more."""
         return _replace(self, closing_reason=reason, stopped_at=0, resetting=False, lent_by=lent_by)
 
@@ -279,6 +280,6 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Record that the pool's label is set again."""
         return _replace(self, lent_back="")
 
-    def ended(self, phase: str, reason: str, message: str) -> "Claim":
+    def ended(self, phase: str, reason: Reason, message: str) -> "Claim":
         """Record how it ends, before anything is taken down."""
         return _replace(self, outcome=phase, outcome_reason=reason, outcome_message=message, resetting=False)

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 from vkprovider.api import names
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason
+from vkprovider.api.reasons import DefinitionReason, Reason
 
 CONDITION: Final = "Refreshed"
 """Type of the condition with the result of the last refresh."""
-ANSWER: Final[Mapping[str, str]] = {
+ANSWER: Final[Mapping[str, Reason]] = {
     "Stored": DefinitionReason.CONTENT_STORED,
     "Unchanged": DefinitionReason.VERSION_UNCHANGED,
 }
@@ -51,7 +51,7 @@ class RefreshOutcome:
     """
 
     result: Result
-    reason: str
+    reason: Reason
     message: str
     version: str = ""
     devices: int = 0

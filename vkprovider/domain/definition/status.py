@@ -7,7 +7,7 @@ from typing import Any, Final
 from vkprovider import __version__
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason
+from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain import conditions as builder
 from vkprovider.domain.conditions import conditions_of
@@ -50,7 +50,7 @@ def refused_content(resource: CustomResource, digest: str) -> Fault | None:
     ready = condition(resource, READY)
     if resource.status.get("refused") != _refused(digest) or ready.get("status") != "False":
         return None
-    return Fault(ready.get("reason", ""), ready.get("message", ""))
+    return Fault(reason_of(ready.get("reason", "")), ready.get("message", ""))
 
 
 def _refused(digest: str) -> dict[str, str]:
@@ -79,7 +79,7 @@ def refused(resource: CustomResource) -> Fault | None:
     said = condition(resource, refresh.CONDITION)
     if said.get("status") != "False":
         return None
-    return Fault(said.get("reason", DefinitionReason.PACKAGE_INVALID), said.get("message", ""))
+    return Fault(reason_of(said.get("reason", DefinitionReason.PACKAGE_INVALID)), said.get("message", ""))
 
 
 def render(
@@ -158,7 +158,9 @@ def _refreshed(resource: CustomResource, read: SourceRead) -> Condition | None:
     if read.fault is not None:
         return Condition(kind, "False", read.fault.reason, read.fault.message)
     before = condition(resource, kind)
-    return Condition(kind, before["status"], before.get("reason", ""), before.get("message", "")) if before else None
+    if not before:
+        return None
+    return Condition(kind, before["status"], reason_of(before.get("reason", "")), before.get("message", ""))
 
 
 def _last(resource: CustomResource, outcome: RefreshOutcome, now: int) -> dict[str, Any]:

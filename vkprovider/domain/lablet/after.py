@@ -13,6 +13,7 @@ import msgspec
 
 from vkprovider.api.errors import Forbidden, Invalid, NotFound, Unavailable
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
@@ -144,7 +145,7 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             note = f"found lab {adopted.title} on worker {place.worker}"
             if claim is not None:
                 claim = claim.with_lab_of(adopted)
-            return After(memory, claim, lazy=False, notices=(Notice("Normal", "Adopted", note),))
+            return After(memory, claim, lazy=False, notices=(Notice("Normal", Happened.ADOPTED, note),))
         case steps.Search(), _:
             return After(_replace(memory, searched=True), claim)
         case steps.NoteLearner(claim=noted), _:
@@ -163,7 +164,7 @@ def _restored(step: steps.RestoreUsername, place: Place) -> Notice:
         f"the username was {what} and is {step.username!r} again: the session and the lab are that learner's until "
         f"their end; for the next learner, first end them with: kubectl lablet release {name}"
     )
-    return Notice("Warning", "UsernameRestored", note)
+    return Notice("Warning", Happened.USERNAME_RESTORED, note)
 
 
 def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Acted, place: Place) -> After:
@@ -176,11 +177,11 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
         case steps.Import(claim=imported):
             changes["searched"] = True
             text = f"Imported lab {imported.title} on worker {place.worker}"
-            notices = (*outcome.notices, Notice("Normal", "Created", text))
+            notices = (*outcome.notices, Notice("Normal", Happened.CREATED, text))
         case steps.Start(claim=started):
             since = memory.starting_since or place.now
             changes |= {"start_sent_at": place.now, "starting_since": since}
-            notices = (Notice("Normal", "Started", f"Started lab {started.title}"),)
+            notices = (Notice("Normal", Happened.STARTED, f"Started lab {started.title}"),)
         case steps.Stop():  # recorded only now: a refused stop is sent again soon
             changes |= {"stop_sent_at": place.now, "start_sent_at": 0.0}
         case steps.DeleteLab():
@@ -204,20 +205,22 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
         case outcomes.Provisioned(session=session):
             claim = claim.with_session(session)
             where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
-            notices = (Notice("Normal", "SessionReady", f"{session.username} can log in at {where}"),)
+            notices = (Notice("Normal", Happened.SESSION_READY, f"{session.username} can log in at {where}"),)
         case outcomes.SessionArchived(problem=problem) if isinstance(step, steps.ArchiveSession):
             memory = _replace(memory, archive_failed=False)
             claim = claim.with_session(_replace(step.session, archived_at=place.now_unix))
             if problem:
-                notices = (Notice("Warning", "LDSDeploymentUnknown", problem),)
+                notices = (Notice("Warning", Trouble.LDS_DEPLOYMENT_UNKNOWN, problem),)
             elif step.session.id:
-                notices = (Notice("Normal", "SessionArchived", f"the session of {step.session.username} is archived"),)
+                notices = (
+                    Notice("Normal", Happened.SESSION_ARCHIVED, f"the session of {step.session.username} is archived"),
+                )
         case outcomes.Rescheduled() if isinstance(step, steps.Reschedule):
             memory, claim, notices = _rescheduled(memory, claim, step, outcome, place)
         case outcomes.Graded(verdict=verdict):
             claim = claim.graded(verdict)
             passed = "passed" if verdict.passed else "not passed"
-            notices = (Notice("Normal", "Graded", f"{passed}, {verdict.message}"),)
+            notices = (Notice("Normal", Happened.GRADED, f"{passed}, {verdict.message}"),)
         case _:
             pass
     return After(memory, claim, lazy=lazy, notices=notices)
@@ -232,7 +235,7 @@ def _rescheduled(
         claim = claim.with_session(_replace(claim.session, slot_end=step.slot_end))
     if fault is None:
         note = f"the session of {step.session.username} now ends at {iso(step.slot_end)}"
-        return memory, claim, (Notice("Normal", "TimeslotChanged", note),)
+        return memory, claim, (Notice("Normal", Happened.TIMESLOT_CHANGED, note),)
     emitted = news(memory, place.pod, [Notice("Warning", fault.reason, fault.message)])
     return _remember(memory, emitted), claim, emitted.notices
 
@@ -272,7 +275,7 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
     if deleted or (unsure and step.changes_lab):
         changes |= {"acted_at": place.now, "assumed": None}  # observe before doing anything else
     memory = _replace(memory, **changes)
-    if memory.failures > 1 and failure.fault.kind.silence:
+    if memory.failures > 1 and failure.fault.reason.silence:
         return After(memory, claim, lazy=lazy)
     emitted = news(memory, place.pod, [Notice("Warning", failure.fault.reason, failure.fault.message)])
     notices = emitted.notices

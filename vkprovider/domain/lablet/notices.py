@@ -6,6 +6,7 @@ import msgspec
 
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import ENV, Pod
+from vkprovider.api.reasons import Happened
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts
@@ -52,13 +53,13 @@ def pod_news(memory: Memory, facts: Facts, claim: Claim | None, worker: str, not
     more = list(emitted.notices)
     faults = facts.inputs.faults
     if faults and faults != memory.input_faults:
-        more.append(Notice("Warning", "AnnotationInvalid", "; ".join(faults)))
+        more.append(Notice("Warning", Happened.ANNOTATION_INVALID, "; ".join(faults)))
     image = intent.changed_image(pod, claim) if pod is not None and claim is not None else ""
     if image and image != memory.image_changed:
-        more.append(Notice("Warning", "ImageChangeIgnored", image))
+        more.append(Notice("Warning", Happened.IMAGE_CHANGE_IGNORED, image))
     killing = pod is not None and pod.metadata.deletion_timestamp is not None
     if killing and not memory.killing and claim is not None:
-        more.append(Notice("Normal", "Killing", f"Removing the lab from worker {worker}"))
+        more.append(Notice("Normal", Happened.KILLING, f"Removing the lab from worker {worker}"))
     return Emitted(tuple(more), emitted.warned, faults, image, killing or memory.killing)
 
 
@@ -68,7 +69,7 @@ def ignored(pod: Pod) -> tuple[Notice, ...]:
     if not fields:
         return ()
     note = f"a lablet has no {', '.join(fields)}: these fields of the pod are ignored"
-    return (Notice("Warning", "FieldIgnored", note),)
+    return (Notice("Warning", Happened.FIELD_IGNORED, note),)
 
 
 def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
@@ -77,11 +78,11 @@ def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
     if outcome.errors:
         label, error = min(outcome.errors.items())
         more = f" and {len(outcome.errors) - 1} more" if len(outcome.errors) > 1 else ""
-        notices.append(Notice("Warning", "NotKept", f"no configuration of {label}{more}: {error.message}"))
+        notices.append(Notice("Warning", Happened.NOT_KEPT, f"no configuration of {label}{more}: {error.message}"))
     if isinstance(step, Collect):
         left = outcome.leftovers
         lacking = ", ".join(sorted(left.faults))
         kept = count(len(left.configs), "device")
         note = f"kept the configurations of {kept}{f'; none of {lacking}' if lacking else ''}"
-        notices.append(Notice("Normal", "Collected", note))
+        notices.append(Notice("Normal", Happened.COLLECTED, note))
     return tuple(notices)

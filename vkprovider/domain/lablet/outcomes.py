@@ -8,6 +8,7 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import NO_REASON, Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.session.delivery import Session, Verdict
@@ -134,4 +135,4 @@ class Failure(msgspec.Struct, frozen=True):
     pause_s: float
     error: OutsideError | None = None
     not_done: bool = False
-    event: str = ""
+    event: Reason = NO_REASON

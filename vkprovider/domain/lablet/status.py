@@ -15,7 +15,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Condition as PodCondition
 from vkprovider.api.objects import Container, ContainerStatus, Pod
-from vkprovider.api.reasons import reason_of
+from vkprovider.api.reasons import NO_REASON, Happened, Reason, Trouble, reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
@@ -122,12 +122,12 @@ def _content_of(version: str, digest: str) -> tuple[str, str]:
 
 def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[ConditionKey, ...]:
     if report.silent:
-        why = ("WorkerUnreachable", report.silent)
+        why = (Trouble.WORKER_UNREACHABLE, report.silent)
         return (("ContainersReady", "False", *why), ("Ready", "False", *why))
     if report.terminal is not None:
-        reason = "PodCompleted" if report.phase == "Succeeded" else "PodFailed"
+        reason: Reason = Happened.POD_COMPLETED if report.phase == "Succeeded" else Happened.POD_FAILED
     else:
-        reason = report.waiting.reason if report.waiting else ""
+        reason = report.waiting.reason if report.waiting else NO_REASON
     imported = "True" if claim is not None and claim.lab_id else "False"
     booted = bool(report.devices) and all(device.state == labs.BOOTED for device in report.devices)
     converged = "True" if report.ready or (booted and report.terminal is None) else "False"
@@ -167,7 +167,7 @@ def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
     session = claim.session
     ready = session is not None and session.ready_at > 0 and not session.archived_at
     started = session is not None and session.started_at > 0
-    ended = ("SessionEnded", "") if session is not None and session.ended_at else ("", "")
+    ended = (Happened.SESSION_ENDED, "") if session is not None and session.ended_at else ("", "")
     return (
         (names.CONDITION_SESSION_READY, "True" if ready else "False", *ended),
         (names.CONDITION_SESSION_STARTED, "True" if started else "False", "", ""),
@@ -183,8 +183,8 @@ def _container(container: Container, report: Report, claim: Claim | None, device
     if report.waiting is None or (state == labs.BOOTED and report.state is not State.STOPPING):
         return _running(container.name, restarts)
     off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
-    if off and not report.waiting.kind.asked_for:
-        return (container.name, False, restarts, "waiting", "DeviceStopped", f"{label} is off")
+    if off and not report.waiting.reason.asked_for:
+        return (container.name, False, restarts, "waiting", Trouble.DEVICE_STOPPED, f"{label} is off")
     return (container.name, False, restarts, "waiting", report.waiting.reason, report.waiting.message)
 
 
@@ -268,7 +268,7 @@ def _container_patch(
         state: dict[str, Any] = {"startedAt": iso(claim.ready_at) if claim is not None and claim.ready_at else now}
     elif kind == "terminated":
         failed = claim is None or claim.outcome != "Succeeded"
-        state = {"exitCode": int(failed and reason != "Completed"), "reason": reason, "message": message}
+        state = {"exitCode": int(failed and reason != Happened.COMPLETED), "reason": reason, "message": message}
         began = (claim.ready_at or claim.started_at) if claim is not None else 0
         state |= {"startedAt": iso(began) if began else now, "finishedAt": now}
     else:

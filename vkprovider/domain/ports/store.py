@@ -13,6 +13,7 @@ import msgspec
 
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.reasons import decode
 from vkprovider.domain.ports import rows as portrows
 from vkprovider.domain.ports.rows import PortRow, StoredRow, Unchanged
 
@@ -81,7 +82,7 @@ class Codec(Generic[D]):
 
     def __init__(self, kind: type[D]) -> None:
         """Create it for the documents of a kind."""
-        self._decoder: Final = msgspec.json.Decoder(kind)
+        self._decoder: Final = msgspec.json.Decoder(kind, dec_hook=decode)
         self._known: Final = frozenset(field.encode_name for field in msgspec.structs.fields(kind))
 
     def read(self, config_map: ConfigMap) -> Opened[D]:

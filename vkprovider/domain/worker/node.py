@@ -13,14 +13,18 @@ from vkprovider.api import names
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
-from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason, reason_of
 from vkprovider.domain.conditions import node_condition
 from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
 _KUBELET_VERSION: Final = "v1.36.3-vkprovider"
-_PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+_PRESSURES: Final = {
+    "MemoryPressure": ConditionReason.NO_MEMORY_PRESSURE,
+    "DiskPressure": ConditionReason.NO_DISK_PRESSURE,
+    "PIDPressure": ConditionReason.NO_PID_PRESSURE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Health:
     """Whether the worker can be used; reason and message of the Node's Ready condition."""
 
     ready: bool
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -37,7 +41,7 @@ def healthy(message: str) -> Health:
     return Health(ready=True, reason=WorkerReason.WORKER_READY, message=message)
 
 
-def unhealthy(reason: str, message: str) -> Health:
+def unhealthy(reason: Reason, message: str) -> Health:
     """Return why the worker cannot be used."""
     return Health(ready=False, reason=reason, message=message)
 
@@ -141,8 +145,10 @@ class View:
         health = self.health
         return [
             Condition("Ready", "True" if health.ready else "False", health.reason, health.message),
-            *(Condition(p, "False", f"No{p}", "CML admits labs by itself") for p in _PRESSURES),
-            Condition("NetworkUnavailable", "False", "RouteCreated", "lablets use the worker's own network"),
+            *(Condition(kind, "False", reason, "CML admits labs by itself") for kind, reason in _PRESSURES.items()),
+            Condition(
+                "NetworkUnavailable", "False", ConditionReason.ROUTE_CREATED, "lablets use the worker's own network"
+            ),
         ]
 
 
@@ -253,7 +259,7 @@ def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None
 
     Conditions of other writers are carried over, with the resourceVersion as precondition.
     """
-    conditions = {c.type: Condition(c.type, c.status, c.reason, c.message) for c in node.status.conditions}
+    conditions = {c.type: Condition(c.type, c.status, reason_of(c.reason), c.message) for c in node.status.conditions}
     same = (
         all(conditions.get(wanted.type) == wanted for wanted in view.conditions())
         and [{"type": a.type, "address": a.address} for a in node.status.addresses] == view.addresses

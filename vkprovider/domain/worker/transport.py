@@ -2,7 +2,7 @@
 
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.reasons import ConditionReason, WorkerReason
 
 
 def destination_of(name: str, spec: CMLWorkerSpec) -> str:
@@ -20,8 +20,8 @@ def insecure(spec: CMLWorkerSpec) -> Condition | None:
         return None
     if spec.cml_url.lower().startswith("http://"):
         text = "spec.url is http: password, token and labs can be read on the way; use https and spec.tls.caBundle"
-        return Condition("TransportInsecure", "True", WorkerReason.PLAIN_TEXT, text)
+        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.PLAIN_TEXT, text)
     if spec.tls.insecure_skip_verify and not spec.cml_url.startswith("null:"):
         text = "spec.tls.insecureSkipVerify is set: an impostor would get the password; use spec.tls.caBundle instead"
-        return Condition("TransportInsecure", "True", WorkerReason.NOT_VERIFIED, text)
+        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.NOT_VERIFIED, text)
     return None

@@ -20,6 +20,7 @@ from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
 
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from vkprovider.api.errors import InputError, Unauthorized, shorten
+from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import kubeconfig as kubeconfigs
 from vkprovider.kube.http import plugin
 
@@ -110,7 +111,7 @@ def _in_cluster(environ: Mapping[str, str], folder: Path) -> Access:
             environ=dict(environ),
         ).load_and_set(settings)
     except (config.ConfigException, OSError) as error:
-        raise InputError("ServiceAccountInvalid", f"{folder} cannot be used: {error}") from None
+        raise InputError(StartReason.SERVICE_ACCOUNT_INVALID, f"{folder} cannot be used: {error}") from None
     return replace(_access(settings), namespace=namespace, authorization=_bearer(token), renew=_from_file(token))
 
 
@@ -138,7 +139,7 @@ async def _from(entry: kubeconfigs.Entry) -> Access:
             text = shorten(f"context {entry.context!r}: the login failed: {type(error).__name__}: {error}")
             if "auth-provider" in user:
                 raise Unauthorized(text) from None
-            raise InputError("KubeconfigInvalid", text) from None
+            raise InputError(StartReason.KUBECONFIG_INVALID, text) from None
         access = _access(settings)
     return replace(
         access,
@@ -156,7 +157,7 @@ def _check(server: str, context: str) -> None:
             return
     except ValueError:
         pass
-    raise InputError("KubeconfigInvalid", f"context {context!r}: server {server} is not an http(s) URL")
+    raise InputError(StartReason.KUBECONFIG_INVALID, f"context {context!r}: server {server} is not an http(s) URL")
 
 
 def _access(settings: client.Configuration) -> Access:
@@ -170,7 +171,7 @@ def _access(settings: client.Configuration) -> Access:
         proxy = proxy_of(server, os.environ, settings.proxy or "")
     except ProxyUnsupportedError as error:
         raise InputError(
-            "KubeconfigUnsupported", f"{server}: {error}; or use a kubeconfig for `kubectl proxy`"
+            StartReason.KUBECONFIG_UNSUPPORTED, f"{server}: {error}; or use a kubeconfig for `kubectl proxy`"
         ) from None
     return Access(
         server=server,
@@ -199,7 +200,7 @@ def _tls(settings: client.Configuration) -> ssl.SSLContext:
             context.load_cert_chain(settings.cert_file, settings.key_file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-        raise InputError("KubeconfigInvalid", f"certificate or key is not usable PEM: {reason}") from None
+        raise InputError(StartReason.KUBECONFIG_INVALID, f"certificate or key is not usable PEM: {reason}") from None
     return context
 
 
@@ -207,7 +208,7 @@ def _bearer(path: Path) -> str:
     try:
         token = path.read_text().strip()
     except OSError as error:
-        raise InputError("TokenMissing", f"token file {path} cannot be read: {error.strerror}") from None
+        raise InputError(StartReason.TOKEN_MISSING, f"token file {path} cannot be read: {error.strerror}") from None
     return f"Bearer {token}" if token else ""
 
 

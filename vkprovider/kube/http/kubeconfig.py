@@ -23,6 +23,7 @@ import yaml
 from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _INLINE: Final = ("certificate-authority", "client-certificate", "client-key")
@@ -59,18 +60,20 @@ def read(kubeconfig: str, context: str | None = None) -> Entry:
     current = (config.get("current-context") for config in merger.config_files.values())
     name = context or next((str(value) for value in current if value), "")
     if not name:
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no current-context; name a context")
+        raise InputError(StartReason.KUBECONFIG_INVALID, f"{kubeconfig}: no current-context; name a context")
     chosen = _named(merger, "contexts", "context", name)
     if chosen is None:
         known = ", ".join(sorted(str(node.value["name"]) for node in _nodes(merger, "contexts"))) or "none"
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no context {name!r}; there are: {known}")
+        raise InputError(StartReason.KUBECONFIG_INVALID, f"{kubeconfig}: no context {name!r}; there are: {known}")
     cluster = _named(merger, "clusters", "cluster", str(chosen.get("cluster") or ""))
     if not cluster or not cluster.get("server"):
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: context {name!r} names no cluster with a server")
+        raise InputError(
+            StartReason.KUBECONFIG_INVALID, f"{kubeconfig}: context {name!r} names no cluster with a server"
+        )
     user = _named(merger, "users", "user", str(chosen.get("user") or "")) or {}
     if foreign := sorted(set(user) - _KNOWN):
         text = f"context {name!r}: user fields not supported: {', '.join(foreign)}; remove them, or use another user"
-        raise InputError("KubeconfigUnsupported", text)
+        raise InputError(StartReason.KUBECONFIG_UNSUPPORTED, text)
     return Entry(cluster, user, str(chosen.get("namespace") or "default"), name)
 
 
@@ -100,12 +103,14 @@ def inline_or_file(fields: Mapping[str, Any], name: str) -> bytes | None:
         try:
             return base64.b64decode(str(data), validate=True)
         except binascii.Error:
-            raise InputError("KubeconfigInvalid", f"{name}-data is not base64") from None
+            raise InputError(StartReason.KUBECONFIG_INVALID, f"{name}-data is not base64") from None
     if path := fields.get(name):
         try:
             return Path(str(path)).read_bytes()
         except OSError as error:
-            raise InputError("KubeconfigInvalid", f"{name} {path} cannot be read: {error.strerror}") from None
+            raise InputError(
+                StartReason.KUBECONFIG_INVALID, f"{name} {path} cannot be read: {error.strerror}"
+            ) from None
     return None
 
 
@@ -114,21 +119,25 @@ def _merged(kubeconfig: str) -> KubeConfigMerger:
     named = [Path(part).expanduser() for part in kubeconfig.split(os.pathsep) if part]
     found = [path for path in named if path.is_file()]
     if not found:
-        raise InputError("KubeconfigMissing", f"no kubeconfig at {kubeconfig or '(empty)'}; set KUBECONFIG or pass one")
+        raise InputError(
+            StartReason.KUBECONFIG_MISSING, f"no kubeconfig at {kubeconfig or '(empty)'}; set KUBECONFIG or pass one"
+        )
     filled = [str(path.absolute()) for path in found if path.stat().st_size]
     if not filled:
-        raise InputError("KubeconfigInvalid", f"{kubeconfig}: no current-context; the file is empty")
+        raise InputError(StartReason.KUBECONFIG_INVALID, f"{kubeconfig}: no current-context; the file is empty")
     try:
         return KubeConfigMerger(os.pathsep.join(filled))
     except yaml.MarkedYAMLError as error:  # it quotes the offending line, which may contain a token
         mark = error.problem_mark
         place = f"{mark.name} cannot be read: line {mark.line + 1}" if mark else f"{kubeconfig} is not YAML"
-        raise InputError("KubeconfigInvalid", place) from None
+        raise InputError(StartReason.KUBECONFIG_INVALID, place) from None
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError("KubeconfigInvalid", f"{kubeconfig} cannot be read: {type(error).__name__}") from None
+        raise InputError(
+            StartReason.KUBECONFIG_INVALID, f"{kubeconfig} cannot be read: {type(error).__name__}"
+        ) from None
     except (AttributeError, KeyError, TypeError):
         text = f"{kubeconfig} is not a kubeconfig: a level of it is not a mapping, or a list has items without name"
-        raise InputError("KubeconfigInvalid", text) from None
+        raise InputError(StartReason.KUBECONFIG_INVALID, text) from None
 
 
 def _nodes(merger: KubeConfigMerger, section: str) -> list[ConfigNode]:
@@ -143,7 +152,7 @@ def _named(merger: KubeConfigMerger, section: str, field: str, name: str) -> dic
         return None
     fields = node.value.get(field) or {}
     if not isinstance(fields, dict):
-        raise InputError("KubeconfigInvalid", f"{node.path}: {section}[].{field} is not a mapping")
+        raise InputError(StartReason.KUBECONFIG_INVALID, f"{node.path}: {section}[].{field} is not a mapping")
     return _resolved({key: value for key, value in fields.items() if value}, Path(node.path or "").parent)
 
 

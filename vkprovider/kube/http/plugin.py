@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api.errors import InputError, Unauthorized, shorten
+from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import kubeconfig
 
 RUN_S_MAX: Final = 60.0
@@ -75,7 +76,7 @@ async def run(entry: kubeconfig.Entry) -> Granted | None:
         return None
     if not isinstance(plugin, dict) or not plugin.get("command") or plugin.get("apiVersion") not in _VERSIONS:
         text = f"context {entry.context!r}: exec needs a command and an apiVersion, one of {', '.join(_VERSIONS)}"
-        raise InputError("KubeconfigInvalid", text)
+        raise InputError(StartReason.KUBECONFIG_INVALID, text)
     mode = plugin.get("interactiveMode") or "IfAvailable"
     interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not interactive:
@@ -93,7 +94,9 @@ def _environment(plugin: Mapping[str, Any], entry: kubeconfig.Entry, *, interact
     try:
         added = {str(item["name"]): str(item["value"]) for item in plugin.get("env") or []}
     except (KeyError, TypeError):
-        raise InputError("KubeconfigInvalid", f"context {entry.context!r}: exec.env needs names and values") from None
+        raise InputError(
+            StartReason.KUBECONFIG_INVALID, f"context {entry.context!r}: exec.env needs names and values"
+        ) from None
     return {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
 

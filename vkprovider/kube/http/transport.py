@@ -18,6 +18,7 @@ from yarl import URL
 from tunnels.outgoing.guard import guarded_by
 from tunnels.outgoing.sessions import open_session
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
+from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import answers, auth
 from vkprovider.kube.http.failures import FAILURES, broken
 
@@ -260,7 +261,7 @@ class Transport:
 
     def _authorize(self, authorization: str) -> None:
         if _CONTROL.search(authorization):
-            raise InputError("TokenInvalid", f"the token for {self._base} contains illegal characters")
+            raise InputError(StartReason.TOKEN_INVALID, f"the token for {self._base} contains illegal characters")
         self._headers = {"User-Agent": self._user_agent, "Accept-Encoding": "identity"}
         if authorization:
             self._headers["Authorization"] = authorization

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import ConfigMap, Metadata
+from vkprovider.api.reasons import Happened, Trait, Trouble, reason_of
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
@@ -224,3 +226,19 @@ def test_the_rest_after_a_write_grows_with_the_rows_up_to_a_bound() -> None:
     assert rests == sorted(rests)
     assert document.rest_s(20) < 0.05  # a person may be watching
     assert 0.5 < document.rest_s(1000) < rests[-1] < 5.0
+
+
+def test_a_stored_reason_is_the_member_again_and_one_of_a_later_version_stays() -> None:
+    ours = builders.claim(last_reason=Happened.RESET, ports_fault=Fault(Trouble.PORTS_UNKNOWN, "m"))
+    later = builders.claim(pod_uid="later", outcome_reason=reason_of("LabExploded"))
+    claims = {ours.pod_uid: ours, later.pod_uid: later}
+    data, binary = document.write(Stored(claims, (), {}), worker="w1", installation="inst")
+    found = read(config_map(data, binary))
+    assert found == claims
+    assert found[ours.pod_uid].last_reason is Happened.RESET
+    fault = found[ours.pod_uid].ports_fault
+    assert fault is not None
+    assert fault.reason is Trouble.PORTS_UNKNOWN
+    word = found["later"].outcome_reason
+    assert (word, word.traits) == ("LabExploded", Trait(0))
+    assert document.write(Stored(found, (), {}), worker="w1", installation="inst") == (data, binary)

@@ -11,6 +11,7 @@ from tests.unit.domain import builders
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.reasons import reason_of
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
@@ -59,7 +60,7 @@ THIRD = Claim(
     version="2",
     digest="cd" * 32,
     outcome="Failed",
-    outcome_reason="LabLost",
+    outcome_reason=reason_of("LabLost"),
     outcome_message="gone",
     ports={"vpn": 10013},
     udp=("vpn",),

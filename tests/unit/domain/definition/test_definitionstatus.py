@@ -8,6 +8,7 @@ from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import CustomResource
+from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
@@ -19,8 +20,8 @@ from vkprovider.domain.topology.topology import parse
 TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))
 AT = "2026-01-01T00:00:01Z"
 ASKED = refresh.write("jane", "2026-01-01T00:00:00Z", force=False)
-STORED = RefreshOutcome("Stored", "ContentStored", "version 1.1 of 2 devices is ready", "1.1", 2)
-REFUSED = RefreshOutcome("Refused", "PackageInvalid", "it is no zip")
+STORED = RefreshOutcome("Stored", DefinitionReason.CONTENT_STORED, "version 1.1 of 2 devices is ready", "1.1", 2)
+REFUSED = RefreshOutcome("Refused", DefinitionReason.PACKAGE_INVALID, "it is no zip")
 NOW = 1767225600
 
 
@@ -72,7 +73,10 @@ def test_versions_devices_ports_and_price() -> None:
 
 
 def test_impediments_are_a_condition_that_goes_with_them() -> None:
-    faults = [Fault("TooLarge", "cpu 2000 > 64"), *(Fault("TagUnclear", f"tag {n}") for n in range(6))]
+    faults = [
+        Fault(DefinitionReason.TOO_LARGE, "cpu 2000 > 64"),
+        *(Fault(DefinitionReason.TAG_UNCLEAR, f"tag {n}") for n in range(6)),
+    ]
     told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW, impediments=faults)
     status, reason, message = conditions(told)["Impeded"]
     assert (status, reason) == ("True", "TooLarge")
@@ -83,7 +87,7 @@ def test_impediments_are_a_condition_that_goes_with_them() -> None:
 
 
 def test_refused_content_is_remembered_until_it_changes() -> None:
-    fault = Fault("TopologyInvalid", "nodes is empty")
+    fault = Fault(DefinitionReason.TOPOLOGY_INVALID, "nodes is empty")
     told = definitionstatus.render(definition(), (), fault, SourceRead("mark", refused="d1"), NOW)
     seen = definition(status=told)
     assert definitionstatus.refused_content(seen, "d1") == fault
@@ -125,7 +129,7 @@ def test_refused_refresh_leaves_the_definition_ready() -> None:
 
 def test_request_stays_open_while_the_store_does_not_answer() -> None:
     before = {"refresh": "earlier", "source": "mark"}
-    fault = Fault("ContentStoreUnavailable", "it does not answer")
+    fault = Fault(DefinitionReason.CONTENT_STORE_UNAVAILABLE, "it does not answer")
     told = definitionstatus.render(definition(ASKED, before), KEPT, None, SourceRead("", fault=fault), NOW)
     assert (told["refresh"], told["source"]) == ("earlier", "")
     assert conditions(told)["Refreshed"] == ("False", "ContentStoreUnavailable", "it does not answer")
@@ -135,7 +139,9 @@ def test_request_stays_open_while_the_store_does_not_answer() -> None:
 
 def test_what_was_not_looked_at_stays_as_it_is() -> None:
     before = {"refresh": "earlier", "source": "mark"}
-    told = definitionstatus.render(definition(ASKED, before), KEPT, Fault("InUse", "1 lablets"), SourceRead(), NOW)
+    told = definitionstatus.render(
+        definition(ASKED, before), KEPT, Fault(DefinitionReason.IN_USE, "1 lablets"), SourceRead(), NOW
+    )
     assert (told["refresh"], told["source"]) == ("earlier", "mark")
 
 
@@ -163,5 +169,7 @@ def test_times_tell_when_something_changed() -> None:
         definition(ASKED, {**first, "refresh": ""}), KEPT, None, SourceRead("mark", STORED), NOW + 9
     )
     assert again == first
-    other = definitionstatus.render(definition(ASKED, first), (), Fault("A", "b"), SourceRead("mark"), NOW + 9)
+    other = definitionstatus.render(
+        definition(ASKED, first), (), Fault(reason_of("A"), "b"), SourceRead("mark"), NOW + 9
+    )
     assert [c["lastTransitionTime"] for c in other["conditions"]] == ["2026-01-01T00:00:09Z", "2026-01-01T00:00:00Z"]

@@ -15,6 +15,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Unavailable
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
@@ -261,7 +262,7 @@ class LearnerWorld(World):
         delivery = Delivery(
             wanted=True,
             deployment="eu-1",
-            refusal=Fault("NoLDSDeployment", "all are full") if lds.full else None,
+            refusal=Fault(Trouble.NO_LDS_DEPLOYMENT, "all are full") if lds.full else None,
             started_at=started,
             ended_at=ended,
             grader=lds.grader,
@@ -410,7 +411,7 @@ class LearnerWorld(World):
         session = self.lds.sessions[step.session.key]
         assert not session.archived, "an archived session is prolonged"
         if self.lds.down or answer in {"failed", "lost"}:
-            return outcomes.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False)
+            return outcomes.Rescheduled(Fault(Happened.TIMESLOT_NOT_CHANGED, "no answer"), final=False)
         session.slot_end = step.slot_end
         return outcomes.Rescheduled()
 

@@ -19,6 +19,7 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason, reason_of
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.after import After, after, begun, decided, failed
@@ -177,7 +178,7 @@ def test_claim_after_archiving_and_grading() -> None:
     verdict = Verdict(passed=False, message="12 of 100")
     graded = after(BLANK, row, steps.Grade(row), outcomes.Graded(verdict), PLACE)
     assert graded.claim == msgspec.structs.replace(row, verdict=verdict)
-    assert graded.notices == (Notice("Normal", "Graded", "not passed, 12 of 100"),)
+    assert graded.notices == (Notice("Normal", Happened.GRADED, "not passed, 12 of 100"),)
 
 
 def test_release_leaves_no_claim_and_only_it() -> None:
@@ -232,7 +233,7 @@ def test_start_keeps_the_beginning_of_an_earlier_start() -> None:
 @pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
 def test_success_ends_a_series_of_failures_except_for_a_search(step: Step) -> None:
     """A search only leads up to an import, and that may be what fails."""
-    memory = Memory(failures=3, fault=Fault("WorkerError", "m"), hold_until=NOW - 1)
+    memory = Memory(failures=3, fault=Fault(WorkerReason.WORKER_ERROR, "m"), hold_until=NOW - 1)
     yielded: dict[type[Step], Outcome] = {
         steps.MakeClaim: outcomes.Claimed(BARE),
         steps.Search: Done(),
@@ -243,7 +244,7 @@ def test_success_ends_a_series_of_failures_except_for_a_search(step: Step) -> No
 
 
 def test_an_abandoned_step_changes_nothing_else() -> None:
-    memory = Memory(failures=2, fault=Fault("WorkerError", "m"), archive_failed=True)
+    memory = Memory(failures=2, fault=Fault(WorkerReason.WORKER_ERROR, "m"), archive_failed=True)
     result = after(memory, ROW, steps.Collect(*EXTRACT), outcomes.Abandoned(), PLACE)
     assert (changes(result, memory), result.claim, result.notices) == ({"failures": 0, "fault": None}, ROW, ())
 
@@ -252,8 +253,12 @@ def test_an_abandoned_step_changes_nothing_else() -> None:
     ("outcome", "slot_end", "reason"),
     [
         (outcomes.Rescheduled(), UNIX + 7200, "TimeslotChanged"),
-        (outcomes.Rescheduled(Fault("TimeslotNotChanged", "it cannot")), UNIX + 7200, "TimeslotNotChanged"),
-        (outcomes.Rescheduled(Fault("TimeslotNotChanged", "no answer"), final=False), UNIX + 60, "TimeslotNotChanged"),
+        (outcomes.Rescheduled(Fault(Happened.TIMESLOT_NOT_CHANGED, "it cannot")), UNIX + 7200, "TimeslotNotChanged"),
+        (
+            outcomes.Rescheduled(Fault(Happened.TIMESLOT_NOT_CHANGED, "no answer"), final=False),
+            UNIX + 60,
+            "TimeslotNotChanged",
+        ),
     ],
 )
 def test_another_end_of_a_session_is_asked_for_until_it_is_answered(
@@ -307,12 +312,12 @@ ERRORS: list[OutsideError | None] = [
 @pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
 def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError | None) -> None:
     memory = Memory(failures=1)
-    result = failed(memory, ROW, step, Failure(Fault("WorkerError", "m"), 7.0, error), PLACE)
+    result = failed(memory, ROW, step, Failure(Fault(WorkerReason.WORKER_ERROR, "m"), 7.0, error), PLACE)
     expected: dict[str, Any] = {
         "failures": 2,
-        "fault": Fault("WorkerError", "m"),
+        "fault": Fault(WorkerReason.WORKER_ERROR, "m"),
         "hold_until": NOW + 7.0,
-        "warned": Fault("WorkerError", "m"),
+        "warned": Fault(WorkerReason.WORKER_ERROR, "m"),
     }
     if type(step) is steps.RestoreUsername:  # nothing waits for it
         expected |= {"hold_until": 0.0, "restored_at": NOW + 7.0}
@@ -327,13 +332,13 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
     changed = {field: value for field, value in expected.items() if value != getattr(memory, field)}
     assert changes(result, memory) == changed
     assert result.claim == ROW
-    assert result.notices == (Notice("Warning", "WorkerError", "m"),)
+    assert result.notices == (Notice("Warning", WorkerReason.WORKER_ERROR, "m"),)
 
 
 @pytest.mark.parametrize("step", [step for step in EVERY if type(step) in COMMANDS], ids=lambda step: step.label)
 def test_a_command_of_which_nobody_knows_whether_it_was_carried_out_is_followed_by_a_look(step: Step) -> None:
     memory = Memory(acted_at=NOW - 9, assumed=DEVICES)
-    lost = Failure(Fault("WorkerUnreachable", "m"), 1.0, Unavailable("the agent was restarted"))
+    lost = Failure(Fault(Trouble.WORKER_UNREACHABLE, "m"), 1.0, Unavailable("the agent was restarted"))
     after_it = failed(memory, ROW, step, lost, PLACE).memory
     assert (after_it.acted_at, after_it.assumed) == (NOW, None), "an earlier observation does not count"
     unsent = msgspec.structs.replace(lost, not_done=True)
@@ -343,9 +348,9 @@ def test_a_command_of_which_nobody_knows_whether_it_was_carried_out_is_followed_
 
 def test_a_refused_start_does_not_count_as_an_attempt() -> None:
     attempted = msgspec.structs.replace(ROW, recoveries=1, restarts=1)
-    refused = Failure(Fault("StartRefused", "m"), 1.0, Invalid("no", status=400))
+    refused = Failure(Fault(Trouble.START_REFUSED, "m"), 1.0, Invalid("no", status=400))
     assert failed(BLANK, attempted, steps.Start(ROW), refused, PLACE).claim == ROW
-    unsent = Failure(Fault("PortConflict", "m"), 1.0, None)
+    unsent = Failure(Fault(Trouble.PORT_CONFLICT, "m"), 1.0, None)
     assert failed(BLANK, attempted, steps.Start(ROW), unsent, PLACE).claim == ROW
     assert failed(BLANK, None, steps.Start(ROW), refused, PLACE).claim is None, "a claim that gave way comes back"
 
@@ -365,7 +370,7 @@ def test_time_to_boot_does_not_begin_with_a_start_that_failed(
 ) -> None:
     """But the time of a start that may have been carried out goes on where nothing else would begin it."""
     before = msgspec.structs.replace(ROW, started_at=started_at, ready_at=started_at)
-    failure = Failure(Fault("PortConflict", "m"), 1.0, error)
+    failure = Failure(Fault(Trouble.PORT_CONFLICT, "m"), 1.0, error)
     result = failed(Memory(starting_since=NOW - 500), ROW, steps.Start(before), failure, PLACE)
     assert result.memory.starting_since == since
     assert after(result.memory, ROW, steps.Start(ROW), Acted(), PLACE).memory.starting_since == (since or NOW)
@@ -390,7 +395,7 @@ def test_only_a_session_that_was_certainly_not_made_moves(
     unasked: str,
 ) -> None:
     row = msgspec.structs.replace(ROW, session=ASKED)
-    failure = Failure(Fault("LDSRefused", "m"), 1.0, error, not_done)
+    failure = Failure(Fault(Trouble.LDS_REFUSED, "m"), 1.0, error, not_done)
     result = failed(BLANK, row, steps.Provision(row, ASKED, first), failure, PLACE)
     assert result.claim is not None
     assert (result.claim.session is None, result.lazy) == (elsewhere, not elsewhere)
@@ -399,12 +404,12 @@ def test_only_a_session_that_was_certainly_not_made_moves(
 
 def test_a_session_with_an_id_never_moves() -> None:
     row = msgspec.structs.replace(ROW, session=MADE)
-    failure = Failure(Fault("LDSUnavailable", "m"), 1.0, Unavailable("full", status=503), not_done=True)
+    failure = Failure(Fault(Trouble.LDS_UNAVAILABLE, "m"), 1.0, Unavailable("full", status=503), not_done=True)
     assert failed(BLANK, row, steps.Provision(row, MADE, first_request=True), failure, PLACE).claim == row
 
 
 def test_the_same_warning_is_emitted_once() -> None:
-    failure = Failure(Fault("ImportRefused", "m"), 1.0, Invalid("m", status=400))
+    failure = Failure(Fault(Trouble.IMPORT_REFUSED, "m"), 1.0, Invalid("m", status=400))
     first = failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)
     assert reasons(first) == ["ImportRefused"]
     assert reasons(failed(first.memory, BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
@@ -413,13 +418,15 @@ def test_the_same_warning_is_emitted_once() -> None:
 def test_a_warning_of_an_earlier_replica_is_not_repeated() -> None:
     waiting = {"waiting": {"reason": "ImportRefused", "message": "m; trying again"}}
     shown = pod(status={"containerStatuses": [{"name": "lab", "state": waiting}]})
-    failure = Failure(Fault("ImportRefused", "m"), 1.0, Invalid("m", status=400))
+    failure = Failure(Fault(Trouble.IMPORT_REFUSED, "m"), 1.0, Invalid("m", status=400))
     place = msgspec.structs.replace(PLACE, pod=shown)
     assert reasons(failed(BLANK, BARE, steps.Import(BARE, pod()), failure, place)) == []
 
 
 def test_a_failure_has_an_event_of_its_own_reason_once() -> None:
-    failure = Failure(Fault("CreateContainerConfigError", "m"), 1.0, event="MandatorySecretNotFound")
+    failure = Failure(
+        Fault(Trouble.CREATE_CONTAINER_CONFIG_ERROR, "m"), 1.0, event=EnvironmentReason.MANDATORY_SECRET_NOT_FOUND
+    )
     first = failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)
     assert reasons(first) == ["MandatorySecretNotFound"]
     assert reasons(failed(first.memory, BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
@@ -430,14 +437,14 @@ def test_a_failure_has_an_event_of_its_own_reason_once() -> None:
 
 
 def test_an_import_for_which_nothing_was_sent_needs_no_search() -> None:
-    failure = Failure(Fault("CreateContainerConfigError", "m"), 1.0)
+    failure = Failure(Fault(Trouble.CREATE_CONTAINER_CONFIG_ERROR, "m"), 1.0)
     begins = begun(Memory(searched=True), steps.Import(BARE, pod()))
     assert not begins.searched
     assert failed(begins, BARE, steps.Import(BARE, pod()), failure, PLACE).memory.searched
 
 
 def test_what_an_import_left_out_is_told_before_it() -> None:
-    left_out = Notice("Warning", "OptionalSecretNotFound", "m")
+    left_out = Notice("Warning", EnvironmentReason.OPTIONAL_SECRET_NOT_FOUND, "m")
     done = after(BLANK, BARE, steps.Import(BARE, pod()), Acted("lab-1", notices=(left_out,)), PLACE)
     assert reasons(done) == ["OptionalSecretNotFound", "Created"]
 
@@ -453,13 +460,13 @@ def test_fields_that_mean_nothing_are_told_with_the_claim() -> None:
 
 
 def test_an_unreachable_worker_is_told_at_its_first_failure_only() -> None:
-    failure = Failure(Fault("WorkerUnreachable", "m"), 1.0, Unavailable("m"))
+    failure = Failure(Fault(Trouble.WORKER_UNREACHABLE, "m"), 1.0, Unavailable("m"))
     assert reasons(failed(BLANK, BARE, steps.Import(BARE, pod()), failure, PLACE)) == ["WorkerUnreachable"]
     assert reasons(failed(Memory(failures=1), BARE, steps.Import(BARE, pod()), failure, PLACE)) == []
 
 
 def test_a_hold_ends_with_time_or_with_a_change_of_the_deletion() -> None:
-    failure = Failure(Fault("WorkerError", "m"), 7.0)
+    failure = Failure(Fault(WorkerReason.WORKER_ERROR, "m"), 7.0)
     memory = failed(BLANK, ROW, steps.Start(ROW), failure, PLACE).memory
     assert held_s(memory, pod(), NOW + 2) == 5.0
     assert held_s(memory, pod(), NOW + 8) == 0.0
@@ -480,14 +487,14 @@ def test_a_hold_ends_with_time_or_with_a_change_of_the_deletion() -> None:
     ],
 )
 def test_report_of_a_failed_step(row: Claim | None, deleted: bool, state: State, reason: str) -> None:  # noqa: FBT001 (a row)
-    report = fault_report(facts_with(pod=pod(deleted=deleted), claim=row), Fault("WorkerError", "m"))
+    report = fault_report(facts_with(pod=pod(deleted=deleted), claim=row), Fault(WorkerReason.WORKER_ERROR, "m"))
     assert report is not None
-    assert (report.state, report.waiting) == (state, Fault(reason, "m; trying again"))
+    assert (report.state, report.waiting) == (state, Fault(reason_of(reason), "m; trying again"))
 
 
 def test_a_pod_that_is_gone_or_terminal_reports_no_fault() -> None:
     for item in (None, pod(phase="Failed")):
-        assert fault_report(facts_with(pod=item, claim=ROW), Fault("WorkerError", "m")) is None
+        assert fault_report(facts_with(pod=item, claim=ROW), Fault(WorkerReason.WORKER_ERROR, "m")) is None
 
 
 # ------------------------------------------------------------------------------------------ decisions
@@ -500,13 +507,13 @@ def decide_on(memory: Memory, decision: Decision, row: Claim | None = ROW, **kno
 
 def test_ready_and_not_ready_any_more() -> None:
     ready = Report(State.READY, phase="Running")
-    memory = Memory(starting_since=NOW - 30, retry_at=NOW - 1, warned=Fault("WorkerError", "m"))
+    memory = Memory(starting_since=NOW - 30, retry_at=NOW - 1, warned=Fault(WorkerReason.WORKER_ERROR, "m"))
     first = decide_on(memory, Decision(WAIT, ready)).memory
     assert (first.ready_since, first.starting_since, first.retry_at, first.warned) == (NOW, 0.0, 0.0, None)
     assert first.state is State.READY
     later = msgspec.structs.replace(first, ready_since=NOW - 9)
     assert decide_on(later, Decision(WAIT, ready)).memory.ready_since == NOW - 9
-    lost = Report(State.INSTANTIATING, phase="Running", waiting=Fault("Recovering", "m"))
+    lost = Report(State.INSTANTIATING, phase="Running", waiting=Fault(Progress.RECOVERING, "m"))
     assert decide_on(first, Decision(WAIT, lost)).memory.ready_since == 0.0
     assert decide_on(first, Decision(WAIT)).memory.ready_since == NOW, "no report, no change"
 
@@ -552,7 +559,7 @@ def test_a_chosen_session_is_remembered_as_never_requested() -> None:
 
 
 def test_refusal_is_remembered_until_it_ends() -> None:
-    refused = decide_on(BLANK, Decision(WAIT), None, refusal=InputError("NotALablet", "m")).memory
+    refused = decide_on(BLANK, Decision(WAIT), None, refusal=InputError(Trouble.NOT_A_LABLET, "m")).memory
     assert refused.refused
     assert not decide_on(refused, Decision(WAIT), None).memory.refused
 
@@ -562,7 +569,7 @@ def test_events_about_the_pod_are_emitted_once() -> None:
         "pod": pod(deleted=True, containers=(("lab", "netlab:2.0"),)),
         "inputs": Inputs(faults=("f",)),
     }
-    first = decide_on(BLANK, Decision(WAIT, events=(Notice("Normal", "Ready", "m"),)), **known)
+    first = decide_on(BLANK, Decision(WAIT, events=(Notice("Normal", Happened.READY, "m"),)), **known)
     assert reasons(first) == ["Ready", "AnnotationInvalid", "ImageChangeIgnored", "Killing"]
     assert reasons(decide_on(first.memory, Decision(WAIT), **known)) == []
     unclaimed = decide_on(BLANK, Decision(WAIT), None, pod=pod(deleted=True))

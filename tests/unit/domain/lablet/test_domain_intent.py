@@ -11,6 +11,7 @@ from tests.unit.domain.builders import pod
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.pod.intent import Definition
@@ -117,7 +118,7 @@ def test_another_environment() -> None:
     assert "test" in message
 
 
-@pytest.mark.parametrize("fault", [None, Fault("TopologyInvalid", "nodes is empty")])
+@pytest.mark.parametrize("fault", [None, Fault(DefinitionReason.TOPOLOGY_INVALID, "nodes is empty")])
 def test_a_definition_without_content(fault: Fault | None) -> None:
     reason, message = refused(definition(fault=fault))
     assert reason == "DefinitionNotReady"
@@ -126,7 +127,7 @@ def test_a_definition_without_content(fault: Fault | None) -> None:
 
 def test_a_fault_does_not_stop_what_is_kept() -> None:
     """R000-078: a broken edit leaves the stored content untouched."""
-    assert resolve(definition(content("1.0"), fault=Fault("TopologyInvalid", "x"))).version == "1.0"
+    assert resolve(definition(content("1.0"), fault=Fault(DefinitionReason.TOPOLOGY_INVALID, "x"))).version == "1.0"
 
 
 def test_a_version_that_is_not_kept() -> None:

@@ -11,6 +11,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import OwnerReference
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.decide import decide
@@ -159,12 +160,12 @@ def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
 
 
 def test_a_refused_pod_stays_pending_with_one_reason() -> None:
-    refusal = InputError("NotALablet", "set spec.runtimeClassName")
+    refusal = InputError(Trouble.NOT_A_LABLET, "set spec.runtimeClassName")
     decision = ask(claim=None, refusal=refusal)
     report = report_of(decision)
     assert (type(decision.step), report.state, report.phase) == (steps.Wait, State.SCHEDULED, "Pending")
-    assert report.waiting == Fault("NotALablet", "set spec.runtimeClassName")
-    assert decision.events == (Notice("Warning", "NotALablet", "set spec.runtimeClassName"),)
+    assert report.waiting == Fault(Trouble.NOT_A_LABLET, "set spec.runtimeClassName")
+    assert decision.events == (Notice("Warning", Trouble.NOT_A_LABLET, "set spec.runtimeClassName"),)
 
 
 @pytest.mark.parametrize("controller", [True, False])
@@ -174,20 +175,25 @@ def test_a_stray_that_no_controller_would_replace_ends(controller: bool, name: s
     made = pod(runtimeClassName=name)
     owner = OwnerReference("u", "ReplicaSet", "r", controller=controller)
     owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=[owner]))
-    decision = ask(pod=owned, claim=None, refusal=InputError("NotALablet", "text"))
+    decision = ask(pod=owned, claim=None, refusal=InputError(Trouble.NOT_A_LABLET, "text"))
     report = report_of(decision)
     ends = not controller and not name
-    assert (report.phase, report.terminal) == (("Failed", Fault("NotALablet", "text")) if ends else ("Pending", None))
-    assert decision.events == (Notice("Warning", "NotALablet", "text"),)
+    assert (report.phase, report.terminal) == (
+        ("Failed", Fault(Trouble.NOT_A_LABLET, "text")) if ends else ("Pending", None)
+    )
+    assert decision.events == (Notice("Warning", Trouble.NOT_A_LABLET, "text"),)
 
 
 def test_a_row_is_stronger_than_a_refusal() -> None:
     """R000-082: a definition that changed or went away ends nobody's lab."""
-    assert report_of(ask(*BOOTED, claim=READY, refusal=InputError("NotALablet", ""))).ready
+    assert report_of(ask(*BOOTED, claim=READY, refusal=InputError(Trouble.NOT_A_LABLET, ""))).ready
 
 
 def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
-    assert type(ask(pod=pod(deleted=True), claim=None, refusal=InputError("NotALablet", "")).step) is steps.DeletePod
+    assert (
+        type(ask(pod=pod(deleted=True), claim=None, refusal=InputError(Trouble.NOT_A_LABLET, "")).step)
+        is steps.DeletePod
+    )
 
 
 # ------------------------------------------------------------------------------------------ the start takes too long
@@ -530,7 +536,7 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     """A Job counts a Pod only when its phase is final."""
     held = pod(deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
-    assert (report.phase, report.terminal) == ("Failed", Fault("Deleted", "deleted before its end"))
+    assert (report.phase, report.terminal) == ("Failed", Fault(Happened.DELETED, "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
     assert type(ask(claim=None, pod=ended).step) is steps.DeletePod
 
@@ -566,12 +572,12 @@ def test_nothing_begins_or_ends_before_lost_claims_are_rebuilt(known: dict[str, 
 def test_a_pod_waits_for_the_claims_and_one_that_runs_stays_as_it_is() -> None:
     assert reason_of(ask(claim=None, unexamined=True)) == "WaitingForClaims"
     assert ask(claim=None, unexamined=True, pod=pod(phase="Running")).report is None
-    refused = ask(claim=None, unexamined=True, refusal=InputError("NotALablet", "m"))
+    refused = ask(claim=None, unexamined=True, refusal=InputError(Trouble.NOT_A_LABLET, "m"))
     assert reason_of(refused) == "NotALablet"
 
 
 def test_a_lab_without_usable_ports_is_left_alone() -> None:
-    fault = Fault("PortsUnknown", "m")
+    fault = Fault(Trouble.PORTS_UNKNOWN, "m")
     row = msgspec.structs.replace(READY, ports_fault=fault)
     decision = ask(claim=row, presence=Presence.PRESENT, devices=devices(*BOOTED), pod=pod(phase="Running"))
     report = report_of(decision)
@@ -592,7 +598,7 @@ def test_an_end_on_request_cleans_up_first(word: str) -> None:
     assert type(ask(*BOOTED, claim=row, pod=asked, claim_saved=False).step) is steps.Wait, "not before it is remembered"
     assert type(ask(*BOOTED, claim=row, pod=asked).step) is steps.Stop
     last = ask(claim=msgspec.structs.replace(row, lab_id=""), searched=True, pod=asked)
-    assert report_of(last).terminal == Fault("Completed", "ended on request")
+    assert report_of(last).terminal == Fault(Happened.COMPLETED, "ended on request")
     assert (report_of(last).phase, report_of(last).state) == ("Succeeded", State.TERMINATED)
 
 

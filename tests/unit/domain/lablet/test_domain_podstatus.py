@@ -12,6 +12,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import Happened, Progress, Trouble, reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import status as podstatus
@@ -20,10 +21,10 @@ from vkprovider.domain.lablet.lifecycle import State
 
 UNIX = 1_800_000_000
 READY = Report(State.READY, phase="Running")
-WAITING = Report(State.INSTANTIATING, waiting=Fault("ImportingLab", "lab x is being imported"))
-CLEANING = Report(State.STOPPING, phase="Running", waiting=Fault("CleaningUp", "m"))
-SUCCEEDED = Report(State.TERMINATED, phase="Succeeded", terminal=Fault("Completed", "ended on request"))
-FAILED = Report(State.FAILED, phase="Failed", terminal=Fault("LabStartTimeout", "too late"))
+WAITING = Report(State.INSTANTIATING, waiting=Fault(Progress.IMPORTING_LAB, "lab x is being imported"))
+CLEANING = Report(State.STOPPING, phase="Running", waiting=Fault(Progress.CLEANING_UP, "m"))
+SUCCEEDED = Report(State.TERMINATED, phase="Succeeded", terminal=Fault(Happened.COMPLETED, "ended on request"))
+FAILED = Report(State.FAILED, phase="Failed", terminal=Fault(Trouble.LAB_START_TIMEOUT, "too late"))
 SILENT = Report(State.READY, phase="Running", silent="worker w1 does not answer")
 ROW = claim(lab_id="lab-1", started_at=UNIX - 60, ready_at=UNIX - 30)
 FOREIGN = {"type": "example.com/Gate", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": None}
@@ -35,7 +36,7 @@ reports = st.builds(
     Report,
     state=st.sampled_from(State),
     phase=st.sampled_from(["Pending", "Running"]),
-    waiting=st.none() | st.builds(Fault, words.filter(bool), words),
+    waiting=st.none() | st.builds(Fault, words.filter(bool).map(reason_of), words),
     devices=st.lists(st.sampled_from([*sorted(labs.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(
         lambda s: devices(*s)
     ),
@@ -150,7 +151,7 @@ def test_a_waiting_lablet_says_why() -> None:
 
 def test_devices_that_booted_run_while_the_others_start() -> None:
     report = Report(
-        State.INSTANTIATING, waiting=Fault("StartingNodes", "m"), devices=devices(labs.BOOTED, labs.STARTED)
+        State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=devices(labs.BOOTED, labs.STARTED)
     )
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [(c.name, c.ready, list(c.state)) for c in found.status.container_statuses] == [
@@ -165,7 +166,10 @@ def test_devices_that_booted_run_while_the_others_start() -> None:
 def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
     """Under restartPolicy Never the API server would refuse every later patch."""
     report = Report(
-        State.INSTANTIATING, phase="Running", waiting=Fault("Recovering", "m"), devices=devices(state, labs.BOOTED)
+        State.INSTANTIATING,
+        phase="Running",
+        waiting=Fault(Progress.RECOVERING, "m"),
+        devices=devices(state, labs.BOOTED),
     )
     found = show(lablet(restart="Never"), report)
     by_name = {c.name: c.state for c in found.status.container_statuses}
@@ -176,7 +180,10 @@ def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
 @pytest.mark.parametrize("reason", ["LabStopped", "CleaningUp", "Resetting", "ReturningToPool"])
 def test_a_device_that_is_off_because_it_should_be_says_what_the_lab_says(reason: str) -> None:
     report = Report(
-        State.STOPPED, phase="Running", waiting=Fault(reason, "m"), devices=devices(labs.STOPPED, labs.STOPPED)
+        State.STOPPED,
+        phase="Running",
+        waiting=Fault(reason_of(reason), "m"),
+        devices=devices(labs.STOPPED, labs.STOPPED),
     )
     states = [c.state for c in show(lablet(), report).status.container_statuses]
     assert states == [{"waiting": {"reason": reason, "message": "m"}}] * 3
@@ -235,7 +242,7 @@ def test_a_ready_that_somebody_else_wrote_is_written_again() -> None:
 
 def test_the_transition_time_moves_with_the_status_only() -> None:
     before = show(lablet(), WAITING, at=UNIX)
-    later = show(before, msgspec.structs.replace(WAITING, waiting=Fault("StartingNodes", "m")), at=UNIX + 5)
+    later = show(before, msgspec.structs.replace(WAITING, waiting=Fault(Progress.STARTING_NODES, "m")), at=UNIX + 5)
     assert condition(later, "Ready") == ("False", "StartingNodes", iso(UNIX))
     ready = show(later, READY, at=UNIX + 9)
     assert condition(ready, "Ready")[2] == iso(UNIX + 9)
@@ -309,14 +316,14 @@ def test_what_is_progress_and_what_somebody_waits_for() -> None:
     assert status(WAITING).is_progress
     assert status(CLEANING).is_progress
     assert not status(READY).is_progress
-    assert not status(Report(State.INSTANTIATING, waiting=Fault("NeedsAttention", "m"))).is_progress
+    assert not status(Report(State.INSTANTIATING, waiting=Fault(Trouble.NEEDS_ATTENTION, "m"))).is_progress
     assert status(READY).headline == ("Running", "True", "")
     assert status(WAITING).headline == ("Pending", "False", "ImportingLab")
 
 
 def test_a_label_of_another_device_is_not_mistaken() -> None:
     facts = (DeviceFact("n0", "r1", "iosv", labs.BOOTED),)
-    report = Report(State.INSTANTIATING, waiting=Fault("StartingNodes", "m"), devices=facts)
+    report = Report(State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=facts)
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [c.ready for c in found.status.container_statuses] == [False, True, False]
 

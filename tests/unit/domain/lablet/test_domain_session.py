@@ -11,6 +11,7 @@ import pytest
 from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
 from vkprovider.api import labs, names
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.afresh import worked
@@ -37,7 +38,7 @@ STARTED = msgspec.structs.replace(MADE, started_at=UNIX - 300)
 ENDED = msgspec.structs.replace(STARTED, ended_at=UNIX - 10)
 LDS = Delivery(wanted=True, deployment="eu-1")
 GRADED = Delivery(wanted=True, deployment="eu-1", grader=True)
-FULL = Delivery(wanted=True, refusal=Fault("NoLDSDeployment", "all are full"))
+FULL = Delivery(wanted=True, refusal=Fault(Trouble.NO_LDS_DEPLOYMENT, "all are full"))
 PASSED, FAILED = Verdict(passed=True, message="91 of 100"), Verdict(passed=False, message="12 of 100")
 
 
@@ -153,7 +154,7 @@ def test_intent_is_written_with_a_key_of_its_own() -> None:
 def test_full_lds_is_asked_again_and_told_once_more() -> None:
     decision = ask(READY, ALICE, delivery=FULL)
     assert decision.after_s
-    assert decision.events == (Notice("Warning", "NoLDSDeployment", "all are full"),)
+    assert decision.events == (Notice("Warning", Trouble.NO_LDS_DEPLOYMENT, "all are full"),)
 
 
 # ------------------------------------------------------------------------------------------ follow

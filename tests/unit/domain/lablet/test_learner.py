@@ -8,6 +8,7 @@ import pytest
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from vkprovider.api import names
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.after import after
@@ -101,7 +102,7 @@ def test_the_end_is_the_recorded_learners() -> None:
     """A removed name neither keeps the lablet beyond its timeslot nor hides whose work is collected."""
     over = msgspec.structs.replace(OF_ALICE, session=msgspec.structs.replace(MADE, slot_end=UNIX - 1))
     notice = ask(over, None, restored_at=NOW).events[0]
-    assert notice == Notice("Normal", "TimeslotEnded", "the timeslot of alice is over")
+    assert notice == Notice("Normal", Happened.TIMESLOT_ENDED, "the timeslot of alice is over")
     closing = msgspec.structs.replace(OF_ALICE, closing_reason="Collecting")
     step = ask(closing, "eve").step
     assert (type(step), getattr(step, "username", "")) == (steps.Collect, "alice")

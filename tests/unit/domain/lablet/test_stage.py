@@ -7,6 +7,7 @@ import pytest
 from tests.unit.domain.builders import BOOTED, DIGEST, claim, devices, facts_with, pod
 from vkprovider.api import labs
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.lablet.decisions.decide import _LIVING
 from vkprovider.domain.lablet.decisions.stage import Stage, stage_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -63,7 +64,7 @@ STOP = {"inputs": Inputs(desired=State.STOPPED)}
         (IMPORTED | {"renews": DIGEST}, (), {"presence": Presence.ABSENT}, Stage.RENEWING),
         ({"renews": DIGEST}, (), {}, Stage.FRESH),
         (STARTED | {"renews": "e" * 64}, BOOTED, {}, Stage.SERVING),
-        (READY | {"ports_fault": Fault("PortsUnknown", "m")}, BOOTED, {}, Stage.PORTLESS),
+        (READY | {"ports_fault": Fault(Trouble.PORTS_UNKNOWN, "m")}, BOOTED, {}, Stage.PORTLESS),
         (READY | {"session": ENDED}, BOOTED, {}, Stage.CLOSING),
         (CLOSING, BOOTED, {}, Stage.CLOSING),
         (CLOSING | {"lent_by": "warm"}, BOOTED, {}, Stage.CLOSING),

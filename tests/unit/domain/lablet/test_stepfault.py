@@ -14,6 +14,7 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import reason_of
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, may_pass
 from vkprovider.domain.lablet.steps import Step
@@ -43,7 +44,7 @@ from vkprovider.domain.lablet.steps import Step
     ],
 )
 def test_reason(step: type[Step], error: OutsideError, reason: str) -> None:
-    assert fault_of(step, error) == Fault(reason, error.message)
+    assert fault_of(step, error) == Fault(reason_of(reason), error.message)
 
 
 @pytest.mark.parametrize("step", sorted(step_classes(), key=str))

@@ -12,6 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import Node
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker import capacity as capacities
@@ -293,7 +294,7 @@ def test_a_changed_taint_effect_replaces_the_old_taint() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"health": nodes.unhealthy("WorkerUnreachable", "worker w1 does not answer")},
+        {"health": nodes.unhealthy(WorkerReason.WORKER_UNREACHABLE, "worker w1 does not answer")},
         {"ip": "198.51.100.2"},
         {"ip": ""},
         {"endpoint": Endpoint("10.0.0.10", 20250)},
@@ -318,10 +319,10 @@ def test_ready_follows_the_worker_with_the_time_of_the_change() -> None:
     """R004-049, C07: the node stays, Ready says why it cannot be used."""
     before = made(view())
     assert ready(before) == ("True", "WorkerReady", iso(UNIX))
-    silent = view(health=nodes.unhealthy("WorkerUnreachable", "worker w1 does not answer"))
+    silent = view(health=nodes.unhealthy(WorkerReason.WORKER_UNREACHABLE, "worker w1 does not answer"))
     off = patched(before, nodes.status_patch(before, silent, UNIX + 60))
     assert ready(off) == ("False", "WorkerUnreachable", iso(UNIX + 60))
-    other = view(health=nodes.unhealthy("CredentialsInvalid", "m"))
+    other = view(health=nodes.unhealthy(WorkerReason.CREDENTIALS_INVALID, "m"))
     still = patched(off, nodes.status_patch(off, other, UNIX + 90))
     assert ready(still) == ("False", "CredentialsInvalid", iso(UNIX + 60))
     assert ready(patched(still, nodes.status_patch(still, view(), UNIX + 95)))[0] == "True"

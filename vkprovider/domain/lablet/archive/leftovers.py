@@ -13,6 +13,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
+from vkprovider.api.reasons import StartReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.keeping import Kept
 
@@ -158,7 +159,9 @@ def read(config_map: ConfigMap) -> Leftovers:
     try:
         return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
     except (KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InputError("KeptInvalid", f"ConfigMap {config_map.metadata.name} cannot be read: {error}") from None
+        raise InputError(
+            StartReason.KEPT_INVALID, f"ConfigMap {config_map.metadata.name} cannot be read: {error}"
+        ) from None
 
 
 def kept_of(config_map: ConfigMap) -> Kept | None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Progress, Reason, Trouble
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.living import Living
@@ -33,7 +34,7 @@ def worked(facts: Facts, claim: Claim) -> bool:
     return claim.ready_at > 0
 
 
-def again_or_kept(lablet: Living, reason: str, text: str, kept_because: str = "") -> Decision:
+def again_or_kept(lablet: Living, reason: Reason, text: str, kept_because: str = "") -> Decision:
     """Start afresh, unless a learner may have worked in the lab.
 
     Args:
@@ -47,7 +48,7 @@ def again_or_kept(lablet: Living, reason: str, text: str, kept_because: str = ""
     return again(lablet, lablet.claim, reason, text)
 
 
-def again(lablet: Living, claim: Claim, reason: str, text: str) -> Decision:
+def again(lablet: Living, claim: Claim, reason: Reason, text: str) -> Decision:
     """Start afresh, or end, as the Pod's restartPolicy says.
 
     Args:
@@ -62,7 +63,7 @@ def again(lablet: Living, claim: Claim, reason: str, text: str) -> Decision:
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
     changed, event = claim.restarted(reason, text, facts.now_unix), Notice("Warning", reason, text)
-    report = instantiating(facts, "CrashLoopBackOff", text)
+    report = instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
     return Decision(SAVE, report, changed, retry_at=lablet.now + pause, anew=True, events=(event,))
 
 
@@ -71,7 +72,7 @@ def back_off(lablet: Living) -> Decision | None:
     facts, claim = lablet.facts, lablet.claim
     if lablet.now >= facts.memory.retry_at:
         return None
-    reason = "CrashLoopBackOff" if claim.restarts else "Recovering"
+    reason = Trouble.CRASH_LOOP_BACK_OFF if claim.restarts else Progress.RECOVERING
     text = f"back-off {claim.last_reason or 'after a failure'}: starting again"
     return Decision(WAIT, instantiating(facts, reason, text), after_s=facts.memory.retry_at - lablet.now)
 
@@ -82,5 +83,5 @@ def _needs_attention(lablet: Living, what: str) -> Decision:
         f"{what}; lab {lablet.claim.title} is kept as it is, because a learner may have worked in it: "
         "look at it on the worker, wipe it with kubectl lablet reset, or delete the pod"
     )
-    event = Notice("Warning", "NeedsAttention", text)
-    return Decision(WAIT, not_ready(lablet.claim, "NeedsAttention", text, lablet.facts.devices), events=(event,))
+    event = Notice("Warning", Trouble.NEEDS_ATTENTION, text)
+    return Decision(WAIT, not_ready(lablet.claim, Trouble.NEEDS_ATTENTION, text, lablet.facts.devices), events=(event,))

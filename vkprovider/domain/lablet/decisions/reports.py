@@ -2,6 +2,7 @@
 
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Progress, Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -14,18 +15,18 @@ def state_of(claim: Claim) -> State:
 
 
 def pending(
-    reason: str, message: str, *, state: State = State.INSTANTIATING, devices: tuple[DeviceFact, ...] = ()
+    reason: Reason, message: str, *, state: State = State.INSTANTIATING, devices: tuple[DeviceFact, ...] = ()
 ) -> Report:
     """Report a lablet that has not run yet."""
     return Report(state, waiting=Fault(reason, message), devices=devices)
 
 
-def instantiating(facts: Facts, reason: str, message: str) -> Report:
+def instantiating(facts: Facts, reason: Reason, message: str) -> Report:
     """Report a lablet whose lab is on its way, for the first time or again."""
     return Report(State.INSTANTIATING, phase_of(facts), Fault(reason, message), facts.devices)
 
 
-def not_ready(claim: Claim, reason: str, message: str, devices: tuple[DeviceFact, ...]) -> Report:
+def not_ready(claim: Claim, reason: Reason, message: str, devices: tuple[DeviceFact, ...]) -> Report:
     """Report a lablet whose devices do not all run; its phase is Running if it was ready before."""
     phase = "Running" if claim.ready_at else "Pending"
     return Report(State.INSTANTIATING, phase=phase, waiting=Fault(reason, message), devices=devices)
@@ -33,15 +34,17 @@ def not_ready(claim: Claim, reason: str, message: str, devices: tuple[DeviceFact
 
 def stopping(facts: Facts, message: str) -> Report:
     """Report that the lablet is ending, and why."""
-    return Report(State.STOPPING, phase_of(facts), Fault("CleaningUp", message), facts.devices)
+    return Report(State.STOPPING, phase_of(facts), Fault(Progress.CLEANING_UP, message), facts.devices)
 
 
 def returning(facts: Facts, claim: Claim) -> Report:
     """Report that a lent lablet is on its way back to its pool."""
     text = f"the lab is wiped and started again for pool {claim.lent_by or claim.lent_back}"
-    return instantiating(facts, "ReturningToPool", text)
+    return instantiating(facts, Progress.RETURNING_TO_POOL, text)
 
 
 def renewing(facts: Facts) -> Report:
     """Report that the lab is being replaced by one of new content."""
-    return instantiating(facts, "RenewingContent", "the definition has new content: the lab is replaced by one of it")
+    return instantiating(
+        facts, Progress.RENEWING_CONTENT, "the definition has new content: the lab is replaced by one of it"
+    )

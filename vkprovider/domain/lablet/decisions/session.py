@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened, Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.learner import learner_of
 from vkprovider.domain.lablet.decisions.living import Living
@@ -32,9 +33,9 @@ def follow(facts: Facts, claim: Claim) -> Decision | None:
     changed = claim.with_session(msgspec.structs.replace(session, started_at=started, ended_at=ended))
     events = []
     if not session.started_at:
-        events.append(Notice("Normal", "SessionStarted", f"{session.username} has logged in"))
+        events.append(Notice("Normal", Happened.SESSION_STARTED, f"{session.username} has logged in"))
     if ended and not session.ended_at:
-        events.append(Notice("Normal", "SessionEnded", f"the session of {session.username} has ended"))
+        events.append(Notice("Normal", Happened.SESSION_ENDED, f"the session of {session.username} has ended"))
     return Decision(SAVE, None, changed, events=tuple(events))
 
 
@@ -62,16 +63,16 @@ def slot_end(facts: Facts, claim: Claim) -> int:
     return claim.session.slot_end if claim.session is not None else 0
 
 
-def closing_of(facts: Facts, claim: Claim) -> tuple[str, str] | None:
+def closing_of(facts: Facts, claim: Claim) -> tuple[Reason, str] | None:
     """Return why the learner's work is to be collected now, as reason and message; None if it is not."""
     session, inputs = claim.session, facts.inputs
     if session is not None and session.ended_at:
-        return "SessionEnded", f"the session of {session.username} has ended"
+        return Happened.SESSION_ENDED, f"the session of {session.username} has ended"
     end = slot_end(facts, claim)
     if end and facts.now_unix >= end and (learner := learner_of(facts, claim)):
-        return "TimeslotEnded", f"the timeslot of {learner} is over"
+        return Happened.TIMESLOT_ENDED, f"the timeslot of {learner} is over"
     if inputs.desired is State.COLLECTING:
-        return "Collecting", "collecting on request"
+        return Happened.COLLECTING, "collecting on request"
     return None
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Progress, Trouble, WorkerReason
 from vkprovider.domain.lablet.decisions.session import closing_state
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
@@ -22,28 +23,28 @@ def fault_of(step: type[Step], error: OutsideError) -> Fault:
     """
     unavailable = isinstance(error, Unavailable)
     if System.GRADER in step.calls:
-        return Fault("GraderUnavailable" if unavailable else "GraderRefused", error.message)
+        return Fault(Trouble.GRADER_UNAVAILABLE if unavailable else Trouble.GRADER_REFUSED, error.message)
     if System.LDS in step.calls:  # of a step that calls the worker too, `StepFailed` has the worker's fault
-        return Fault("LDSUnavailable" if unavailable else "LDSRefused", error.message)
+        return Fault(Trouble.LDS_UNAVAILABLE if unavailable else Trouble.LDS_REFUSED, error.message)
     if System.WORKER not in step.calls:
         return api_fault(error)
     if isinstance(error, Invalid) and step in {Import, Start}:
-        return Fault("ImportRefused" if step is Import else "StartRefused", error.message)
+        return Fault(Trouble.IMPORT_REFUSED if step is Import else Trouble.START_REFUSED, error.message)
     return worker_fault(error)
 
 
 def api_fault(error: OutsideError) -> Fault:
     """Return the fault of a failed API-server call."""
-    return Fault("ApiUnavailable" if isinstance(error, Unavailable) else "ApiRefused", error.message)
+    return Fault(Trouble.API_UNAVAILABLE if isinstance(error, Unavailable) else Trouble.API_REFUSED, error.message)
 
 
 def worker_fault(error: OutsideError) -> Fault:
     """Return the fault of a failed call of a worker."""
     if isinstance(error, Unauthorized):
-        return Fault("CredentialsInvalid", error.message)
+        return Fault(WorkerReason.CREDENTIALS_INVALID, error.message)
     if isinstance(error, Unavailable) and not error.status:
-        return Fault("WorkerUnreachable", error.message)
-    return Fault("WorkerError", error.message)
+        return Fault(Trouble.WORKER_UNREACHABLE, error.message)
+    return Fault(WorkerReason.WORKER_ERROR, error.message)
 
 
 def may_pass(error: OutsideError) -> bool:
@@ -67,4 +68,4 @@ def fault_report(facts: Facts, fault: Fault) -> Report | None:
     state = State.STOPPING if ending else State.INSTANTIATING
     if claim is not None and claim.closing_reason and not ending:
         state = closing_state(facts, claim)
-    return Report(state, phase_of(facts), Fault("CleaningUp" if ending else fault.reason, text), facts.devices)
+    return Report(state, phase_of(facts), Fault(Progress.CLEANING_UP if ending else fault.reason, text), facts.devices)

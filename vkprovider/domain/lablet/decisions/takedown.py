@@ -5,6 +5,7 @@ from typing import Final
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.reasons import Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
@@ -18,7 +19,7 @@ _EXTRACT_TRIES: Final = 5
 """How often a failed archiving of what a learner leaves is tried again before the end goes on without it."""
 
 
-def finish(facts: Facts, phase: str, reason: str, message: str, claim: Claim | None = None) -> Decision:
+def finish(facts: Facts, phase: str, reason: Reason, message: str, claim: Claim | None = None) -> Decision:
     """Begin to end a lablet whose Pod stays: the claim records the outcome before anything is taken down.
 
     Args:

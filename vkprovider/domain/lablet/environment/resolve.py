@@ -129,7 +129,7 @@ def resolve(pod: EnvPod, read: Mapping[Source, Read], place: Place) -> Environme
         containers[container.name] = known if own is not shared else own
     if findings.faults:
         texts = [text for found in findings.faults.values() for text in found]
-        event = str(next(iter(findings.faults)))
+        event = next(iter(findings.faults))
         raise InputError(Trouble.CREATE_CONTAINER_CONFIG_ERROR, _some(texts), event=event)
     notices = tuple(Notice("Warning", reason, _some(list(texts))) for reason, texts in findings.skipped.items())
     return Environment(containers, notices, any(source.kind == "secret" for source in read))

@@ -13,6 +13,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.fields import LATEST
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
+from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
@@ -68,16 +69,18 @@ def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str
         name = pod.spec.runtime_class_name
         what = f"runtimeClassName {name!r} names no LabletDefinition" if name else "the pod has no runtimeClassName"
         raise InputError(
-            "NotALablet",
+            Trouble.NOT_A_LABLET,
             f"this node runs lablets only, and {what}; set it to a LabletDefinition (kubectl get ldef), or remove the "
             "tolerations that let the pod come here",
         )
     if pod.spec.init_containers:
-        raise InputError("NotALablet", "a lablet has no init containers; remove them, or the injector that adds them")
+        raise InputError(
+            Trouble.NOT_A_LABLET, "a lablet has no init containers; remove them, or the injector that adds them"
+        )
     version = _version(pod, definition)
     if definition.environment != environment:
         raise InputError(
-            "EnvironmentMismatch",
+            Trouble.ENVIRONMENT_MISMATCH,
             f"definition {definition.name} runs in environment {definition.environment}, this worker is in "
             f"{environment}; do not set spec.nodeName yourself",
         )
@@ -92,14 +95,14 @@ def _version(pod: Pod, definition: Definition) -> str:
         name, version = tag_of(container.image)
         if name != definition.name:
             raise InputError(
-                "DefinitionMismatch",
+                Trouble.DEFINITION_MISMATCH,
                 f"container {container.name!r} has image {container.image!r}, but runtimeClassName is "
                 f"{definition.name!r}; the images must be {definition.name}[:VERSION]",
             )
         versions.add(version)
     if len(versions) > 1:
         raise InputError(
-            "DefinitionMismatch",
+            Trouble.DEFINITION_MISMATCH,
             f"the containers name versions {', '.join(sorted(v or 'latest' for v in versions))}; a lablet has one",
         )
     return versions.pop() if versions else ""
@@ -109,7 +112,7 @@ def _choose(pod: Pod, definition: Definition, version: str) -> Content:
     if not definition.versions:
         fault = definition.fault
         why = f"{fault.reason}: {fault.message}" if fault else "its content is not read yet"
-        raise InputError("DefinitionNotReady", f"LabletDefinition {definition.name} is not ready: {why}")
+        raise InputError(Trouble.DEFINITION_NOT_READY, f"LabletDefinition {definition.name} is not ready: {why}")
     charged = Resources.from_quantities(pod.spec.overhead)
     if not version:
         for content in definition.versions:
@@ -122,7 +125,7 @@ def _choose(pod: Pod, definition: Definition, version: str) -> Content:
                 return content
             raise _too_little(pod, charged, content)
     raise InputError(
-        "UnknownVersion",
+        Trouble.UNKNOWN_VERSION,
         f"definition {definition.name} has no version {version!r}; it keeps "
         f"{', '.join(content.version for content in definition.versions)}",
     )
@@ -130,7 +133,7 @@ def _choose(pod: Pod, definition: Definition, version: str) -> Content:
 
 def _too_little(pod: Pod, charged: Resources, content: Content) -> InputError:
     return InputError(
-        "ChargedTooLittle",
+        Trouble.CHARGED_TOO_LITTLE,
         f"pod {pod.metadata.name} was admitted before version {content.version} needed more "
         f"({'; '.join(charged.shortage(content.need))}); delete it, its successor is charged what it needs",
     )
@@ -164,7 +167,7 @@ def check_containers(pod: Pod, content: Content) -> None:
     for container in pod.spec.containers:
         if container.name != LAB_CONTAINER and container.name not in known:
             raise InputError(
-                "UnknownDevice",
+                Trouble.UNKNOWN_DEVICE,
                 f"container {container.name!r} names no device of {content.definition} {content.version}; "
                 f"call it {LAB_CONTAINER!r} for the whole lab, or one of {_some(sorted(known))}",
             )
@@ -188,7 +191,11 @@ def shortage(need: Resources, taken: Resources, capacity: Resources, *, lablets:
     missing = capacity.shortage(taken.plus(need))
     if missing:
         resource = missing[0].split()[0]
-        return InputError(f"OutOf{resource}", f"the worker cannot hold one more lablet: {'; '.join(missing)}")
+        return InputError(_out_of(resource), f"the worker cannot hold one more lablet: {'; '.join(missing)}")
     if lablets >= pods:
-        return InputError("OutOfpods", f"the worker holds {count(lablets, 'lablet')}, at most {pods}")
+        return InputError(_out_of("pods"), f"the worker holds {count(lablets, 'lablet')}, at most {pods}")
     return None
+
+
+def _out_of(resource: str) -> Trouble:
+    return Trouble.OUT_OF.worded(f"{Trouble.OUT_OF}{resource}")

@@ -1,6 +1,7 @@
 """A lab that boots: it is booted when all of its devices are, never when CML calls the lab `STARTED`."""
 
 from vkprovider.api import labs
+from vkprovider.api.reasons import Progress, Reason, Trouble
 from vkprovider.api.wording import count
 from vkprovider.domain.lablet.decisions.afresh import again_or_kept, labels
 from vkprovider.domain.lablet.decisions.living import Living
@@ -22,12 +23,12 @@ def decide(lablet: Living) -> Decision:
         text = f"not booted {timeout_s:.0f} s after the start: {labels(devices, labs.BOOTING)}"
         if queued:
             text += "; CML has them queued: the worker lacks CPU, memory or node licences"
-        return again_or_kept(lablet, "LabStartTimeout", text)
+        return again_or_kept(lablet, Trouble.LAB_START_TIMEOUT, text)
     if queued:
-        reason = "LabQueued"
+        reason: Reason = Trouble.LAB_QUEUED
         text = f"CML has queued {labels(devices, {labs.QUEUED})} until CPU, memory and node licences are free"
     else:
-        reason, booted = "StartingNodes", sum(device.state == labs.BOOTED for device in devices)
+        reason, booted = Progress.STARTING_NODES, sum(device.state == labs.BOOTED for device in devices)
         text = f"{booted} of {count(len(devices), 'device')} booted, waiting for {labels(devices, labs.BOOTING)}"
     report = not_ready(claim, reason, text, devices)
     if not claim.started_at:  # lost in a crash; without it this start would never time out

@@ -4,7 +4,7 @@ from typing import Final
 
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import reason_of
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import pending, renewing, returning
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
@@ -22,9 +22,9 @@ def await_claims(facts: Facts) -> Decision:
     if phase_of(facts) == "Running":
         return Decision(WAIT, Report(State.READY, phase="Running", silent=facts.silent) if facts.silent else None)
     if facts.silent:
-        return Decision(WAIT, pending("WorkerUnreachable", facts.silent))
+        return Decision(WAIT, pending(Trouble.WORKER_UNREACHABLE, facts.silent))
     text = "the worker's claims were lost: its labs are examined before a new one begins"
-    return Decision(WAIT, pending("WaitingForClaims", text, state=facts.memory.state or State.SCHEDULED))
+    return Decision(WAIT, pending(Progress.WAITING_FOR_CLAIMS, text, state=facts.memory.state or State.SCHEDULED))
 
 
 def make(facts: Facts, pod: Pod) -> Decision:
@@ -36,7 +36,7 @@ def make(facts: Facts, pod: Pod) -> Decision:
     if _is_stray(pod):
         return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=refusal.fault), events=(event,))
     report = pending(refusal.reason, refusal.message, state=State.SCHEDULED)
-    return Decision(WAIT, report, events=() if reason_of(refusal.reason).passing else (event,))
+    return Decision(WAIT, report, events=() if refusal.reason.passing else (event,))
 
 
 def decide(lablet: Living) -> Decision:
@@ -45,7 +45,7 @@ def decide(lablet: Living) -> Decision:
     if claim.renews:
         return Decision(WAIT, renewing(facts), after_s=_SAVED_S)
     if claim.restarts:
-        report = pending("CrashLoopBackOff", f"{claim.last_message}; the lab is imported again")
+        report = pending(Trouble.CRASH_LOOP_BACK_OFF, f"{claim.last_message}; the lab is imported again")
         return Decision(WAIT, report, after_s=_SAVED_S)
     if claim.lent_back:
         return Decision(WAIT, returning(facts, claim), after_s=_SAVED_S)
@@ -62,5 +62,5 @@ def _is_stray(pod: Pod) -> bool:
 
 
 def _claiming(facts: Facts) -> Report:
-    fault = facts.unsaved_because or Fault("AllocatingPorts", "the worker's claims are being written")
+    fault = facts.unsaved_because or Fault(Progress.ALLOCATING_PORTS, "the worker's claims are being written")
     return pending(fault.reason, fault.message)

@@ -4,6 +4,7 @@ The verdict is its exit code. A lablet that was lent by a pool does not end: it 
 """
 
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened, Reason, Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import stopping
@@ -38,11 +39,11 @@ def _during(facts: Facts, state: State) -> Report:
     return stopping(facts, "what the learner leaves is collected")
 
 
-def _outcome(claim: Claim) -> tuple[str, str, str]:
+def _outcome(claim: Claim) -> tuple[str, Reason, str]:
     """Return phase, reason and message of the end."""
     if claim.verdict is not None:
-        phase, reason = ("Succeeded", "Passed") if claim.verdict.passed else ("Failed", "NotPassed")
+        phase, reason = ("Succeeded", Happened.PASSED) if claim.verdict.passed else ("Failed", Trouble.NOT_PASSED)
         return phase, reason, claim.verdict.message
     if not claim.ready_at:
         return "Failed", claim.closing_reason, "the lablet was never ready"
-    return "Succeeded", "Completed", f"collected, no grader is configured ({claim.closing_reason})"
+    return "Succeeded", Happened.COMPLETED, f"collected, no grader is configured ({claim.closing_reason})"

@@ -4,6 +4,7 @@ from typing import Final
 
 from vkprovider.api import labs
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.lablet.decisions.afresh import again_or_kept, labels
 from vkprovider.domain.lablet.decisions.living import Living
@@ -21,16 +22,16 @@ def decide(lablet: Living) -> Decision:
     what = f"{labels(devices, _OFF)} stopped on the worker"
     if claim.recoveries >= limits.recoveries_max:
         kept = f"{what} and did not come back after {claim.recoveries} starts"
-        return again_or_kept(lablet, "LabCrashed", f"{what} while it booted", kept)
+        return again_or_kept(lablet, Trouble.LAB_CRASHED, f"{what} while it booted", kept)
     if not facts.memory.retry_at:
         pause = delay_s(claim.recoveries, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
         text = f"{what}; starting again without a wipe"
-        event = Notice("Warning", "BackOff" if claim.recoveries else "Recovering", text)
-        report = not_ready(claim, "Recovering", text, devices)
+        event = Notice("Warning", Happened.BACK_OFF if claim.recoveries else Progress.RECOVERING, text)
+        report = not_ready(claim, Progress.RECOVERING, text, devices)
         return Decision(WAIT, report, after_s=pause, retry_at=lablet.now + pause, events=(event,))
     if (left := facts.memory.retry_at - lablet.now) > 0:
         text = f"{what}; starting again in {left:.0f} s"
-        return Decision(WAIT, not_ready(claim, "Recovering", text, devices), after_s=left)
+        return Decision(WAIT, not_ready(claim, Progress.RECOVERING, text, devices), after_s=left)
     stopped = tuple(sorted(device.label for device in devices if device.state in _OFF))
-    report = not_ready(claim, "Recovering", f"{what}; starting again", devices)
+    report = not_ready(claim, Progress.RECOVERING, f"{what}; starting again", devices)
     return Decision(Start(claim), report, claim.continued(stopped, what, facts.now_unix), retry_at=0.0, anew=True)

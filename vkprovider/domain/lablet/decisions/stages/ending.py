@@ -1,6 +1,7 @@
 """The end of a lablet: the lab is taken down, then what the Pod's owner waits for is written."""
 
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.decisions.takedown import finish, take_down
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
@@ -21,9 +22,9 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     if pod.terminal:
         return _end(facts, now, limits) if claim is not None else Decision(WAIT)
     if facts.inputs.desired is State.TERMINATED:
-        return finish(facts, "Succeeded", "Completed", "ended on request")
+        return finish(facts, "Succeeded", Happened.COMPLETED, "ended on request")
     text = f"the lablet ran longer than its activeDeadlineSeconds of {pod.spec.active_deadline_seconds}"
-    return finish(facts, "Failed", "DeadlineExceeded", text)
+    return finish(facts, "Failed", Trouble.DEADLINE_EXCEEDED, text)
 
 
 def _end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
@@ -43,7 +44,7 @@ def _end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return _gone(facts)
     if facts.silent:
         text = f"{facts.silent}; the lab is removed as soon as the worker answers"
-        return Decision(WAIT, _cleaning(facts, text), events=(Notice("Warning", "WorkerUnreachable", text),))
+        return Decision(WAIT, _cleaning(facts, text), events=(Notice("Warning", Trouble.WORKER_UNREACHABLE, text),))
     report = _cleaning(facts, f"lab {claim.title} is being removed")
     if not claim.lab_id:
         return Decision(Search(claim), report)
@@ -83,7 +84,9 @@ def _gone(facts: Facts) -> Decision:
     if pod.metadata.deletion_timestamp is None:
         return Decision(Release(claim) if claim is not None else WAIT)
     if pod.metadata.finalizers and not pod.terminal:
-        return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=Fault("Deleted", "deleted before its end")))
+        return Decision(
+            WAIT, Report(State.FAILED, phase="Failed", terminal=Fault(Happened.DELETED, "deleted before its end"))
+        )
     if pod.metadata.finalizers and claim is not None:
         return Decision(Release(claim))  # another controller may hold the Pod for long; its lab and ports are free
     return Decision(WAIT) if facts.memory.delete_sent else Decision(DeletePod(pod))

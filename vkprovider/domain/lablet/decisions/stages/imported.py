@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.api.wording import count
 from vkprovider.domain.lablet.decisions.afresh import again, back_off
 from vkprovider.domain.lablet.decisions.living import Living
@@ -18,12 +19,12 @@ def decide(lablet: Living) -> Decision:
     if (wait := back_off(lablet)) is not None:
         return wait
     facts, claim, now, timeout_s = lablet.facts, lablet.claim, lablet.now, lablet.limits.start_timeout_s
-    report = pending("StartingNodes", f"starting {count(len(facts.devices), 'device')}", devices=facts.devices)
+    report = pending(Progress.STARTING_NODES, f"starting {count(len(facts.devices), 'device')}", devices=facts.devices)
     if facts.memory.start_sent_at and facts.memory.starting_since:
         due = facts.memory.starting_since + timeout_s
         if now >= due and facts.observed_at >= due:
             text = f"CML accepted the start, but moved no device within {timeout_s:.0f} s"
-            return again(lablet, claim, "LabStartTimeout", text)
+            return again(lablet, claim, Trouble.LAB_START_TIMEOUT, text)
         pause = facts.memory.start_sent_at + _START_AGAIN_S - now
         if pause > 0:
             return Decision(WAIT, report, after_s=max(0.0, min(due - now, pause)) or pause, observe=True)

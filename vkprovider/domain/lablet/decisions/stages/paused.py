@@ -4,6 +4,7 @@ What runs in the lab is lost as when a machine is switched off; its disks are ke
 """
 
 from vkprovider.api.messages import Fault, Notice
+from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating
 from vkprovider.domain.lablet.decisions.takedown import finish, is_on, switch_off
@@ -16,17 +17,17 @@ def decide(lablet: Living) -> Decision:
     """Stop the lab and keep it stopped, as long as it is wanted and allowed; then start it."""
     facts, claim, limits = lablet.facts, lablet.claim, lablet.limits
     text = f"stopped on request; go on with: kubectl lablet start {lablet.pod.metadata.name}"
-    paused = Report(State.STOPPED, phase_of(facts), Fault("LabStopped", text), facts.devices)
+    paused = Report(State.STOPPED, phase_of(facts), Fault(Progress.LAB_STOPPED, text), facts.devices)
     if not claim.stopped_at:
-        event = Notice("Normal", "Stopping", "stopped on request")
+        event = Notice("Normal", Happened.STOPPING, "stopped on request")
         return Decision(SAVE, paused, claim.paused(facts.now_unix), events=(event,))
     if facts.inputs.desired is not State.STOPPED:
-        report = instantiating(facts, "StartingNodes", "started on request")
+        report = instantiating(facts, Progress.STARTING_NODES, "started on request")
         return Decision(Start(claim), report, claim.resumed(facts.now_unix), retry_at=0.0, anew=True)
     left = claim.stopped_at + limits.stopped_max_s - facts.now_unix
     if left <= 0:
         return finish(
-            facts, "Failed", "StoppedTooLong", f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
+            facts, "Failed", Trouble.STOPPED_TOO_LONG, f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         )
     if not is_on(facts.devices):
         return Decision(WAIT, paused, after_s=left)

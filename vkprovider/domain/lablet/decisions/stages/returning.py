@@ -1,6 +1,7 @@
 """A lent lablet whose learner's work is collected and graded: nothing of the learner stays, and it is warm again."""
 
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened
 from vkprovider.domain.lablet.decisions import reports
 from vkprovider.domain.lablet.decisions.learner import PATCHED_S
 from vkprovider.domain.lablet.decisions.living import Living
@@ -21,5 +22,5 @@ def decide(lablet: Living) -> Decision:
         return Decision(ClearLearner(lablet.pod), report, after_s=PATCHED_S)
     said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
     note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
-    event = Notice("Normal", "BackToPool", note)
+    event = Notice("Normal", Happened.BACK_TO_POOL, note)
     return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, anew=True, events=(event,))

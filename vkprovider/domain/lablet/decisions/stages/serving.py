@@ -3,6 +3,7 @@
 from typing import Final
 
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Happened, Progress
 from vkprovider.domain.lablet.decisions.learner import PATCHED_S, learner_of
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating, renewing, state_of
@@ -54,7 +55,7 @@ def _provisioning(lablet: Living, session: Session) -> Report:
     if lablet.claim.ready_at:  # a warm lablet serves on
         return Report(State.READY, phase="Running", devices=lablet.facts.devices)
     text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
-    return instantiating(lablet.facts, "ProvisioningSession", text)
+    return instantiating(lablet.facts, Progress.PROVISIONING_SESSION, text)
 
 
 def _keep(lablet: Living) -> Decision:
@@ -65,7 +66,7 @@ def _keep(lablet: Living) -> Decision:
     if claim.last_at > claim.ready_at or not claim.ready_at:
         number = len(facts.devices)
         text = f"all {number} devices booted" if number != 1 else "its device booted"
-        event = Notice("Normal", "Recovered" if claim.restarts else "Ready", text)
+        event = Notice("Normal", Happened.RECOVERED if claim.restarts else Happened.READY, text)
         changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
@@ -99,5 +100,5 @@ def _renew(lablet: Living) -> Decision | None:
         return None
     report = renewing(facts)
     text = report.waiting.message if report.waiting is not None else ""
-    event = Notice("Normal", "RenewingContent", f"version {claim.version} is replaced by the current one")
+    event = Notice("Normal", Progress.RENEWING_CONTENT, f"version {claim.version} is replaced by the current one")
     return Decision(SAVE, report, claim.renewing(text, facts.now_unix), retry_at=0.0, anew=True, events=(event,))

@@ -8,6 +8,7 @@ state of the lab as a whole is not read, because CML calls a lab `STARTED` long 
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.lablet.decisions.afresh import again_or_kept, labels
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import not_ready
@@ -30,9 +31,11 @@ def decide(lablet: Living) -> Decision:
 def _fault(title: str, devices: tuple[DeviceFact, ...]) -> Fault:
     """Return why the devices of a lab show nothing to go by."""
     if not devices:
-        return Fault("LabEmpty", f"lab {title} has no devices any more: they were removed on the worker")
+        return Fault(Trouble.LAB_EMPTY, f"lab {title} has no devices any more: they were removed on the worker")
     if unknown := {device.state for device in devices} - labs.KNOWN:
         words = ", ".join(sorted(unknown))
-        return Fault("UnknownState", f"CML reports {words} for {labels(devices, unknown)}; waiting for a known state")
+        return Fault(
+            Trouble.UNKNOWN_STATE, f"CML reports {words} for {labels(devices, unknown)}; waiting for a known state"
+        )
     away = labels(devices, {labs.DISCONNECTED})
-    return Fault("ComputeDisconnected", f"the compute host of {away} is away; CML brings the devices back")
+    return Fault(Trouble.COMPUTE_DISCONNECTED, f"the compute host of {away} is away; CML brings the devices back")

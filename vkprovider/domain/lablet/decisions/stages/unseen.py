@@ -1,6 +1,7 @@
 """While the lab cannot be seen: nothing is done to it, and what was reported stays."""
 
 from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import pending, state_of
 from vkprovider.domain.lablet.decisions.session import closing_state
@@ -14,14 +15,16 @@ def decide(lablet: Living) -> Decision:
     if not lablet.facts.silent:
         return Decision(WAIT, observe=True)
     text = f"{lablet.facts.silent}; the lablet continues as soon as the worker answers"
-    return Decision(WAIT, _silent(lablet, text), events=(Notice("Warning", "WorkerUnreachable", text),))
+    return Decision(WAIT, _silent(lablet, text), events=(Notice("Warning", Trouble.WORKER_UNREACHABLE, text),))
 
 
 def _silent(lablet: Living, message: str) -> Report:
     facts, claim = lablet.facts, lablet.claim
     if phase_of(facts) != "Running":
         state = State.STOPPING if claim.closing_reason else State.INSTANTIATING
-        return pending("CleaningUp" if claim.closing_reason else "WorkerUnreachable", message, state=state)
+        return pending(
+            Progress.CLEANING_UP if claim.closing_reason else Trouble.WORKER_UNREACHABLE, message, state=state
+        )
     state = state_of(claim) if claim.ready_at else State.INSTANTIATING
     if claim.closing_reason:
         state = closing_state(facts, claim)

@@ -2,7 +2,7 @@
 
 from vkprovider.api import labs
 from vkprovider.api.messages import Notice
-from vkprovider.api.reasons import reason_of
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating, returning
 from vkprovider.domain.lablet.decisions.takedown import extract_due, extraction, take_down
@@ -24,18 +24,20 @@ def decide(lablet: Living) -> Decision:
 def _begin(lablet: Living) -> Decision:
     """Begin on request; the session stays."""
     facts, claim, text = lablet.facts, lablet.claim, "the lab is wiped and started again on request"
-    report = instantiating(facts, "Resetting", text)
+    report = instantiating(facts, Progress.RESETTING, text)
     if extract_due(facts, claim, lablet.limits):
         return Decision(extraction(facts, claim, Extract), report)
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
-    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", "Resetting", text),))
+    return Decision(
+        SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", Progress.RESETTING, text),)
+    )
 
 
 def _report(lablet: Living) -> Report:
     facts, claim = lablet.facts, lablet.claim
     if claim.lent_back:
         return returning(facts, claim)
-    if reason_of(claim.last_reason).asked_for:
-        return instantiating(facts, "Resetting", claim.last_message)
+    if claim.last_reason.asked_for:
+        return instantiating(facts, Progress.RESETTING, claim.last_message)
     text = f"back-off after {claim.last_reason}: the lab is wiped and started again"
-    return instantiating(facts, "CrashLoopBackOff", text)
+    return instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
