@@ -1,4 +1,4 @@
-"""Which change wakes which queue: the table of `vkprovider.app.changes`, row by row, on a replica that does not run."""
+"""Which change wakes which queue: the table of `app.parts.changes`, row by row, on a replica that does not run."""
 
 import asyncio
 import itertools
@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.idle import idle_provider
-from vkprovider.app.changes import agent_handlers
+from vkprovider.app.parts.changes import agent_handlers
 from vkprovider.app.provider import Provider
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.kube.queue import DONE, KeyedQueue, Result

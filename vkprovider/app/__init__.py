@@ -2,7 +2,7 @@
 
 * `main`: the process; `settings`, `logs`: the settings from the environment, and the log format.
 * `provider`: the provider, as a list of parts; `base`: what its `parts` share, such as `informers` and `queues`.
-* `changes`: which change adds which key to which queue; `metrics`: what is counted; `page`: where the page listens.
+* `metrics`: what is counted; `page`: where the page listens.
 * `kubelet`: the kubelet API of our Nodes; `tunnels`: carriers by the settings.
 
 Nothing below imports this package; it is the only place that knows all of the others.

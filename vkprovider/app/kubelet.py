@@ -62,7 +62,7 @@ class Kubelet:
             ctx: The replica.
             settings: Whether, where and with which certificate it is served.
             pods: All on our Nodes, by `namespace/name`.
-            pods_on: Lists those on a worker.
+            pods_on: Returns the Pods on a worker; called by each request for its Pods or for what they use.
             workers: Those that this replica acts for, by name.
             contents: By digest.
             devices: What sessions reach.

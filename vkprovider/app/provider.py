@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from vkprovider.app.base import Base, base
-from vkprovider.app.changes import agent_handlers, changes
 from vkprovider.app.parts.admin import admin
+from vkprovider.app.parts.changes import agent_handlers, changes
 from vkprovider.app.parts.definitions import DefinitionsPart, definitions
 from vkprovider.app.parts.kubelet import KubeletPart, kubelet
 from vkprovider.app.parts.labs import LabsPart, labs
@@ -48,15 +48,15 @@ def provider(
         InputError: `SettingInvalid`: a file that the settings name cannot be used.
     """
     shared = base(ctx, settings)
-    defined = definitions(shared, deployments)
-    served = kubelet(shared, defined)
-    observer = Observer(ctx, settings.workers, defined.definitions.need)
+    of_definitions = definitions(shared, deployments)
+    of_kubelet = kubelet(shared, of_definitions)
+    observer = Observer(ctx, settings.workers, of_definitions.definitions.need)
     heard, happened = agent_handlers(shared, observer)
-    dug = tunnels(shared, heard=heard, happened=happened)
-    owned = nodes(shared, defined, served, dug, observer)
-    delivered = sessions(shared, defined, deployments, grader)
-    run = labs(shared, defined, owned, delivered)
-    woken = changes(shared, defined, served, dug, owned, delivered, run)
-    parts = defined, served, dug, owned, delivered, run, woken
-    process = Process(ctx, shared.membership, (*parts, admin(shared, owned.workers, parts)))
-    return Provider(shared, defined, served, dug, owned, delivered, run, process)
+    of_tunnels = tunnels(shared, heard=heard, happened=happened)
+    of_nodes = nodes(shared, of_definitions, of_kubelet, of_tunnels, observer)
+    of_sessions = sessions(shared, of_definitions, deployments, grader)
+    of_labs = labs(shared, of_definitions, of_nodes, of_sessions)
+    built = of_definitions, of_kubelet, of_tunnels, of_nodes, of_sessions, of_labs
+    parts = *built, changes(shared, *built)
+    process = Process(ctx, shared.membership, (*parts, admin(shared, of_nodes.workers, parts)))
+    return Provider(shared, *built, process)

@@ -1,11 +1,10 @@
 """The work queues of the provider: built before the controllers that add keys to them and those that work on them."""
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from vkprovider.kube.queue import KeyedQueue
 
-_queue = partial(KeyedQueue[str], backoff_s=(0.2, 30.0))
+_queue = KeyedQueue[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def listening(settings: HttpTunnelSettings, process: str, dialled: Callable[[], 
     Args:
         settings: Who may dial.
         process: This process, unique for ever.
-        dialled: Returns where agents dial each replica, by its process.
+        dialled: Returns where agents dial each replica, by its process; called by the carrier when it tells agents.
     """
 
     def callers() -> dict[str, str]:

@@ -3,5 +3,5 @@
 * `definitions`: LabletDefinition → content, RuntimeClass; `nodes`: CMLWorker → Node; `labs`: Pod → lab; `sessions`: the
   Lab Delivery System.
 * `kubelet`: the kubelet API of our Nodes; `tunnels`: agents beside workers.
-* `admin`: what the replica reports to people.
+* `changes`: which change adds which key to which queue; `admin`: what the replica reports to people.
 """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vkprovider import __version__
 from vkprovider.app.base import Base
-from vkprovider.app.changes import trigger
+from vkprovider.app.parts.changes import trigger
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.runtime import report
 from vkprovider.runtime.parts import Part, Route

@@ -97,14 +97,14 @@ def _lablets(
 ) -> Lablets:
     """Build the reconciler of lablets."""
     ctx, counters, settings, index, wake = base.ctx, base.counters, base.settings, base.index, base.queues.lablets.add
-    items, contents, asked = definitions.definitions.items, definitions.definitions.contents, sessions.sessions
+    items, contents, deliveries = definitions.definitions.items, definitions.definitions.contents, sessions.sessions
     return Lablets(
         ctx,
         counters,
         settings.lablets,
         index,
         base.fleet.items,
-        Gatherer(ctx, index.items, items, contents, asked, renewals.due),
+        Gatherer(ctx, index.items, items, contents, deliveries, renewals.due),
         Effects(
             ctx,
             counters,
@@ -113,12 +113,12 @@ def _lablets(
             items,
             contents,
             archive,
-            asked,
+            deliveries,
             Twins(index.items, base.objects.workers.items),
             Environments(ctx),
         ),
         Publisher(ctx, counters, settings.lablets, contents, wake),
-        asked,
+        deliveries,
         ports,
         observe_soon=nodes.workers.observe_soon,
         wake=wake,

@@ -56,7 +56,7 @@ def sessions(
         live = partial(live_sessions, workers)
         strays = StraySessions(ctx, deployments, inbox, items, live=live, leads=leads)
         loops = {**loops, "lds-deployments": deployments.watch, "lds-strays": strays.run}
-    asked = Sessions(
+    controller = Sessions(
         ctx,
         deployments,
         strays,
@@ -73,7 +73,7 @@ def sessions(
     return SessionsPart(
         inbox=inbox,
         strays=strays,
-        sessions=asked,
+        sessions=controller,
         has_lds=deployments is not None,
         informers=(inbox.objects,),
         loops=loops,
