@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import os
 import ssl
 import stat
@@ -391,6 +392,24 @@ async def test_an_exec_plugin_whose_token_expires(
         await client.get(PATH)
         await client.get(PATH)
     assert [s.headers["Authorization"] for s in server.seen] == ["Bearer run-2", "Bearer run-3"]
+
+
+async def test_an_exec_plugin_that_takes_longer_than_a_request(server: ScriptedServer, tmp_path: Path) -> None:
+    """One run serves all requests, and outlives those that gave up."""
+    user = plugin(tmp_path, "2001-01-01T00:00:00Z")
+    async with connected(write(tmp_path / "config", {"server": server.url}, user), timeout_s=0.5) as client:
+        runs = tmp_path / "runs"
+        script = tmp_path / "login"
+        script.write_text(script.read_text().replace("echo x", "sleep 2; echo x").replace("2001", "2999"))
+        found = await asyncio.gather(*(client.get(PATH) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in found] == [errors.DeadlineExceeded] * 3
+        async with asyncio.timeout(30):
+            while True:
+                with contextlib.suppress(errors.DeadlineExceeded):
+                    await client.get(PATH)
+                    break
+        assert len(runs.read_text().splitlines()) == 2
+    assert [s.headers["Authorization"] for s in server.seen] == ["Bearer run-2"]
 
 
 async def test_an_exec_plugin_that_fails(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Transport:
         self.errors: dict[str, int] = {}
         self._user_agent = user_agent
         self._reload = reload
-        self._reloading = asyncio.Lock()
+        self._reloading: asyncio.Task[None] | None = None
         self._reloaded_at_s = -_RELOAD_EVERY_S
         self._renew_at_s = time.monotonic() + auth.TOKEN_AGE_S_MAX
         self._session: aiohttp.ClientSession | None = None
@@ -234,23 +234,37 @@ class Transport:
         return access
 
     async def _reload_access(self, refused: auth.Access) -> None:
-        """Reload the credentials after a refusal, unless another request has done so meanwhile."""
-        async with self._reloading:
-            if self._access is not refused:
-                return
-            self._reloaded_at_s = time.monotonic()
-            try:
-                access = await self._reload()
-                if access.server == refused.server:
-                    self._use(access)
-            except InputError as error:
-                raise Unauthorized(
-                    f"{refused.server} refused our credentials, and reloading them failed: {error.message}"
-                ) from error
-            if access.server != refused.server:  # every cache is of the first server
-                raise Unauthorized(
-                    f"{refused.server} refused our credentials, and the kubeconfig now names {access.server}; restart"
-                )
+        """Reload the credentials after a refusal, unless another request has done so meanwhile.
+
+        All requests wait for one reload, which outlives those whose deadline ends: a login may take longer.
+        """
+        if self._access is not refused:
+            return
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.create_task(self._reload_now(refused), name="reload of credentials")
+            self._reloading.add_done_callback(_retrieve)
+        reloading = self._reloading
+        try:
+            await asyncio.shield(reloading)
+        except asyncio.CancelledError:
+            if reloading.cancelled() and self._closed:
+                raise ConnectionResetError("this client has been closed") from None
+            raise
+
+    async def _reload_now(self, refused: auth.Access) -> None:
+        self._reloaded_at_s = time.monotonic()
+        try:
+            access = await self._reload()
+            if access.server == refused.server:
+                self._use(access)
+        except InputError as error:
+            raise Unauthorized(
+                f"{refused.server} refused our credentials, and reloading them failed: {error.message}"
+            ) from error
+        if access.server != refused.server:  # every cache is of the first server
+            raise Unauthorized(
+                f"{refused.server} refused our credentials, and the kubeconfig now names {access.server}; restart"
+            )
 
     def _use(self, access: auth.Access) -> None:
         """Use these credentials from now on; other TLS settings or another proxy lead to new connections."""
@@ -269,9 +283,18 @@ class Transport:
     async def close(self) -> None:
         """Close every connection, also those in use, and open no others."""
         self._closed = True
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.wait([self._reloading])
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    """Retrieve the error of a reload that nobody has waited for."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _watched_socket(address: tuple[object, ...]) -> socket.socket:
