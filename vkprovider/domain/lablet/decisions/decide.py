@@ -75,8 +75,8 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         decision = _live(Living(facts, pod, bound(facts, claim), now, limits), stage)
         if not claim.closing_reason and (over := slot_end(facts, claim)):
             ends.append(over - facts.now_unix)
-    # An end that has passed was seen; a decision that waits all the same does not wait for the time.
-    return decision.no_later_than(min((left_s for left_s in ends if left_s > 0), default=None))
+    ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it
+    return decision.no_later_than(min(ahead)) if ahead else decision
 
 
 def _live(lablet: Living, stage: Stage) -> Decision:

@@ -1,0 +1,81 @@
+"""What the verbs of a claim forget: four of them end the run of a lab, and each for another reason."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.domain.builders import DIGEST, claim
+from vkprovider.api.reasons import NO_REASON, Happened, Progress, Trouble
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.session.delivery import Session, Verdict
+
+UNIX = 1_800_000_000
+LENT: dict[str, Any] = {
+    "learner": "alice",
+    "session": Session("eu-1", "k", "alice"),
+    "closing_reason": Trouble.LAB_LOST,
+    "collected_at": UNIX,
+    "verdict": Verdict(passed=True, message="91"),
+    "lent_by": "warm",
+}
+RAN = claim(
+    lab_id="lab-1", started_at=UNIX - 60, ready_at=UNIX - 30, recoveries=2, restarts=3, afresh=1, stopped_at=9, **LENT
+)
+COUNTED: dict[str, Any] = {
+    "restarts": 4,
+    "afresh": 2,
+    "last_message": "m",
+    "last_at": UNIX,
+    "last_started_at": UNIX - 30,
+}
+
+
+def changes(row: Claim) -> dict[str, Any]:
+    """Return the fields that differ from `RAN`."""
+    names = [field.name for field in msgspec.structs.fields(Claim)]
+    return {name: getattr(row, name) for name in names if getattr(row, name) != getattr(RAN, name)}
+
+
+@pytest.mark.parametrize(
+    ("row", "differs"),
+    [
+        (RAN.restarted(Trouble.LAB_LOST, "m", UNIX), COUNTED | {"resetting": True, "last_reason": Trouble.LAB_LOST}),
+        (
+            RAN.reset_on("now", "m", UNIX),
+            COUNTED | {"resetting": True, "reset": "now", "stopped_at": 0, "last_reason": Happened.RESET},
+        ),
+        (RAN.renewing("m", UNIX), COUNTED | {"renews": DIGEST, "last_reason": Progress.RENEWING_CONTENT}),
+        (
+            RAN.handed_back(),
+            {
+                "learner": "",
+                "session": None,
+                "closing_reason": NO_REASON,
+                "collected_at": 0,
+                "verdict": None,
+                "lent_by": "",
+                "lent_back": "warm",
+                "resetting": True,
+                "stopped_at": 0,
+            },
+        ),
+    ],
+    ids=["restarted", "reset", "renewing", "handed back"],
+)
+def test_verbs_that_end_a_run(row: Claim, differs: dict[str, Any]) -> None:
+    found = changes(row)
+    assert {found.pop(name) for name in ("started_at", "ready_at", "recoveries")} == {0}
+    assert found == differs
+
+
+@pytest.mark.parametrize(("lab_id", "resetting"), [("lab-1", True), ("", False)])
+def test_only_a_lab_that_is_there_is_wiped(lab_id: str, *, resetting: bool) -> None:
+    row = msgspec.structs.replace(RAN, lab_id=lab_id)
+    assert row.restarted(Trouble.LAB_LOST, "m", UNIX).resetting is resetting
+    assert row.handed_back().resetting is resetting
+
+
+def test_a_start_without_a_wipe_leaves_the_lablet_ready_and_counts_its_devices() -> None:
+    row = RAN.continued(("r1",), "m", UNIX).continued(("r1", "r2"), "m", UNIX)
+    assert (row.ready_at, row.recoveries, row.afresh, row.device_restarts) == (UNIX - 30, 4, 1, {"r1": 2, "r2": 1})
