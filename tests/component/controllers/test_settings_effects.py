@@ -10,7 +10,7 @@ import structlog
 import yaml
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import condition, is_ready, requests, when
+from tests.component.controllers.looking import is_ready, requests, when
 from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
@@ -56,9 +56,8 @@ async def test_worker_probe_failures(world: World, most: int) -> None:
         await when(lambda: len(requests(simulator, "GET", "/labs")) > passed, "it is asked again")
     assert await world.events("WorkerUnreachable", worker) == []
     await world.node(worker, is_ready)
-    simulator.faults.add(Fault(kind="status", status=503, route=probe), simulator.now())
-    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "WorkerUnreachable")
-    simulator.faults.clear()
+    simulator.faults.add(Fault(kind="status", status=503, route=probe, count=most), simulator.now())
+    await world.until_event("WorkerUnreachable", worker)
     await world.node(worker, is_ready)
     assert [event["count"] for event in await world.events("WorkerUnreachable", worker)] == [1]
 
