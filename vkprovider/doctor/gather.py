@@ -12,6 +12,7 @@ from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, OutsideError
 from vkprovider.api.models.crd import crds
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
 from vkprovider.api.reasons import DoctorReason
@@ -235,7 +236,7 @@ class Doctor:
             seen = workers.Seen(resource, node, secret, probe, bool(alive))
             uid = installation.metadata.uid if installation is not None else ""
             found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
-            self._cml[name] = probe.version or str(resource.status.get("cmlVersion", ""))
+            self._cml[name] = probe.version or worker_status(resource).cml_version or ""
             healthy = all(finding.level is not Level.FAULT for finding in found)
             if healthy and not self._reading.failed("Lease"):
                 lease = leases.get(names.node_name(name))

@@ -9,6 +9,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import parse_definition_spec
+from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import Condition, Container, CustomResource, Node, Pod, PodSpec, RuntimeClass
 from vkprovider.api.reasons import (
     DEFINITIONS,
@@ -23,7 +24,7 @@ from vkprovider.api.reasons import (
     Trouble,
     reason_of,
 )
-from vkprovider.doctor.conditions import check_observed, node_ready, ready_of
+from vkprovider.doctor.conditions import check_observed, node_ready
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.lablet.pod.inputs import inputs_of
@@ -61,12 +62,13 @@ def check_definition(resource: CustomResource, runtime_class: RuntimeClass | Non
 
 
 def _check_condition(about: str, resource: CustomResource) -> list[Finding]:
-    if unobserved := check_observed(about, resource):
+    status = definition_status(resource)
+    if unobserved := check_observed(about, resource, status):
         return unobserved
-    ready = ready_of(resource)
-    if ready.get("status") == "True":
+    ready = status.ready
+    if ready is None or status.is_ready:
         return []
-    return [_definition(about, reason_of(ready.get("reason", DoctorReason.NOT_READY)), ready.get("message", ""))]
+    return [_definition(about, reason_of(ready.reason or DoctorReason.NOT_READY), ready.message)]
 
 
 def _check_runtime_class(about: str, resource: CustomResource, runtime_class: RuntimeClass | None) -> list[Finding]:
@@ -88,10 +90,10 @@ def _check_refresh(about: str, resource: CustomResource) -> list[Finding]:
 
 
 def _check_impeded(about: str, resource: CustomResource) -> list[Finding]:
-    impeded = definitionstatus.condition(resource, definitionstatus.IMPEDED)
-    if impeded.get("status") != "True":
+    impeded = definition_status(resource).condition(definitionstatus.IMPEDED)
+    if impeded is None or impeded.status != "True":
         return []
-    return [_definition(about, reason_of(impeded.get("reason", "")), impeded.get("message", ""))]
+    return [_definition(about, reason_of(impeded.reason), impeded.message)]
 
 
 def _definition(about: str, reason: Reason, message: str) -> Finding:

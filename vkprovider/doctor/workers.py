@@ -7,11 +7,12 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
 from vkprovider.api.reasons import WORKERS, ConditionReason, DoctorReason, Reason, WorkerReason, reason_of
 from vkprovider.api.wording import count
-from vkprovider.doctor.conditions import check_observed, condition_of, is_ready, node_ready, ready_of
+from vkprovider.doctor.conditions import check_observed, node_ready
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
@@ -139,17 +140,16 @@ def _known(about: str, reason: Reason, message: str) -> Finding:
 
 
 def _check_condition(about: str, seen: Seen) -> list[Finding]:
-    if unobserved := check_observed(about, seen.resource):
+    status = worker_status(seen.resource)
+    if unobserved := check_observed(about, seen.resource, status):
         return unobserved
     found = []
-    if not is_ready(seen.resource):
-        ready = ready_of(seen.resource)
-        found.append(_known(about, reason_of(ready.get("reason", DoctorReason.NOT_READY)), ready.get("message", "")))
-    if agent := condition_of(seen.resource, "AgentTurnedAway"):
-        found.append(_known(about, reason_of(agent.get("reason", "")), agent.get("message", "")))
-    foreign = seen.resource.status.get("labs", {}).get("foreign", 0)
-    if foreign:
-        text = f"{count(foreign, 'lab')} on it not made by vkprovider, never touched"
+    if (ready := status.ready) is not None and not status.is_ready:
+        found.append(_known(about, reason_of(ready.reason or DoctorReason.NOT_READY), ready.message))
+    if agent := status.condition("AgentTurnedAway"):
+        found.append(_known(about, reason_of(agent.reason), agent.message))
+    if status.labs and status.labs.foreign:
+        text = f"{count(status.labs.foreign, 'lab')} on it not made by vkprovider, never touched"
         found.append(note(about, DoctorReason.FOREIGN_LABS, text))
     return found
 
@@ -178,7 +178,7 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
     name = names.node_name(seen.resource.metadata.name)
     node = seen.node
     if node is None:
-        if not seen.lives or not is_ready(seen.resource):
+        if not seen.lives or not worker_status(seen.resource).is_ready:
             return []  # which explains it
         return [fault(about, DoctorReason.NODE_MISSING, f"Node {name} does not exist", "Look at the provider's log.")]
     if installation and not nodes.ours(node, installation):
@@ -279,4 +279,4 @@ def _check_probe(about: str, seen: Seen) -> list[Finding]:
 def _provider_reaches(seen: Seen) -> bool:
     """Return whether a living provider reports the worker, and its Node, as ready."""
     ready = node_ready(seen.node) if seen.node is not None else None
-    return seen.lives and is_ready(seen.resource) and (ready is None or ready.status == "True")
+    return seen.lives and worker_status(seen.resource).is_ready and (ready is None or ready.status == "True")

@@ -4,16 +4,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from vkprovider.api.messages import Condition
+from vkprovider.api.models.status import ResourceCondition
 from vkprovider.api.times import iso
 
 
-def conditions_of(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the conditions of a status by type."""
-    return {str(condition.get("type")): condition for condition in status.get("conditions", ())}
+def condition(before: ResourceCondition | None, wanted: Condition, *, now_unix: int) -> ResourceCondition:
+    """Build a condition of a custom resource; its transition time changes only when its status does.
+
+    Args:
+        before: The current condition of this type, if there is one.
+        wanted: What it is to report.
+        now_unix: The time, of the wall clock.
+    """
+    since = before.last_transition_time if before is not None and before.status == wanted.status else None
+    return ResourceCondition(
+        wanted.type, wanted.status, wanted.reason, wanted.message, last_transition_time=since or iso(now_unix)
+    )
 
 
-def condition(before: Mapping[str, Mapping[str, Any]], wanted: Condition, *, now_unix: int) -> dict[str, Any]:
-    """Build a condition; its transition time changes only when its status does.
+def node_condition(before: Mapping[str, Mapping[str, Any]], wanted: Condition, *, now_unix: int) -> dict[str, Any]:
+    """Build a condition of a Node, which has a heartbeat; its transition time changes only when its status does.
 
     Args:
         before: The current conditions by type.
@@ -21,16 +31,12 @@ def condition(before: Mapping[str, Mapping[str, Any]], wanted: Condition, *, now
         now_unix: The time, of the wall clock.
     """
     old = before.get(wanted.type, {})
-    changed = old.get("lastTransitionTime") if old.get("status") == wanted.status else None
+    since = old.get("lastTransitionTime") if old.get("status") == wanted.status else None
     return {
         "type": wanted.type,
         "status": wanted.status,
         "reason": wanted.reason,
         "message": wanted.message,
-        "lastTransitionTime": changed or iso(now_unix),
+        "lastTransitionTime": since or iso(now_unix),
+        "lastHeartbeatTime": iso(now_unix),
     }
-
-
-def node_condition(before: Mapping[str, Mapping[str, Any]], wanted: Condition, *, now_unix: int) -> dict[str, Any]:
-    """Build a condition of a Node: the same with a heartbeat."""
-    return condition(before, wanted, now_unix=now_unix) | {"lastHeartbeatTime": iso(now_unix)}

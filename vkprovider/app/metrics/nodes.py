@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.app.base import Base
 from vkprovider.runtime.metrics.measure import Measure, Sample, counter, gauge, value
@@ -54,9 +55,7 @@ def nodes_measures(base: Base, ownership: Ownership) -> Iterator[Measure]:
 def _ready(resources: Mapping[str, CustomResource]) -> Iterator[Sample]:
     """Yield which CMLWorkers are Ready."""
     for name, resource in resources.items():
-        conditions = resource.status.get("conditions", [])
-        ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-        yield (name,), ready
+        yield (name,), worker_status(resource).is_ready
 
 
 def _lease_ages(ownership: Ownership) -> Iterator[Sample]:

@@ -2,13 +2,14 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
+from vkprovider.api.models.status import LastRefresh, definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.cli.shared.output import one
 from vkprovider.cli.shared.place import Place
@@ -107,8 +108,9 @@ async def _refresh(kube: KubeClient, name: str, progress: Progress, *, force: bo
                     raise Unanswered(f"LabletDefinition {name!r} was deleted in the meantime; apply it again")
                 found = known
     except TimeoutError:
-        said = _condition(found)
-        why = f"{said['reason']}: {said['message']}" if said.get("status") == "False" else "does the provider run?"
+        said = definition_status(found).condition(refresh.CONDITION)
+        refused = said if said is not None and said.status == "False" else None
+        why = f"{refused.reason}: {refused.message}" if refused is not None else "does the provider run?"
         raise Unanswered(
             f"no answer within {timeout_s} s, the request stands: {why} To see what is wrong: vkprovider doctor"
         ) from None
@@ -125,25 +127,22 @@ def answer_of(resource: CustomResource, raw: str) -> Refreshed | None:
         raise Unanswered(
             f"LabletDefinition {resource.metadata.name!r} is being deleted; wait until it is gone, and apply it again"
         )
-    last = resource.status.get("lastRefresh", {})
-    if last.get("request") != raw:
+    status = definition_status(resource)
+    last = status.last_refresh or LastRefresh()
+    if last.request != raw:
         if refresh.asked(resource).raw != raw:
             raise Unanswered(
                 "another refresh was requested in the meantime and replaces this one; for its outcome: "
                 "kubectl describe labletdefinition"
             )
         return None
-    said = _condition(resource)
+    said = status.condition(refresh.CONDITION)
     return Refreshed(
         definition=resource.metadata.name,
-        result=last.get("result", ""),
-        version=last.get("version", ""),
-        devices=last.get("devices", 0),
-        refreshed_by=last.get("requestedBy", ""),
-        reason=said.get("reason", ""),
-        message=said.get("message", ""),
+        result=last.result,
+        version=last.version,
+        devices=last.devices,
+        refreshed_by=last.requested_by,
+        reason=said.reason if said is not None else "",
+        message=said.message if said is not None else "",
     )
-
-
-def _condition(resource: CustomResource) -> dict[str, Any]:
-    return next((c for c in resource.status.get("conditions", ()) if c.get("type") == refresh.CONDITION), {})

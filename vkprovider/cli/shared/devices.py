@@ -8,6 +8,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
+from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.kube.client import KubeClient
@@ -47,17 +48,8 @@ class Port(msgspec.Struct, frozen=True, rename="camel"):
         return self.opened and self.transport != "udp"
 
 
-class _Device(msgspec.Struct, frozen=True):
-    label: str
-    container: str = ""
-
-
-class _DefinitionStatus(msgspec.Struct, frozen=True):
-    devices: list[_Device] = []
-
-
 class _Definition(msgspec.Struct, frozen=True):
-    status: _DefinitionStatus = _DefinitionStatus()
+    status: DefinitionStatus = DefinitionStatus()
 
 
 _infos: Final = msgspec.json.Decoder(dict[str, PortInfo])

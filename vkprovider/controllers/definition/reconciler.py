@@ -6,12 +6,13 @@ replica writes; the others follow what it has written.
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.api.models.status import ResourceCondition, definition_status, stored
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.api.wording import count
@@ -105,7 +106,8 @@ class Definitions:
             or (known is not None and known.versions)
         ):
             return False
-        return definitionstatus.condition(resource, definitionstatus.READY).get("status") != "False"
+        ready = definition_status(resource).ready
+        return ready is None or ready.status != "False"
 
     def content_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
         """Note which content exists; the leading replica stores again what another client deleted."""
@@ -166,11 +168,12 @@ class Definitions:
         """Adopt what the leading replica has written."""
         kept, dropped = await self._versions.sort(resource, spec)
         self._versions.leave(dropped)
-        ready = definitionstatus.condition(resource, definitionstatus.READY)
+        ready = definition_status(resource).ready
         fault: Fault | None = None
-        if ready.get("status") == "False" or not kept:
-            reason = reason_of(ready.get("reason", DefinitionReason.NO_CONTENT))
-            fault = Fault(reason, ready.get("message", "no content yet"))
+        if ready is None and not kept:
+            fault = Fault(DefinitionReason.NO_CONTENT, "no content yet")
+        elif ready is not None and (ready.status == "False" or not kept):
+            fault = ready.fault
         elif resource.metadata.deletion_timestamp is not None:
             fault = _deleting()
         self._show(resource, kept, fault, spec.environment)
@@ -234,9 +237,9 @@ class Definitions:
     ) -> None:
         name, now = resource.metadata.name, self._ctx.now_unix
         self._show(resource, kept, fault, environment)
-        wanted = definitionstatus.render(resource, kept, fault, turn, now, impediments=impediments)
-        self._warn(resource, wanted["conditions"])
-        status = resource.status
+        rendered = definitionstatus.render(resource, kept, fault, turn, now, impediments=impediments)
+        self._warn(resource, rendered.conditions)
+        status, wanted = resource.status, stored(rendered)
         if all(status.get(key) == value for key, value in wanted.items()):
             return
         stale = {key: None for key in status.get("resources", {}) if key not in wanted["resources"]}
@@ -246,15 +249,18 @@ class Definitions:
         except NotFound:
             return
 
-    def _warn(self, resource: CustomResource, conditions: list[dict[str, Any]]) -> None:
+    def _warn(self, resource: CustomResource, conditions: Sequence[ResourceCondition]) -> None:
         """Emit one Warning Event for each new fault."""
         warned = self._warned.get(resource.metadata.uid, set())
-        bad = (c for c in conditions if (c["status"] == "False") != (c["type"] == definitionstatus.IMPEDED))
-        faults = {(c["reason"], c["message"]): c for c in bad}
+        bad = (c for c in conditions if (c.status == "False") != (c.type == definitionstatus.IMPEDED))
+        faults = {(c.reason, c.message): c for c in bad}
+        known = definition_status(resource)
         self._warned[resource.metadata.uid] = set(faults)
         for (reason, message), item in faults.items():
-            before = definitionstatus.condition(resource, item["type"])
-            if (before.get("reason"), before.get("message")) == (reason, message) or (reason, message) in warned:
+            before = known.condition(item.type)
+            if before is not None and (before.reason, before.message) == (reason, message):
+                continue
+            if (reason, message) in warned:
                 continue
             if not reason_of(reason).passing:
                 self._ctx.events.emit(ref_of(resource, "LabletDefinition"), "Warning", reason, message)

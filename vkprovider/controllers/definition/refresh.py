@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec
+from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.wording import count
@@ -66,7 +67,7 @@ class Refresher:
             await self.versions.check_current(resource, spec)
             return served
         if source.config_map is not None:
-            if not due and definitionstatus.is_ready(resource):
+            if not due and definition_status(resource).is_ready:
                 await self.versions.check_current(resource, spec)
                 return served
             text = await sources.read_config_map(self.ctx, source.config_map)

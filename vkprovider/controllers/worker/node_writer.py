@@ -6,6 +6,7 @@ from typing import Protocol
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
+from vkprovider.api.models.status import WorkerStatus
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
@@ -122,7 +123,7 @@ class NodeWriter:
     async def refuse(self, resource: CustomResource, fault: InputError, *, owner: int | None) -> None:
         """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
         health = unhealthy(fault.reason, fault.message)
-        known = {} if owner is None else {"owner": self._ctx.replica, "epoch": owner}
+        known = WorkerStatus() if owner is None else WorkerStatus(owner=self._ctx.replica, epoch=owner)
         await self._status.write(resource, health, known)
         self._status.warn(resource, fault.reason, fault.message)
         node = self._node(names.node_name(resource.metadata.name))

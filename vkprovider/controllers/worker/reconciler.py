@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
@@ -210,7 +211,7 @@ class Workers:
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
         url = worker.spec.cml_url or destination_of(worker.name, worker.spec)
-        worker.identity = evidence_of(url, seen.host, lab_ids, resource.status.get("identity", ()))
+        worker.identity = evidence_of(url, seen.host, lab_ids, worker_status(resource).identity or ())
         entries = entries_of(worker.identity, lab_ids or frozenset())
         worker.same_as = same_controller(resource, entries, self._identities.sharing(entries))
         worker.unapproved = unapproved(resource)

@@ -2,15 +2,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import replace
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
+from vkprovider.api.models.status import Labs, ResourceCondition, WorkerStatus, stored, worker_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason
 from vkprovider.controllers.worker.worker import Worker
-from vkprovider.domain.conditions import condition, conditions_of
+from vkprovider.domain.conditions import condition
 from vkprovider.domain.worker.node import Health, address_of
 from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
@@ -53,14 +56,14 @@ class WorkerStatusWriter:
         if not seen.ip:
             note = f"address {address_of(worker.spec)!r} cannot be resolved; until then its lablets have no IP"
             self.warn(resource, WorkerReason.ADDRESS_UNRESOLVED, note)
-        known = {
-            "node": names.node_name(worker.name),
-            "cmlVersion": seen.version,
-            "identity": worker.identity,
-            "owner": self._ctx.replica,
-            "epoch": epoch,
-            "labs": {"ours": len(worker.claims.claims), "foreign": worker.lab_index.foreign},
-        }
+        known = WorkerStatus(
+            node=names.node_name(worker.name),
+            cml_version=seen.version,
+            identity=worker.identity,
+            owner=self._ctx.replica,
+            epoch=epoch,
+            labs=Labs(len(worker.claims.claims), worker.lab_index.foreign),
+        )
         shown = health if resource.metadata.deletion_timestamp is None else worker.in_use
         await self.write(resource, shown, known, worker.guard, further=(worker.ports_open, insecure(worker.spec)))
         if worker.ports_open is not None and worker.ports_open.status == "False":
@@ -73,7 +76,7 @@ class WorkerStatusWriter:
         self,
         resource: CustomResource,
         health: Health,
-        known: dict[str, Any],
+        known: WorkerStatus,
         guard: Guard | None = None,
         *,
         further: Iterable[Condition | None] = (),
@@ -83,7 +86,7 @@ class WorkerStatusWriter:
         Args:
             resource: The CMLWorker as it is known.
             health: Becomes its condition Ready.
-            known: Further fields of its status.
+            known: Its status but for the conditions; what is `UNSET` stays as it is stored.
             guard: Called right before the write.
             further: Its other conditions, but for AgentTurnedAway. PortsOpen remains as it is if it is not among them;
                 any other one is removed.
@@ -92,23 +95,21 @@ class WorkerStatusWriter:
             OutsideError: The API server refused or did not answer.
             Fenced: This replica does not own the Node any more.
         """
-        status = resource.status
-        before = conditions_of(status)
+        before = worker_status(resource)
         is_ready = "True" if health.ready else "False"
         now = self._ctx.now_unix
-        ready = condition(before, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
-        others: dict[str, Any] = {}
-        if said := before.get(ConditionReason.PORTS_OPEN):
-            others[ConditionReason.PORTS_OPEN] = said
+        ready = condition(before.ready, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
+        others: dict[str, ResourceCondition] = {}
+        if said := before.condition(ConditionReason.PORTS_OPEN):
+            others[said.type] = said
         if (away := turned_away(resource, self._bearers(resource.metadata.name))) is not None:
             self.warn(resource, away.reason, away.message)
-        others |= {each.type: condition(before, each, now_unix=now) for each in (*further, away) if each is not None}
-        wanted = {
-            "conditions": [ready, *(others[type_] for type_ in sorted(others))],
-            "observedGeneration": resource.metadata.generation,
-            **known,
-        }
-        different = {key for key, value in wanted.items() if status.get(key) != value}
+        for each in (*further, away):
+            if each is not None:
+                others[each.type] = condition(before.condition(each.type), each, now_unix=now)
+        conditions = [ready, *(others[type_] for type_ in sorted(others))]
+        wanted = stored(replace(known, conditions=conditions, observed_generation=resource.metadata.generation))
+        different = {key for key, value in wanted.items() if resource.status.get(key) != value}
         written_at = self._written_at.get(resource.metadata.name, -1e9)
         counts = different == {"labs"}
         if not different or (counts and (self._ctx.kube.flow.busy or self._ctx.now() - written_at < _COUNTS_EVERY_S)):
@@ -125,7 +126,7 @@ class WorkerStatusWriter:
         if key in self._warned:
             return
         self._warned.add(key)
-        said = [(each.get("reason"), each.get("message")) for each in conditions_of(resource.status).values()]
+        said = [(each.reason, each.message) for each in worker_status(resource).conditions]
         if (reason, note) not in said:  # else an earlier owner has emitted it
             self._ctx.events.emit(ref_of(resource, "CMLWorker"), "Warning", reason, note)
 

@@ -8,10 +8,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from vkprovider.api import names
 from vkprovider.api.models.definition import LabletDefinitionSpec
+from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason, Reason
 
@@ -81,7 +82,7 @@ def asked(resource: CustomResource) -> Request:
 def waiting(resource: CustomResource) -> Request:
     """Return the unanswered request; an empty one if there is none. Removing the annotation is not a request."""
     request = asked(resource)
-    return Request() if resource.status.get("refresh", "") == request.raw else request
+    return Request() if definition_status(resource).refresh == request.raw else request
 
 
 def fingerprint(spec: LabletDefinitionSpec) -> str:
@@ -92,8 +93,8 @@ def fingerprint(spec: LabletDefinitionSpec) -> str:
 
 def is_due(resource: CustomResource, spec: LabletDefinitionSpec) -> bool:
     """Return whether a definition's source has to be read (again)."""
-    status: Mapping[str, Any] = resource.status
-    if waiting(resource).raw or status.get("source", "") != fingerprint(spec):
+    status = definition_status(resource)
+    if waiting(resource).raw or status.source != fingerprint(spec):
         return True
-    refused = status.get("lastRefresh", {}).get("result") == "Refused"
-    return refused and status.get("observedGeneration") != resource.metadata.generation  # the change may be the remedy
+    refused = status.last_refresh and status.last_refresh.result == "Refused"
+    return bool(refused) and status.observed_generation != resource.metadata.generation  # the change may be the remedy

@@ -1,20 +1,33 @@
 """The status of a LabletDefinition."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from vkprovider import __version__
 from vkprovider.api.messages import Condition, Fault
+from vkprovider.api.models.status import (
+    DefinitionStatus,
+    KeptVersion,
+    LastRefresh,
+    RefusedContent,
+    ResourceCondition,
+    ShownDevice,
+    ShownPort,
+    definition_status,
+)
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain import conditions as builder
-from vkprovider.domain.conditions import conditions_of
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.refresh import RefreshOutcome
+from vkprovider.domain.topology.template import PortSlot
 from vkprovider.domain.topology.topology import Device
 
 READY: Final = "Ready"
@@ -47,24 +60,15 @@ class SourceRead:
 
 def refused_content(resource: CustomResource, digest: str) -> Fault | None:
     """Return why this release of the provider refused a content, according to the status; None if it did not."""
-    ready = condition(resource, READY)
-    if resource.status.get("refused") != _refused(digest) or ready.get("status") != "False":
+    status = definition_status(resource)
+    ready = status.ready
+    if status.refused != _refused(digest) or ready is None or ready.status != "False":
         return None
-    return Fault(reason_of(ready.get("reason", "")), ready.get("message", ""))
+    return ready.fault
 
 
-def _refused(digest: str) -> dict[str, str]:
-    return {"digest": digest, "provider": __version__}
-
-
-def condition(resource: CustomResource, kind: str) -> Mapping[str, Any]:
-    """Return a condition of the status; empty if there is none."""
-    return conditions_of(resource.status).get(kind, {})
-
-
-def is_ready(resource: CustomResource) -> bool:
-    """Return whether the condition Ready is True."""
-    return bool(condition(resource, READY).get("status") == "True")
+def _refused(digest: str) -> RefusedContent:
+    return RefusedContent(digest, __version__)
 
 
 def refused_by(read: SourceRead) -> Fault | None:
@@ -76,10 +80,10 @@ def refused_by(read: SourceRead) -> Fault | None:
 
 def refused(resource: CustomResource) -> Fault | None:
     """Return why the last refresh was refused, according to the status; None if it was not."""
-    said = condition(resource, refresh.CONDITION)
-    if said.get("status") != "False":
+    said = definition_status(resource).condition(refresh.CONDITION)
+    if said is None or said.status != "False":
         return None
-    return Fault(reason_of(said.get("reason", DefinitionReason.PACKAGE_INVALID)), said.get("message", ""))
+    return Fault(reason_of(said.reason or DefinitionReason.PACKAGE_INVALID), said.message)
 
 
 def render(
@@ -90,7 +94,7 @@ def render(
     now: int,
     *,
     impediments: Sequence[Fault] = (),
-) -> dict[str, Any]:
+) -> DefinitionStatus:
     """Build the status.
 
     Args:
@@ -108,38 +112,27 @@ def render(
         ready = Condition(READY, "True", DefinitionReason.CONTENT_READY, text)
     else:
         ready = Condition(READY, "False", DefinitionReason.NO_CONTENT, "no content yet")
-    before = conditions_of(resource.status)
-    refreshed = _refreshed(resource, read)
+    before = definition_status(resource)
+    refreshed = _refreshed(before.condition(refresh.CONDITION), read)
     conditions = [
-        builder.condition(before, wanted, now_unix=now)
+        builder.condition(before.condition(wanted.type), wanted, now_unix=now)
         for wanted in (ready, refreshed, _impeded(impediments))
         if wanted is not None
     ]
-    wanted = {
-        "conditions": conditions,
-        "observedGeneration": resource.metadata.generation,
-        "refresh": (read.source and refresh.asked(resource).raw) or resource.status.get("refresh", ""),
-        "source": resource.status.get("source", "") if read.source is None else read.source,
-        "refused": _refused(read.refused) if read.refused else None,
-        "version": versions[0].version if versions else "",
-        "versions": [_version(content) for content in versions],
-        "devices": [_device(device) for device in (versions[0].topology.devices[:_LISTED_MAX] if versions else ())],
-        "portTemplate": [
-            {
-                "name": slot.name,
-                "device": slot.device,
-                "container": slot.container,
-                "protocol": slot.protocol,
-                "tag": slot.tag.text,
-                "opened": slot.tag.opened,
-            }
-            for slot in (versions[0].topology.template.slots[:_LISTED_MAX] if versions else ())
-        ],
-        "resources": contents.charged(versions).quantities() if versions else {},
-    }
-    if read.outcome is not None:
-        wanted["lastRefresh"] = _last(resource, read.outcome, now)
-    return wanted
+    topology = versions[0].topology if versions else None
+    return DefinitionStatus(
+        conditions=conditions,
+        observed_generation=resource.metadata.generation,
+        refresh=(read.source and refresh.asked(resource).raw) or before.refresh,
+        source=before.source if read.source is None else read.source,
+        last_refresh=_last(resource, before, read.outcome, now) if read.outcome is not None else UNSET,
+        refused=_refused(read.refused) if read.refused else None,
+        version=versions[0].version if versions else "",
+        versions=[_version(content) for content in versions],
+        devices=[_device(device) for device in topology.devices[:_LISTED_MAX]] if topology else [],
+        port_template=[_port(slot) for slot in topology.template.slots[:_LISTED_MAX]] if topology else [],
+        resources=contents.charged(versions).quantities() if versions else {},
+    )
 
 
 def _impeded(faults: Sequence[Fault]) -> Condition | None:
@@ -149,7 +142,7 @@ def _impeded(faults: Sequence[Fault]) -> Condition | None:
     return Condition(IMPEDED, "True", faults[0].reason, "; ".join(f.message for f in faults[:_NAMED_MAX]) + more)
 
 
-def _refreshed(resource: CustomResource, read: SourceRead) -> Condition | None:
+def _refreshed(before: ResourceCondition | None, read: SourceRead) -> Condition | None:
     """Build the condition of the last refresh; it stays until the next one."""
     kind = refresh.CONDITION
     if read.outcome is not None:
@@ -157,48 +150,32 @@ def _refreshed(resource: CustomResource, read: SourceRead) -> Condition | None:
         return Condition(kind, status, read.outcome.reason, read.outcome.message)
     if read.fault is not None:
         return Condition(kind, "False", read.fault.reason, read.fault.message)
-    before = condition(resource, kind)
-    if not before:
-        return None
-    return Condition(kind, before["status"], reason_of(before.get("reason", "")), before.get("message", ""))
+    return Condition(kind, before.status, reason_of(before.reason), before.message) if before is not None else None
 
 
-def _last(resource: CustomResource, outcome: RefreshOutcome, now: int) -> dict[str, Any]:
+def _last(resource: CustomResource, before: DefinitionStatus, outcome: RefreshOutcome, now: int) -> LastRefresh:
     request = refresh.waiting(resource)
-    last = {
-        "request": request.raw,
-        "requestedBy": request.by,
-        "result": outcome.result,
-        "version": outcome.version,
-        "devices": outcome.devices,
-    }
-    before = resource.status.get("lastRefresh", {})
-    same = all(before.get(key) == value for key, value in last.items())
-    return {**last, "time": before["time"] if same and "time" in before else iso(now)}
+    last = LastRefresh(request.raw, request.by, iso(now), outcome.result, outcome.version, outcome.devices)
+    if before.last_refresh and replace(last, time=before.last_refresh.time) == before.last_refresh:
+        return before.last_refresh if before.last_refresh.time else last
+    return last
 
 
-def _device(device: Device) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "label": device.label,
-        "container": device.container,
-        "nodeDefinition": device.definition,
-        "visible": device.visible,
-    }
-    if device.image is not None:
-        shown["imageDefinition"] = device.image
-    return shown
+def _device(device: Device) -> ShownDevice:
+    image = UNSET if device.image is None else device.image
+    return ShownDevice(device.label, device.container, device.definition, image, device.visible)
 
 
-def _version(content: Content) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "version": content.version,
-        "digest": content.digest,
-        "resources": content.need.quantities(),
-    }
-    if content.files:
-        shown["files"] = sorted(content.files)
-    if content.stored_by:
-        shown["refreshedBy"] = content.stored_by
-    if content.stored_at:
-        shown["refreshedAt"] = content.stored_at
-    return shown
+def _port(slot: PortSlot) -> ShownPort:
+    return ShownPort(slot.name, slot.device, slot.container, slot.protocol, slot.tag.text, slot.tag.opened)
+
+
+def _version(content: Content) -> KeptVersion:
+    return KeptVersion(
+        version=content.version,
+        digest=content.digest,
+        files=sorted(content.files) if content.files else UNSET,
+        refreshed_by=content.stored_by or UNSET,
+        refreshed_at=content.stored_at or UNSET,
+        resources=content.need.quantities(),
+    )

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from vkprovider.api.errors import InputError
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.worker.secrets import host_of
@@ -47,7 +48,7 @@ def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResou
     Only the ids of two compute hosts say that it is not. Labs do not: each publishes a few, and of some time ago.
     """
     mine = _host_in(evidence)
-    theirs = (_host_in(other.status.get("identity", ())) for other in others if other.metadata.name != name)
+    theirs = (_host_in(worker_status(other).identity or ()) for other in others if other.metadata.name != name)
     return any(not mine or not host or host == mine for host in theirs)
 
 
@@ -70,13 +71,13 @@ class Identities:
     def changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
         """Note a change of a CMLWorker; a handler for an informer."""
         if old is not None:
-            for entry in old.status.get("identity", ()):
+            for entry in worker_status(old).identity or ():
                 sharing = self._by_entry.get(entry, {})
                 sharing.pop(old.metadata.name, None)
                 if not sharing:
                     self._by_entry.pop(entry, None)
         if new is not None:
-            for entry in new.status.get("identity", ()):
+            for entry in worker_status(new).identity or ():
                 self._by_entry.setdefault(entry, {})[new.metadata.name] = new
 
     def sharing(self, entries: Iterable[str]) -> list[CustomResource]:
@@ -98,7 +99,7 @@ def same_controller(
     earliest = min(alike, key=_age, default=mine)
     if _age(earliest) >= _age(mine):
         return None
-    kind, _, value = next(entry for entry in earliest.status["identity"] if entry in entries).partition(":")
+    kind, _, value = next(entry for entry in worker_status(earliest).identity or () if entry in entries).partition(":")
     name = earliest.metadata.name
     return InputError(
         WorkerReason.SAME_CONTROLLER,

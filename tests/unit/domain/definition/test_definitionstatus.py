@@ -7,6 +7,7 @@ import msgspec
 from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
+from vkprovider.api.models.status import stored
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.domain.definition import refresh
@@ -35,6 +36,10 @@ KEPT = (
 )
 
 
+def render(*known: Any, **further: Any) -> dict[str, Any]:
+    return stored(definitionstatus.render(*known, **further))
+
+
 def definition(request: str = "", status: dict[str, Any] | None = None) -> CustomResource:
     meta = {"name": "netlab", "uid": "u", "generation": 3, "annotations": {names.ANNOTATION_REFRESH: request}}
     return msgspec.convert({"metadata": meta, "spec": {}, "status": status or {}}, CustomResource)
@@ -46,7 +51,7 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
 
 def test_versions_devices_ports_and_price() -> None:
     """R000-068, R000-069."""
-    told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW)
+    told = render(definition(), KEPT, None, SourceRead("mark"), NOW)
     kept = "versions kept: 1.1 (digest digest-2), 1.0 (digest digest-1)"
     assert conditions(told) == {"Ready": ("True", "ContentReady", kept)}
     assert told["version"] == "1.1"
@@ -77,31 +82,31 @@ def test_impediments_are_a_condition_that_goes_with_them() -> None:
         Fault(DefinitionReason.TOO_LARGE, "cpu 2000 > 64"),
         *(Fault(DefinitionReason.TAG_UNCLEAR, f"tag {n}") for n in range(6)),
     ]
-    told = definitionstatus.render(definition(), KEPT, None, SourceRead("mark"), NOW, impediments=faults)
+    told = render(definition(), KEPT, None, SourceRead("mark"), NOW, impediments=faults)
     status, reason, message = conditions(told)["Impeded"]
     assert (status, reason) == ("True", "TooLarge")
     assert message == "cpu 2000 > 64; tag 0; tag 1; tag 2; tag 3; and 2 more"
     assert conditions(told)["Ready"][0] == "True"
-    after = definitionstatus.render(definition(status=told), KEPT, None, SourceRead("mark"), NOW)
+    after = render(definition(status=told), KEPT, None, SourceRead("mark"), NOW)
     assert "Impeded" not in conditions(after)
 
 
 def test_refused_content_is_remembered_until_it_changes() -> None:
     fault = Fault(DefinitionReason.TOPOLOGY_INVALID, "nodes is empty")
-    told = definitionstatus.render(definition(), (), fault, SourceRead("mark", refused="d1"), NOW)
+    told = render(definition(), (), fault, SourceRead("mark", refused="d1"), NOW)
     seen = definition(status=told)
     assert definitionstatus.refused_content(seen, "d1") == fault
     assert definitionstatus.refused_content(seen, "d2") is None, "another content"
     older = told | {"refused": {"digest": "d1", "provider": "0.0.1"}}
     assert definitionstatus.refused_content(definition(status=older), "d1") is None, "another release may accept it"
-    healed = definitionstatus.render(seen, KEPT, None, SourceRead("mark"), NOW)
+    healed = render(seen, KEPT, None, SourceRead("mark"), NOW)
     assert healed["refused"] is None
     assert definitionstatus.refused_content(definition(status=healed), "d1") is None
 
 
 def test_served_request_and_its_outcome() -> None:
     """R000-076."""
-    told = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
+    told = render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
     assert (told["refresh"], told["source"]) == (ASKED, "mark")
     assert told["lastRefresh"] == {
         "request": ASKED,
@@ -116,11 +121,11 @@ def test_served_request_and_its_outcome() -> None:
 
 def test_refused_refresh_leaves_the_definition_ready() -> None:
     """R000-078."""
-    told = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", REFUSED), NOW)
+    told = render(definition(ASKED), KEPT, None, SourceRead("mark", REFUSED), NOW)
     assert conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
     assert conditions(told)["Ready"][0] == "True"
     assert told["lastRefresh"]["result"] == "Refused"
-    later = definitionstatus.render(definition(ASKED, told), KEPT, None, SourceRead("mark"), NOW + 60)
+    later = render(definition(ASKED, told), KEPT, None, SourceRead("mark"), NOW + 60)
     assert later["conditions"] == told["conditions"], "it stays until the next refresh"
     found = definitionstatus.refused(definition(ASKED, told))
     assert found is not None
@@ -130,7 +135,7 @@ def test_refused_refresh_leaves_the_definition_ready() -> None:
 def test_request_stays_open_while_the_store_does_not_answer() -> None:
     before = {"refresh": "earlier", "source": "mark"}
     fault = Fault(DefinitionReason.CONTENT_STORE_UNAVAILABLE, "it does not answer")
-    told = definitionstatus.render(definition(ASKED, before), KEPT, None, SourceRead("", fault=fault), NOW)
+    told = render(definition(ASKED, before), KEPT, None, SourceRead("", fault=fault), NOW)
     assert (told["refresh"], told["source"]) == ("earlier", "")
     assert conditions(told)["Refreshed"] == ("False", "ContentStoreUnavailable", "it does not answer")
     assert conditions(told)["Ready"][0] == "True"
@@ -139,37 +144,29 @@ def test_request_stays_open_while_the_store_does_not_answer() -> None:
 
 def test_what_was_not_looked_at_stays_as_it_is() -> None:
     before = {"refresh": "earlier", "source": "mark"}
-    told = definitionstatus.render(
-        definition(ASKED, before), KEPT, Fault(DefinitionReason.IN_USE, "1 lablets"), SourceRead(), NOW
-    )
+    told = render(definition(ASKED, before), KEPT, Fault(DefinitionReason.IN_USE, "1 lablets"), SourceRead(), NOW)
     assert (told["refresh"], told["source"]) == ("earlier", "mark")
 
 
 def test_request_that_was_removed_stays_served() -> None:
     """So that whoever writes it again, with an old manifest, asks for nothing."""
-    told = definitionstatus.render(
-        definition("", {"refresh": ASKED, "source": "mark"}), KEPT, None, SourceRead("mark"), NOW
-    )
+    told = render(definition("", {"refresh": ASKED, "source": "mark"}), KEPT, None, SourceRead("mark"), NOW)
     assert told["refresh"] == ASKED
 
 
 def test_definition_without_content_says_why() -> None:
-    told = definitionstatus.render(definition(), (), None, SourceRead("mark"), NOW)
+    told = render(definition(), (), None, SourceRead("mark"), NOW)
     assert conditions(told) == {"Ready": ("False", "NoContent", "no content yet")}
     assert definitionstatus.refused_by(SourceRead("mark", STORED)) is None
     fault = definitionstatus.refused_by(SourceRead("mark", REFUSED))
     assert fault is not None
-    told = definitionstatus.render(definition(), (), fault, SourceRead("mark", REFUSED), NOW)
+    told = render(definition(), (), fault, SourceRead("mark", REFUSED), NOW)
     assert conditions(told)["Ready"] == conditions(told)["Refreshed"] == ("False", "PackageInvalid", "it is no zip")
 
 
 def test_times_tell_when_something_changed() -> None:
-    first = definitionstatus.render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
-    again = definitionstatus.render(
-        definition(ASKED, {**first, "refresh": ""}), KEPT, None, SourceRead("mark", STORED), NOW + 9
-    )
+    first = render(definition(ASKED), KEPT, None, SourceRead("mark", STORED), NOW)
+    again = render(definition(ASKED, {**first, "refresh": ""}), KEPT, None, SourceRead("mark", STORED), NOW + 9)
     assert again == first
-    other = definitionstatus.render(
-        definition(ASKED, first), (), Fault(reason_of("A"), "b"), SourceRead("mark"), NOW + 9
-    )
+    other = render(definition(ASKED, first), (), Fault(reason_of("A"), "b"), SourceRead("mark"), NOW + 9)
     assert [c["lastTransitionTime"] for c in other["conditions"]] == ["2026-01-01T00:00:09Z", "2026-01-01T00:00:00Z"]
