@@ -42,9 +42,9 @@ test: ## Check, then unit, component and cluster tests; ONLY=name: those with th
 	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
 	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500 $(ONLY_K)
 
-coverage: $(STAMP) ## Line coverage of vkprovider/controllers by unit and component tests; ONLY=name as elsewhere
+coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
-	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov-report=term-missing:skip-covered $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov=vkprovider/runtime --cov-report=term-missing:skip-covered $(ONLY_K)
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files, the site with all its links
 	$(BIN)/ruff check
