@@ -212,6 +212,27 @@ async def test_a_machine_that_was_suspended_past_a_fence_resumes(ctx: Context, c
         await eventually(lambda: resumed == [1000.0, 1060.0])
 
 
+async def test_a_replica_leads_when_those_before_it_are_gone_and_no_longer_when_one_comes(
+    ctx: Context, clock: Clock, members: Members
+) -> None:
+    """The first of those that live leads; that one falls silent is no event."""
+    led: list[float] = []
+    membership = to_act(Membership(ctx, 15.0))
+    hear(membership, await members.join("first"))
+    fence = partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None, led=lambda: led.append(clock.now))
+    async with running(fence):
+        clock.now += GONE_S - 0.1
+        hear(membership, await members.join("second"))
+        assert (led, membership.leads()) == ([], False)
+        clock.now += 0.1
+        await eventually(lambda: led == [1000.0 + GONE_S])
+        assert membership.leads()
+        hear(membership, await members.renew("first"))
+        hear(membership, await members.join("a-new-one"))
+        await eventually(lambda: not membership.leads())
+    assert led == [1000.0 + GONE_S]
+
+
 @pytest.mark.parametrize("mine", [True, False])
 async def test_a_name_that_was_taken_meanwhile_is_lost_with_all_nodes(
     api: FaultyApi, members: Members, ctx: Context, *, mine: bool
