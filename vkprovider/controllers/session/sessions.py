@@ -1,7 +1,7 @@
 """Calls of the Lab Delivery System and the grader for lablets: create a session, set its devices, archive it, grade.
 
-`domain.lablet.decisions.delivering` decides what is called next; every call may be repeated. The claim names deployment
-and client key before a session is requested, so that a crash leaves no session that no claim names.
+The stages of a lablet decide what is called next; every call may be repeated. The claim names deployment and client key
+before a session is requested, so that a crash leaves no session that no claim names.
 """
 
 from collections import Counter

@@ -140,7 +140,7 @@ def held_s(memory: Memory, pod: Pod | None, now: float) -> float:
 def lab_seen(
     memory: Memory, presence: Presence, devices: tuple[DeviceFact, ...]
 ) -> tuple[Presence, tuple[DeviceFact, ...]]:
-    """Return what is known of a claim's lab: what was observed since the last step that changed it, or what it left."""
+    """Return a claim's lab as observed since the last step that changed it, or else as that step left it."""
     if memory.absent:
         return Presence.ABSENT, ()
     if presence is Presence.UNKNOWN and memory.assumed is not None:

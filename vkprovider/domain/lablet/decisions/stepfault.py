@@ -59,7 +59,7 @@ def may_pass(error: OutsideError) -> bool:
 
 
 def fault_report(facts: Facts, fault: Fault) -> Report | None:
-    """Return what the Pod reports while a failed step waits to be tried again; None if nothing."""
+    """Return the report of a Pod whose failed step waits to be tried again; None leaves its status as it is."""
     pod, claim = facts.pod, facts.claim
     if pod is None or pod.terminal:
         return None

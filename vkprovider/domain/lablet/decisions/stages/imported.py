@@ -11,7 +11,7 @@ from vkprovider.domain.lablet.facts import Decision
 from vkprovider.domain.lablet.steps import WAIT, Start
 
 _START_AGAIN_S: Final = 30.0
-"""After how long a start that has moved no device is sent again."""
+"""A start that has moved no device is sent again after so many seconds."""
 
 
 def decide(lablet: Living) -> Decision:
