@@ -10,14 +10,15 @@ import msgspec
 
 from tunnels.base import Response
 from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Secret
 from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG_IN
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.wire import CmlSystemInformation
-from vkprovider.doctor.workers import KEYS, Licence, Probe, SecretState
-from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.doctor.workers import Licence, Probe, SecretState
+from vkprovider.domain.worker.secrets import credentials_of
 from vkprovider.kube.resources import Resource
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.operations import Operation, allow_list
@@ -104,13 +105,10 @@ async def read_secret(
         return SecretState(forbidden=error.message), None
     if secret is None:
         return SecretState(), None
-    refused = worker_secret_refusal(secret.metadata, namespace, destination)
-    state = SecretState(frozenset(key for key, value in secret.data.items() if value), refused=refused)
-    try:
-        username, password = (secret.data[key].decode() for key in KEYS)
-    except (KeyError, UnicodeDecodeError):
-        return state, None
-    return state, Credentials(username, password) if username and password and not refused else None
+    found = credentials_of(secret, namespace, destination)
+    if isinstance(found, Fault):
+        return SecretState(exists=True, fault=found), None
+    return SecretState(exists=True), Credentials(*found)
 
 
 async def _is_admin(session: ServiceClient, username: str) -> bool | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError, TlsFailed, Unauthorized
+from vkprovider.api.messages import Fault
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
@@ -19,7 +20,6 @@ from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
 
-KEYS: Final = ("username", "password")
 PATTY_PORTS: Final = (2000, 7999)
 """What CML's port forwarder, PATty, opens by default."""
 PORTS_UNSET: Final = PortSettings().range
@@ -30,14 +30,14 @@ class SecretState(msgspec.Struct, frozen=True):
     """What is known of a Secret, without its values.
 
     Attributes:
-        keys: Those with a value; None if the Secret does not exist.
+        exists: Whether there is one.
         forbidden: Why it could not be read.
-        refused: Why it may not be used for the worker.
+        fault: Why it cannot be used for the worker.
     """
 
-    keys: frozenset[str] | None = None
+    exists: bool = False
     forbidden: str = ""
-    refused: str = ""
+    fault: Fault | None = None
 
 
 class Licence(msgspec.Struct, frozen=True):
@@ -165,13 +165,13 @@ def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: P
     where = f"Secret {namespace}/{name}"
     if secret.forbidden:
         return [unchecked(about, DoctorReason.SECRET_FORBIDDEN, f"{where} may not be read by you: {secret.forbidden}")]
-    if secret.keys is None:
+    if not secret.exists:
         return [_known(about, WorkerReason.CREDENTIALS_INVALID, f"{where} does not exist")]
-    if secret.refused and not isinstance(probe.error, InputError):  # else the url is wrong, not the Secret
-        return [_known(about, WorkerReason.SECRET_NOT_ALLOWED, secret.refused)]
-    if missing := [key for key in KEYS if key not in secret.keys]:
-        return [_known(about, WorkerReason.CREDENTIALS_INVALID, f"{where} lacks the key {' and '.join(missing)}")]
-    return []
+    if secret.fault is None:
+        return []
+    if secret.fault.reason == WorkerReason.SECRET_NOT_ALLOWED and isinstance(probe.error, InputError):
+        return []  # the url is wrong, not the Secret
+    return [_known(about, secret.fault.reason, secret.fault.message)]
 
 
 def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) -> list[Finding]:

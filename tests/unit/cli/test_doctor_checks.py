@@ -9,9 +9,10 @@ import pytest
 
 import vkprovider
 from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
+from vkprovider.api.messages import Fault
 from vkprovider.api.models.crd import crds
 from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
-from vkprovider.api.reasons import reason_of
+from vkprovider.api.reasons import WorkerReason, reason_of
 from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked
 from vkprovider.doctor.lablets import SeenPod
@@ -165,8 +166,9 @@ def seen(
     *,
     ready: bool = True,
     probe: workers.Probe | None = None,
-    keys: tuple[str, ...] = ("username", "password"),
+    exists: bool = True,
     forbidden: str = "",
+    unusable: Fault | None = None,
     node: dict[str, Any] | None = None,
     lives: bool = True,
     **spec: Any,
@@ -192,7 +194,7 @@ def seen(
     return workers.Seen(
         custom(resource),
         msgspec.convert(node or good, Node),
-        workers.SecretState(frozenset(keys), forbidden),
+        workers.SecretState(exists, forbidden, unusable),
         probe or workers.Probe("2.9.1"),
         lives,
     )
@@ -241,6 +243,14 @@ def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
     assert check(seen(probe=workers.Probe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
 
 
+def test_secret_that_cannot_be_used_is_one_fault() -> None:
+    assert check(seen(exists=False)) == [("fault", "CredentialsInvalid")]
+    unusable = Fault(WorkerReason.CREDENTIALS_INVALID, "password ends with a line break")
+    assert check(seen(unusable=unusable)) == [("fault", "CredentialsInvalid")]
+    refused = Fault(WorkerReason.SECRET_NOT_ALLOWED, "not for this host")
+    assert check(seen(unusable=refused)) == [("fault", "SecretNotAllowed")]
+
+
 def licensed(registration: str, authorization: str, *, reserved: bool = False, quota: int = 20) -> workers.Seen:
     return seen(probe=workers.Probe("2.9.1", licence=workers.Licence(registration, authorization, reserved, quota)))
 
@@ -274,7 +284,7 @@ def test_unsupported_version_is_found_without_the_provider() -> None:
 
 
 def test_secret_that_may_not_be_read_is_no_fault() -> None:
-    assert check(seen(keys=(), forbidden="no")) == [("unchecked", "SecretForbidden")]
+    assert check(seen(exists=False, forbidden="no")) == [("unchecked", "SecretForbidden")]
 
 
 def test_condition_and_probe_that_agree_are_one_line() -> None:

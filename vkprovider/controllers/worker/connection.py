@@ -7,12 +7,12 @@ only to the hosts that the Secret itself names, whatever url the CMLWorker has n
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, Unauthorized, Withheld
+from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import WorkerUsage
@@ -25,13 +25,11 @@ from vkprovider.controllers.secrets import read_secret
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.tunnels import Tunnels, Way
 from vkprovider.domain.worker.node import Health
-from vkprovider.domain.worker.secrets import worker_secret_refusal
+from vkprovider.domain.worker.secrets import credentials_of
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.client import Guard, user_agent
 from vkprovider.rest.client import ServiceClient
 from vkprovider.runtime.context import Context
-
-_KEYS: Final = ("username", "password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,6 @@ def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> Credentia
     async def read() -> Credentials:
         if not name:
             raise Unauthorized("spec.credentialsSecretName is not set; name a Secret with keys username and password")
-        where = f"Secret {ctx.namespace}/{name}"
         try:
             keys = "username and password"
             secret = await read_secret(
@@ -181,21 +178,10 @@ def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> Credentia
             )
         except InputError as error:
             raise Unauthorized(error.message) from None
-        if refusal := worker_secret_refusal(secret.metadata, ctx.namespace, destination_of(worker, spec)):
-            raise Withheld(refusal)
-        data = secret.data
-        missing = [key for key in _KEYS if not data.get(key)]
-        if missing:
-            raise Unauthorized(f"{where} lacks the key {' and '.join(missing)}")
-        try:
-            username, password = (data[key].decode() for key in _KEYS)
-        except UnicodeDecodeError:
-            raise Unauthorized(f"{where}: username or password is not text") from None
-        broken = [key for key in _KEYS if data[key] != data[key].rstrip(b"\r\n")]
-        if broken:
-            raise Unauthorized(
-                f"{where}: {' and '.join(broken)} ends with a line break; use `echo -n`, or --from-literal"
-            )
-        return Credentials(username, password)
+        found = credentials_of(secret, ctx.namespace, destination_of(worker, spec))
+        if isinstance(found, Fault):
+            refused = Withheld if found.reason == WorkerReason.SECRET_NOT_ALLOWED else Unauthorized
+            raise refused(found.message)
+        return Credentials(*found)
 
     return read

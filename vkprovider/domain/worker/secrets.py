@@ -10,10 +10,42 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from vkprovider.api import names
-from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import CustomResource, Metadata, Secret
+from vkprovider.api.reasons import WorkerReason
 
 _PORTS: Final = {"https": 443, "http": 80, "agent": None}
 """Default ports of the schemes; `agent://NAME` is the agent beside a worker, which passes the password on to CML."""
+
+
+_KEYS: Final = ("username", "password")
+"""The keys of a worker's Secret."""
+
+
+def credentials_of(secret: Secret, namespace: str, url: str) -> tuple[str, str] | Fault:
+    """Return the user name and the password of a worker's Secret, or why they cannot be used.
+
+    Args:
+        secret: The Secret.
+        namespace: The provider's.
+        url: Where they would be sent.
+
+    Returns:
+        Or `SecretNotAllowed` if they may not be sent there, `CredentialsInvalid` if they are incomplete or damaged.
+    """
+    if refusal := worker_secret_refusal(secret.metadata, namespace, url):
+        return Fault(WorkerReason.SECRET_NOT_ALLOWED, refusal)
+    where, data = f"Secret {namespace}/{secret.metadata.name}", secret.data
+    if missing := [key for key in _KEYS if not data.get(key)]:
+        return Fault(WorkerReason.CREDENTIALS_INVALID, f"{where} lacks the key {' and '.join(missing)}")
+    try:
+        username, password = (data[key].decode() for key in _KEYS)
+    except UnicodeDecodeError:
+        return Fault(WorkerReason.CREDENTIALS_INVALID, f"{where}: username or password is not text")
+    if broken := [key for key in _KEYS if data[key] != data[key].rstrip(b"\r\n")]:
+        text = f"{where}: {' and '.join(broken)} ends with a line break; use `echo -n`, or --from-literal"
+        return Fault(WorkerReason.CREDENTIALS_INVALID, text)
+    return username, password
 
 
 def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:

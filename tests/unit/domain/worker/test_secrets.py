@@ -2,8 +2,9 @@
 
 import pytest
 
-from vkprovider.api.objects import Metadata
-from vkprovider.domain.worker.secrets import device_secret_refusal, host_of, worker_secret_refusal
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import Metadata, Secret
+from vkprovider.domain.worker.secrets import credentials_of, device_secret_refusal, host_of, worker_secret_refusal
 
 NS = "vkprovider-system"
 URL = "https://cml-1.example.com"
@@ -85,3 +86,32 @@ def test_host_is_written_as_kubectl_and_a_shell_take_it() -> None:
     assert host_of("https://cml-1.example.com:443/") == "cml-1.example.com"
     assert host_of("http://127.0.0.11:8080") == "http://127.0.0.11:8080"
     assert host_of("ftp://x") == host_of("https://") == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "text"),
+    [
+        ({"username": b"admin", "password": b"p w"}, "", ""),
+        ({"username": b"admin"}, "CredentialsInvalid", "lacks the key password"),
+        ({"username": b"", "password": b""}, "CredentialsInvalid", "lacks the key username and password"),
+        ({"username": b"admin", "password": b"\xff"}, "CredentialsInvalid", "username or password is not text"),
+        (
+            {"username": b"admin\n", "password": b"p"},
+            "CredentialsInvalid",
+            "username ends with a line break; use `echo",
+        ),
+        ({"username": b"admin", "password": b"p\r\n"}, "CredentialsInvalid", "password ends with a line break; use"),
+    ],
+)
+def test_credentials_of_a_secret(data: dict[str, bytes], reason: str, text: str) -> None:
+    """The provider and the doctor say the same of it, and never what it holds."""
+    found = credentials_of(Secret(secret("worker", "cml-1.example.com"), data), NS, URL)
+    if not reason:
+        assert found == ("admin", "p w")
+        return
+    assert isinstance(found, Fault)
+    assert found.reason == reason
+    assert text in found.message
+    away = credentials_of(Secret(secret("worker", "elsewhere.example.com"), data), NS, URL)
+    assert isinstance(away, Fault)
+    assert away.reason == "SecretNotAllowed"
