@@ -4,6 +4,7 @@ import base64
 import io
 import random
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,12 @@ async def test_config_map_is_read_when_a_refresh_asks_for_it(world: World) -> No
     assert condition(missing, "Ready")["message"] == f"ConfigMap {world.namespace}/topology does not exist"
     await world.admin.create(maps, {"metadata": {"name": "topology"}, "data": {"other.yaml": TWO}})
     await world.definition(name, lambda found: says(found, "has no key 'lab.yaml'; it has other.yaml"))
+    for encoding, told in (("utf-16", "UTF-16"), ("latin-1", "ISO-8859-1")):  # kubectl puts such files there
+        data = base64.b64encode(f"# Übung\n{TWO}".encode(encoding)).decode()
+        await world.admin.patch(f"{maps}/topology", {"binaryData": {"lab.yaml": data}})
+        found = await world.definition(name, partial(says, text=f"(iconv -f {told} -t UTF-8"))
+        assert says(found, f"'lab.yaml' of ConfigMap {world.namespace}/topology is not UTF-8, probably {told}")
+    await world.admin.patch(f"{maps}/topology", {"binaryData": None})
     noise = base64.b64encode(random.Random(1).randbytes(765_000)).decode()
     large = yaml.safe_dump({**yaml.safe_load(TWO), "annotations": [{"text_content": noise}]})
     await world.admin.patch(f"{maps}/topology", {"data": {"lab.yaml": large}})

@@ -23,6 +23,8 @@ _FORM: Final = re.compile(
 )
 _NUMBERS: Final = ("console", "port", "out")
 _HEAD: Final = re.compile(r"\s*([A-Za-z]{2,12})\s*[:=](.*)", re.DOTALL)
+_WITHOUT_COLON: Final = re.compile(r"\s*([A-Za-z]{3,12})[\s_.;,/|-]*([0-9]{3,5}(?:[^0-9].*)?)", re.DOTALL)
+"""A word and a number that may be a port; shorter ones are names, such as `http2`."""
 _FORMS: Final = {
     "serial": "serial:PORT, or serial:PORT:LINE",
     "vnc": "vnc:PORT",
@@ -119,8 +121,10 @@ def suspect(text: str) -> str:
 
     >>> suspect("pat:5043")
     'pat:PORT:INSIDE, or pat:udp:PORT:INSIDE'
+    >>> suspect("vnc5042")
+    'vnc:PORT'
     """
-    head = _HEAD.fullmatch(text)
+    head = _HEAD.fullmatch(text) or _WITHOUT_COLON.fullmatch(text)
     if head is None or parse_tag(text) is not None:
         return ""
     kind, rest = head[1].lower(), head[2]

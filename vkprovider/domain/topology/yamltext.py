@@ -6,6 +6,8 @@ none, they are read in quadratic time, and an author means an address or a time.
 
 Writing: what JSON can hold is written as JSON, one line for each key of the top level. That is YAML, too, and a hundred
 times quicker to write; everything else (dates, bytes, infinities, aliases) goes through the YAML emitter.
+
+A document that is JSON is read as JSON: it writes characters beyond U+FFFF as two escapes, which YAML refuses.
 """
 
 import math
@@ -27,6 +29,8 @@ NESTING_MAX: Final = 100
 EXPANDED_MAX: Final = 100_000
 """Values of a document with aliases once each alias and merge key (`<<: *common`) is replaced by what it names."""
 
+_XML: Final = re.compile(r"[\ufeff\s]*<[?!A-Za-z]")
+_VIRL: Final = re.compile(r"<(?:\w+:)?topology\b")
 _KEY_CHARS_MAX: Final = 128
 """YAML ends a simple key after 1024 characters; one of these may take six when it is escaped."""
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -62,6 +66,10 @@ def load(text: str) -> tuple[Any, bool]:
         raise InputError(
             DefinitionReason.TOPOLOGY_INVALID, f"the topology has {len(text)} characters, at most {CHARS_MAX}"
         )
+    if _XML.match(text):
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, _not_xml(text))
+    if (found := _load_json(text)) is not None:
+        return found, False
     try:
         aliases = _check_events(text)
         loader = _Loader(text)
@@ -83,6 +91,35 @@ def load(text: str) -> tuple[Any, bool]:
         ) from None
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:  # of a wrong tag: !!bool x
         raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"invalid YAML: {shorten(str(error), 120)}") from None
+
+
+def _not_xml(text: str) -> str:
+    """Return the refusal of XML, with the way to a file that is read."""
+    if _VIRL.search(text):
+        return "this is a file of VIRL 1.x (XML): import it into CML once, and download it there as YAML"
+    return "this is XML or HTML, not YAML: download the lab again in CML (Lab, Download Lab)"
+
+
+def _load_json(text: str) -> dict[str, Any] | None:
+    """Read a document that is a JSON object; None if it is not, for it may be YAML all the same.
+
+    Raises:
+        InputError: `TopologyInvalid`: it is nested too deep.
+    """
+    text = text.lstrip("\ufeff \t\r\n")
+    if not text.startswith("{"):
+        return None
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    level: list[Any] = [found]
+    for _ in range(NESTING_MAX):
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+        level = [part for part in level if isinstance(part, dict | list)]
+    if level:
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, f"the topology is nested more than {NESTING_MAX} deep")
+    return found
 
 
 def _check_events(text: str) -> int:

@@ -96,6 +96,14 @@ def test_another_tag_is_an_ordinary_one(text: str) -> None:
         ("vnc:5042:1", "vnc:PORT"),
         ("htpps:443", "https:PORT"),
         ("tcp:80:80", "tcp:PORT"),
+        ("serial2005", "serial:PORT"),
+        ("serial 5041", "serial:PORT"),
+        ("Serial-5041", "serial:PORT"),
+        ("serial_5041:1", "serial:PORT"),
+        ("seriel5041", "serial:PORT"),
+        ("vnc;5901", "vnc:PORT"),
+        ("pat5043:22", "pat:PORT:INSIDE"),
+        ("https8443", "https:PORT"),
     ],
 )
 def test_a_misspelt_port_tag_is_suspect(text: str, meant: str) -> None:
@@ -103,7 +111,11 @@ def test_a_misspelt_port_tag_is_suspect(text: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hidden", "core", "serial", "rdp:3389", "site:5", "role:core1", "tcp:internal", "user:7", "part:3"]
+    "text",
+    [
+        *("", "hidden", "core", "serial", "rdp:3389", "site:5", "role:core1", "tcp:internal", "user:7", "part:3"),
+        *("http2", "serial1", "pat-22", "server2000", "site1000", "rack-120", "year2026", "tcp123456", "as65000"),
+    ],
 )
 def test_an_author_s_own_tag_is_not(text: str) -> None:
     assert suspect(text) == ""

@@ -1,5 +1,6 @@
 """YAML from outside: the limits change nothing of what the loader reads, and the quick writer writes the same."""
 
+import json
 from datetime import date
 from typing import Any
 
@@ -170,4 +171,45 @@ def test_merge_keys_that_multiply_are_refused_before_they_are_expanded(level: st
 @pytest.mark.parametrize("text", ["a: &a {<<: *a, x: 1}", "&a [1, [*a]]", "&a {x: *a}"])
 def test_what_contains_itself_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="stands within what it names"):
+        yamltext.load(text)
+
+
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+@pytest.mark.parametrize("text", ["lab 🔥", "\U0001f600\U0010ffff", 'a/b \\ud83d "quoted"', "é\u2028\x7f"])
+def test_json_is_read_whatever_escapes_it_has(text: str, indent: int | str | None) -> None:
+    document = {"lab": {"title": text, text: [1, 2.5, None, True, {"x": 2**70}]}}
+    for written in (json.dumps(document, indent=indent), "\ufeff \r\n" + json.dumps(document, ensure_ascii=False)):
+        assert yamltext.load(written) == (document, False)
+
+
+@given(st.dictionaries(st.text(max_size=6), structures, max_size=4))
+def test_a_json_document_is_read_as_it_was_written(document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    assert yamltext.load(text)[0] == json.loads(text)
+
+
+@pytest.mark.parametrize("inner", ['{"a": ', "["])
+def test_deep_json_is_refused(inner: str) -> None:
+    for depth in (150, 100_000):
+        closing = ("}" if inner.startswith("{") else "]") * depth
+        with pytest.raises(InputError, match="nested more than"):
+            yamltext.load('{"a": ' + inner * depth + "1" + closing + "}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<?xml version="1.0" encoding="UTF-8"?>\n<topology xmlns="http://x" schemaVersion="0.95"><node/></topology>',
+        '\ufeff\n<!-- by hand -->\n<virl:topology xmlns:virl="http://x"/>',
+        "<topology/>",
+    ],
+)
+def test_a_file_of_virl_is_told_from_broken_yaml(text: str) -> None:
+    with pytest.raises(InputError, match=r"a file of VIRL 1\.x \(XML\): import it into CML once"):
+        yamltext.load(text)
+
+
+@pytest.mark.parametrize("text", ["<!DOCTYPE html>\n<html><title>Log in: CML</title></html>", "<html>a: b: c"])
+def test_a_web_page_is_told_from_broken_yaml(text: str) -> None:
+    with pytest.raises(InputError, match="this is XML or HTML, not YAML"):
         yamltext.load(text)
