@@ -101,7 +101,7 @@ class Members:
             ended = await self._ctx.api.member_leases.delete(
                 MEMBER_PREFIX + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
             )
-        except Conflict:  # it lives, and our watch is late: listen anew
+        except Conflict:  # it lives, and our watch is late: listen again
             self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
             return False
         if ended:

@@ -41,7 +41,7 @@ class Planning:
         Args:
             ctx: The replica.
             levels: How many levels of load there are.
-            keys: Returns all keys.
+            keys: Returns all keys; each plan calls it.
             membership: Who lives.
             leases: Which replica holds which key.
             epochs: The epochs of the keys that this replica owns.
