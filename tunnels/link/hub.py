@@ -5,7 +5,7 @@ import itertools
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,14 +15,12 @@ from tunnels.base import Response
 from tunnels.errors import ConnectFailed, DeadlineExceeded
 from tunnels.link.carrier import ALL, Address, Carrier, parse_address
 from tunnels.link.stream import ByteStream, StreamPort
+from tunnels.outgoing.guard import Guard
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import Calling
 from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
 from tunnels.protocol.presence import State, View
 from tunnels.wire import codec, messages
-
-Guard = Callable[[], None]
-"""Called synchronously right before a frame of a request is sent; raises to stop the request."""
 
 TICK_S: Final = 0.25
 AGENTS_MAX: Final = 10_000

@@ -6,8 +6,9 @@ from typing import Final
 from tunnels.allowlist import AllowList
 from tunnels.base import Response
 from tunnels.errors import ConnectFailed
-from tunnels.link.hub import Guard, Hub
+from tunnels.link.hub import Hub
 from tunnels.link.stream import ByteStream
+from tunnels.outgoing.guard import Guard
 from tunnels.wire.messages import Request, StreamOpen
 
 

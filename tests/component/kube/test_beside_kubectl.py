@@ -409,7 +409,7 @@ async def test_a_plugin_that_hangs_ends_with_its_children(
 async def test_a_plugin_runs_again_when_what_it_granted_expires(
     both: Both, cluster: dict[str, Any], authority: trustme.CA, tmp_path: Path, what: str
 ) -> None:
-    lasts_s = 4.0
+    lasts_s = 8.0
     until = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=lasts_s)
     status = {"token": "t"} if what == "token" else pair(authority, lasts_s if what.endswith("end") else 3600.0)
     if not what.endswith("end"):
