@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import yaml
 
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, SHIPPED_NAMESPACE, Right, rights_in, rights_of
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, SHIPPED_NAMESPACE, CheckedRight, rights_in, rights_of
 
 RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
 USER: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -63,12 +63,12 @@ class Uses(msgspec.Struct, frozen=True):
         beyond: Requests that succeeded by no right of the provider's own.
     """
 
-    granted: dict[Right, int]
-    offered: dict[tuple[str, Right], int]
-    beyond: Counter[Right]
+    granted: dict[CheckedRight, int]
+    offered: dict[tuple[str, CheckedRight], int]
+    beyond: Counter[CheckedRight]
 
     @property
-    def unused(self) -> list[Right]:
+    def unused(self) -> list[CheckedRight]:
         """Rights that no request needed."""
         offered = [(right, count) for (_, right), count in self.offered.items()]
         return [right for right, count in (*self.granted.items(), *offered) if not count]
@@ -84,7 +84,7 @@ class Uses(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
-def offers(manifest: str) -> list[tuple[str, Right]]:
+def offers(manifest: str) -> list[tuple[str, CheckedRight]]:
     """Return the rights of the ClusterRoles that `rbac.yaml` does not bind, each with the name of its role."""
     documents = [document for document in yaml.safe_load_all(manifest) if document]
     bound = {d["roleRef"]["name"] for d in documents if d["kind"] == "ClusterRoleBinding"}
@@ -92,7 +92,9 @@ def offers(manifest: str) -> list[tuple[str, Right]]:
     return [(role["metadata"]["name"], right) for role in roles for right in rights_in(role)]
 
 
-def uses_of(rights: Iterable[Right], offered: Iterable[tuple[str, Right]], lines: Iterable[bytes]) -> Uses:
+def uses_of(
+    rights: Iterable[CheckedRight], offered: Iterable[tuple[str, CheckedRight]], lines: Iterable[bytes]
+) -> Uses:
     """Count the uses of rights in the lines of audit logs; a request that was forbidden uses none.
 
     Args:
@@ -100,10 +102,10 @@ def uses_of(rights: Iterable[Right], offered: Iterable[tuple[str, Right]], lines
         offered: What an admin may grant it besides; see `offers`. It counts what no granted right covers.
         lines: JSON of audit events.
     """
-    granted, beyond = dict.fromkeys(rights, 0), Counter[Right]()
+    granted, beyond = dict.fromkeys(rights, 0), Counter[CheckedRight]()
     bindable = dict.fromkeys(offered, 0)
     decode = msgspec.json.Decoder(_Event).decode
-    seen = Counter[Right]()
+    seen = Counter[CheckedRight]()
     for line in lines:
         event = decode(line)
         about = event.object_ref
@@ -111,7 +113,7 @@ def uses_of(rights: Iterable[Right], offered: Iterable[tuple[str, Right]], lines
         if not ours or about is None or event.response_status.code == _FORBIDDEN:
             continue
         resource = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
-        seen[Right(event.verb, about.api_group, resource, about.namespace, about.name)] += 1
+        seen[CheckedRight(event.verb, about.api_group, resource, about.namespace, about.name)] += 1
     for used, count in seen.items():
         if matching := [right for right in granted if _covers(right, used)]:
             granted.update({right: granted[right] + count for right in matching})
@@ -122,7 +124,7 @@ def uses_of(rights: Iterable[Right], offered: Iterable[tuple[str, Right]], lines
     return Uses(granted, bindable, beyond)
 
 
-def _covers(right: Right, used: Right) -> bool:
+def _covers(right: CheckedRight, used: CheckedRight) -> bool:
     return (
         (right.verb, right.group, right.resource) == (used.verb, used.group, used.resource)
         and right.namespace in {"", used.namespace}

@@ -32,7 +32,7 @@ from vkprovider.cml.factory import CONNECTIONS_MAX, session_over
 from vkprovider.cml.operations import BASE, LABS_API
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.controllers.worker.tunnels import Way
+from vkprovider.controllers.worker.tunnels import WorkerRoute
 
 ROUNDS = 7
 REQUESTS = {0: 3000, 50: 600}
@@ -132,7 +132,7 @@ def _transports(ways: Ways, stack: AsyncExitStack) -> dict[str, Transport]:
     direct = DirectTransport(ways.url, tls=trusting(verify=False), allow=LABS_API, connections_max=CONNECTIONS_MAX)
     opened: dict[str, Transport] = {DIRECT: direct}
     for kind in KINDS:
-        way = Way(kind, guard=lambda: None, term=lambda: 1)
+        way = WorkerRoute(kind, guard=lambda: None, term=lambda: 1)
         opened[kind] = ways.tunnels.transport(kind, way, LABS_API, "bench")
     for transport in opened.values():
         stack.push_async_callback(transport.close)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.support.cluster import Cluster
 from tests.support.docs import described
 from tests.support.waiting import until
-from vkprovider.doctor.findings import Finding, Level, Report
+from vkprovider.doctor.findings import DoctorReport, Finding, Level
 from vkprovider.doctor.gather import Doctor
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
@@ -14,10 +14,10 @@ from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.content import NAMESPACE
 
 
-def examine(cluster: Cluster, *, probe: bool = True) -> Report:
+def examine(cluster: Cluster, *, probe: bool = True) -> DoctorReport:
     """Examine the sandbox as its admin; whatever is found to be wrong must have its row in docs/why.md."""
 
-    async def run() -> Report:
+    async def run() -> DoctorReport:
         kube = await KubeClient.connect(KubeSettings(kubeconfig=str(cluster.sandbox.kubeconfig)))
         try:
             manifest = (find_manifests() / "base" / "rbac.yaml").read_text()

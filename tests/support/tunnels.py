@@ -20,7 +20,7 @@ from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.mqtt.topics import Topics
 from tunnels.outgoing.guard import Guard
-from tunnels.protocol.presence import View
+from tunnels.protocol.presence import AgentView
 
 TOPICS: Final = Topics("vkprovider")
 HABITS: Final = Habits(heartbeat_s=0.5, silence_s=20.0, hello_s=0.05, name_taken_s=0.5)
@@ -32,11 +32,11 @@ Version = Literal["5", "3.1.1"]
 class Heard:
     """A `Listener` that keeps what it hears."""
 
-    views: list[tuple[str, View]] = field(default_factory=list)
+    views: list[tuple[str, AgentView]] = field(default_factory=list)
     events: list[tuple[str, str, bytes, bool]] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def presence(self, name: str, view: View) -> None:
+    def presence(self, name: str, view: AgentView) -> None:
         self.views.append((name, view))
         self.changed.set()
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tools.rights import RBAC, offers
 from vkprovider import controllers
-from vkprovider.doctor.rights import SHIPPED_NAMESPACE, Right, rights_of
+from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_of
 from vkprovider.kube.api import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, WORKERS
 
-SECRET = Right("get", "", "secrets", "vkprovider-system")
-TOPOLOGY = Right("get", "", "configmaps")
+SECRET = CheckedRight("get", "", "secrets", "vkprovider-system")
+TOPOLOGY = CheckedRight("get", "", "configmaps")
 
 
 def test_shipped_rights_name_each_right_once() -> None:
@@ -25,7 +25,7 @@ def test_the_role_for_topologies_is_offered() -> None:
 def test_the_role_for_parameters_is_offered_and_not_bound() -> None:
     manifest = Path(RBAC).read_text()
     offered = [right for role, right in offers(manifest) if role == "vkprovider-parameter-reader"]
-    assert offered == [Right("get", "", "configmaps"), Right("get", "", "secrets")]
+    assert offered == [CheckedRight("get", "", "configmaps"), CheckedRight("get", "", "secrets")]
     secrets = [right for right in rights_of(manifest, SHIPPED_NAMESPACE) if right.resource == "secrets"]
     assert secrets == [SECRET], "no right to read Secrets of other namespaces"
 

@@ -19,7 +19,7 @@ from tunnels.outgoing.guard import Guard
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import Calling
 from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
-from tunnels.protocol.presence import State, View
+from tunnels.protocol.presence import AgentView, State
 from tunnels.wire import codec, messages
 
 TICK_S: Final = 0.25
@@ -29,10 +29,10 @@ AGENTS_MAX: Final = 10_000
 _LOG: Final = logging.getLogger("tunnels")
 
 
-class Listener(Protocol):
+class AgentListener(Protocol):
     """Who wants to know what agents say by themselves; called in the event loop, must not block or raise."""
 
-    def presence(self, name: str, view: View) -> None:
+    def presence(self, name: str, view: AgentView) -> None:
         """Note that something about an agent changed."""
 
     def event(self, name: str, kind: str, data: bytes, *, lost: bool) -> None:
@@ -54,12 +54,12 @@ class Hub:
         listener: Hears of agents and their events.
     """
 
-    def __init__(self, carrier: Carrier, listener: Listener) -> None:
+    def __init__(self, carrier: Carrier, listener: AgentListener) -> None:
         self.counts: Final[Counter[str]] = Counter()
         self._carrier: Final = carrier
         self._listener: Final = listener
         self._callings: dict[str, Calling] = {}
-        self._views: dict[str, View] = {}
+        self._views: dict[str, AgentView] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._ids: Iterator[str] = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count(1))
         self._complained: set[str] = set()
@@ -71,9 +71,9 @@ class Hub:
             group.create_task(self._carrier.run(self), name="carrier")
             group.create_task(self._tick(), name="ticks of the tunnels")
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> AgentView:
         """Return the presence of an agent."""
-        return self._views.get(name, View())
+        return self._views.get(name, AgentView())
 
     async def request(
         self,

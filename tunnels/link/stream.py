@@ -7,7 +7,7 @@ from typing import Final
 
 from tunnels.base import Channel
 from tunnels.errors import ConnectionLost, DeadlineExceeded, TransportError
-from tunnels.protocol.streams import Arrived, Ended, Opened, StreamOutput, Streams, Tell
+from tunnels.protocol.streams import Arrived, Ended, StreamAccepted, StreamOutput, Streams, Tell
 from tunnels.wire.limits import PIECE_BYTES
 from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
 
@@ -78,10 +78,10 @@ class ByteStream:
                 raise ConnectionLost(self._ended.reason)
             await self._change()
 
-    def note(self, output: Opened | Arrived | Ended | TransportError | None) -> None:
+    def note(self, output: StreamAccepted | Arrived | Ended | TransportError | None) -> None:
         """Note what happened to the stream; None: something else, perhaps it is writable again."""
         match output:
-            case Opened():
+            case StreamAccepted():
                 self._opened = True
             case Arrived():
                 self._opened = True

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from tunnels.link.carrier import ALL, Address, Inbox, parse_address
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import Client, Connection
+from tunnels.mqtt.connection import BrokerConnection, Client
 from tunnels.mqtt.faults import BrokerFault
 from tunnels.mqtt.topics import Topics
 from tunnels.wire import codec
@@ -117,13 +117,13 @@ class MqttCarrier:
         self.trouble = "not connected yet"
         self._broker = broker
         self._side = side
-        self._connection: Connection | None = None
+        self._connection: BrokerConnection | None = None
 
     async def run(self, inbox: Inbox) -> None:
         """Connect, and connect again after every loss, until cancelled; see `Carrier`."""
         pause_s = PAUSE_S
         while True:
-            connection = Connection(
+            connection = BrokerConnection(
                 self._broker,
                 self._side.client(),
                 deliver=lambda topic, frame: self._deliver(inbox, topic, frame),

@@ -52,7 +52,7 @@ class Client:
     will: bytes = b""
 
 
-class Connection:
+class BrokerConnection:
     """A connection; `open` first, `close` last.
 
     Args:

@@ -27,7 +27,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AgentView:
     """What a caller knows of an agent.
 
     Attributes:
@@ -71,7 +71,7 @@ class Presence:
     """
 
     def __init__(self) -> None:
-        self.view = View()
+        self.view = AgentView()
         self.heard_s = float("-inf")
         self._silence_s = 0.0
         self._offsets_ms: deque[float] = deque(maxlen=_SAMPLES)
@@ -179,7 +179,7 @@ class Presence:
         self._silence_s = said.silence_ms / 1000
         self._offsets_ms.append(said.clock_ms - now_s * 1000)
         rival = "" if boot == self.view.rival else self.view.rival
-        self.view = View(State.THERE, boot, rival, said.version, said.epoch, said.facts)
+        self.view = AgentView(State.THERE, boot, rival, said.version, said.epoch, said.facts)
 
     def _note_rival(self, challenger: _Challenger, now_s: float) -> None:
         """Note who was refused; of several, only the first one, so that they do not replace each other for ever."""

@@ -26,7 +26,7 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StreamAccepted:
     """The other end has accepted the stream."""
 
     stream: str
@@ -55,7 +55,7 @@ class Ended:
     lost: bool = False
 
 
-StreamOutput = Tell | Opened | Arrived | Ended
+StreamOutput = Tell | StreamAccepted | Arrived | Ended
 
 
 class StreamEnd:
@@ -119,7 +119,7 @@ class StreamEnd:
                 self._acked += 1
                 self._resend_s = now_s + RESEND_S
                 if opened:
-                    yield Opened(self._stream)
+                    yield StreamAccepted(self._stream)
             return
         if message.seq < self._expected:
             yield self._ack(now_s)  # a repetition: the acknowledgement was lost

@@ -12,7 +12,7 @@ from vkprovider.controllers.timeline import Timeline
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Base:
     ctx: Context
     settings: Settings
     membership: Membership
-    access: Access
+    access: AccessControl
     counters: Counters
     objects: Informers
     queues: Queues
@@ -50,7 +50,7 @@ def base(ctx: Context, settings: Settings) -> Base:
         ctx=ctx,
         settings=settings,
         membership=Membership(ctx, settings.replica.lease_ttl_s, agents_notes(settings.http_tunnel)),
-        access=Access(ctx.kube, audiences=settings.http.token_audiences),
+        access=AccessControl(ctx.kube, audiences=settings.http.token_audiences),
         counters=counters,
         objects=informers(ctx),
         queues=queues,

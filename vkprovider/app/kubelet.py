@@ -28,7 +28,7 @@ from vkprovider.kubelet.tls import ServingTls
 from vkprovider.kubelet.usage import Meter, Usage
 from vkprovider.runtime.context import Context, own_ip
 from vkprovider.runtime.parts import Loops
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.kubelet import KubeletSettings
 
@@ -87,7 +87,7 @@ class Kubelet:
             **Logs(known, self.sessions, source.read, ctx.wall).routes(),
             **Consoles(known, self.sessions, devices, Limits()).routes(),
         }
-        app = application(Callers(Access(ctx.kube), tls, ctx.wall), routes, self.requests)
+        app = application(Callers(AccessControl(ctx.kube), tls, ctx.wall), routes, self.requests)
         self.listeners = Listeners(settings, app, tls, address)
 
     async def open(self, worker: str) -> Endpoint | None:

@@ -18,7 +18,7 @@ from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.broker import broker_of
 from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.environment import faults_of
-from vkprovider.doctor.findings import Finding, Level, Report, unchecked
+from vkprovider.doctor.findings import DoctorReport, Finding, Level, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
@@ -71,7 +71,7 @@ def doctor(
 
 async def _examine(
     kubeconfig: str | None, context: str | None, namespace: str, manifest: str, *, probe: bool
-) -> Report:
+) -> DoctorReport:
     name, server = context or "?", ""
     try:
         name = auth.context_of(kubeconfig, context)
@@ -85,10 +85,10 @@ async def _examine(
         finally:
             await kube.close()
     except InputError as error:
-        return Report(name, server, findings=(unchecked("Kubeconfig", error.reason, error.message),))
+        return DoctorReport(name, server, findings=(unchecked("Kubeconfig", error.reason, error.message),))
     except OutsideError as error:
         text = f"the API server cannot be asked: {error.message}"
-        return Report(name, server, findings=(unchecked("Cluster", DoctorReason.API_UNAVAILABLE, text),))
+        return DoctorReport(name, server, findings=(unchecked("Cluster", DoctorReason.API_UNAVAILABLE, text),))
 
 
 def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
@@ -102,12 +102,12 @@ def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
         return error
 
 
-def _json(report: Report) -> str:
+def _json(report: DoctorReport) -> str:
     text = {**msgspec.to_builtins(report), "exitCode": report.exit_code}
     return msgspec.json.format(msgspec.json.encode(text), indent=2).decode()
 
 
-def _text(report: Report) -> str:
+def _text(report: DoctorReport) -> str:
     where = f"context {report.context}"
     where += f", API server {report.server}" if report.server else ""
     where += f", Kubernetes {report.kubernetes}" if report.kubernetes else ""

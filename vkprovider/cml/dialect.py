@@ -15,7 +15,7 @@ from tunnels.errors import CertificateFault, CertificateInvalid
 from vkprovider.api.errors import Invalid, OutsideError, Unauthorized, Unavailable, from_status
 from vkprovider.cml.wire import CmlError
 from vkprovider.rest.dialect import REDIRECTS, SUCCESSES, foreign, redirected
-from vkprovider.rest.operations import Request
+from vkprovider.rest.operations import OperationRequest
 
 _LOGIN_REFUSALS: Final = frozenset({400, 401, 403})
 _SERVER_ERROR: Final = 500
@@ -46,7 +46,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
     kind: str = "CML"
     setting: str = "the worker's url"
 
-    def describe(self, request: Request) -> str:
+    def describe(self, request: OperationRequest) -> str:
         """Return `https://cml1: GET /labs`."""
         return f"{self.address}: {request.operation.method} {request.path}"
 
@@ -57,7 +57,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
     def refusal(
         self,
         what: str,
-        request: Request,
+        request: OperationRequest,
         response: Response,
         secrets: Iterable[str],  # noqa: ARG002 (CML does not repeat what was sent, except after a login: `token_of`)
     ) -> OutsideError:
@@ -71,7 +71,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
             return Unavailable(f"{what}: 404, but not about this object: {said}", status=status)
         return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=response.retry_after_s())
 
-    def token_of(self, request: Request, response: Response) -> str:
+    def token_of(self, request: OperationRequest, response: Response) -> str:
         """Decode the token of a login's answer.
 
         The answer's text is never quoted, it may repeat what was sent; and no failure looks like a missing object.

@@ -17,7 +17,7 @@ from tunnels.base import Response
 from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from tunnels.link.carrier import Address
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.connection import Client, Connection
+from tunnels.mqtt.connection import BrokerConnection, Client
 from tunnels.mqtt.faults import BrokerFault
 from tunnels.mqtt.topics import Topics
 from tunnels.protocol import refusals
@@ -31,7 +31,7 @@ from vkprovider.cml.wire import CmlSystemInformation
 from vkprovider.concurrency import at_most
 from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
-from vkprovider.doctor.workers import Probe
+from vkprovider.doctor.workers import WorkerProbe
 
 HEARTBEAT_S: Final = Habits().heartbeat_s
 """The interval of an agent's heartbeats."""
@@ -45,7 +45,7 @@ _NOBODY: Final = Address("doctor", "doctor")
 
 async def ask_agents(
     broker: Broker | InputError | None, resources: Iterable[CustomResource], namespace: str
-) -> tuple[dict[str, Probe], list[Finding]]:
+) -> tuple[dict[str, WorkerProbe], list[Finding]]:
     """Return the workers' answers through their agents, by CMLWorker, and the findings on their tunnels.
 
     Args:
@@ -99,7 +99,7 @@ class _Caller:
         self._operations = map(f"{self._identity}-{{}}".format, itertools.count(1))
         self._all_heard = asyncio.Event()
         client = Client(f"caller-{self._identity}", self._topics.of_caller(self._identity))
-        self._connection = Connection(broker, client, deliver=self._deliver, refused=lambda _: None)
+        self._connection = BrokerConnection(broker, client, deliver=self._deliver, refused=lambda _: None)
 
     async def look(self, within_s: float) -> BrokerSeen:
         """Do what the module says.
@@ -121,7 +121,7 @@ class _Caller:
         answers = dict(zip((heard.address.name for heard in asked), found, strict=True))
         return BrokerSeen(
             probes={
-                name: answers[name][0] if name in answers else Probe(unheard_s=within_s)
+                name: answers[name][0] if name in answers else WorkerProbe(unheard_s=within_s)
                 for name in sorted(self._wanted)
             },
             round_trips_s={name: taken_s for name, (probe, taken_s) in answers.items() if probe.error is None},
@@ -171,17 +171,17 @@ class _Caller:
         if connection.done():
             connection.result()
 
-    async def _ask(self, heard: _Heard) -> tuple[Probe, float]:
+    async def _ask(self, heard: _Heard) -> tuple[WorkerProbe, float]:
         """Return a worker's version, and the time that its answer took."""
         session = session_over(_Through(self, heard), f"agent://{heard.address.name}", None)
         began_s = _now_s()
         try:
             found = await session.fetch(HANDSHAKE.to(), CmlSystemInformation)
         except OutsideError as error:
-            return Probe(error=error), 0.0
+            return WorkerProbe(error=error), 0.0
         finally:
             await session.close()
-        return Probe(found.version), _now_s() - began_s
+        return WorkerProbe(found.version), _now_s() - began_s
 
     def _deliver(self, topic: str, frame: bytes) -> None:
         address = self._topics.from_agent(topic)

@@ -17,7 +17,7 @@ from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG_IN
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.wire import CmlSystemInformation
-from vkprovider.doctor.workers import Licence, Probe, SecretState
+from vkprovider.doctor.workers import Licence, SecretState, WorkerProbe
 from vkprovider.domain.worker.secrets import credentials_of
 from vkprovider.kube.resources import Resource
 from vkprovider.rest.client import ServiceClient
@@ -56,7 +56,7 @@ class _Quota(msgspec.Struct, frozen=True):
     quota: int | None = None
 
 
-async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
+async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> WorkerProbe:
     """Probe a worker over its direct transport; without credentials only its version."""
     version = ""
 
@@ -68,22 +68,22 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> Probe:
         verify, bundle = not spec.tls.insecure_skip_verify, spec.tls.ca_bundle
         session = open_session(spec.cml_url, read, verify=verify, ca_bundle=bundle, allow=DOCTOR_API)
     except InputError as error:
-        return Probe(error=error)
+        return WorkerProbe(error=error)
     try:
         version = (await session.fetch(HANDSHAKE.to(), CmlSystemInformation)).version
         if credentials is None:
-            return Probe(version)
+            return WorkerProbe(version)
         began_s = time.time()
         answer = await session.send(LIST_LABS.to(params={"show_all": "true"}))
         skew_s = _skew_s(answer, (began_s + time.time()) / 2)
-        return Probe(
+        return WorkerProbe(
             version,
             skew_s=skew_s,
             admin=await _unless_refused(_is_admin(session, credentials.username)),
             licence=await _unless_refused(_licence(session)),
         )
     except OutsideError as error:
-        return Probe(version, error)
+        return WorkerProbe(version, error)
     finally:
         await session.close()
 

@@ -47,7 +47,7 @@ class Finding(msgspec.Struct, frozen=True):
         return " ".join(text.split() if known else f"{text.rstrip('.')}. → {self.remedy}".split())
 
 
-class Report(msgspec.Struct, frozen=True):
+class DoctorReport(msgspec.Struct, frozen=True):
     """The whole report, as `-o json` prints it.
 
     Attributes:

@@ -21,9 +21,9 @@ from vkprovider.concurrency import at_most
 from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
-from vkprovider.doctor.findings import Finding, Level, Report, note, unchecked
-from vkprovider.doctor.reading import Reading, renewed_unix_s, unix_s
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right, rights_of
+from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
+from vkprovider.doctor.reading import UserReading, renewed_unix_s, unix_s
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight, rights_of
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
@@ -79,14 +79,14 @@ class Doctor:
         self._manifest = manifest
         self._probing = probe
         self._broker = broker
-        self._agents: dict[str, workers.Probe] = {}
+        self._agents: dict[str, workers.WorkerProbe] = {}
         self._found: list[Finding] = []
-        self._reading = Reading(kube)
+        self._reading = UserReading(kube)
         self._cml: dict[str, str] = {}
         self._ahead_s = 0.0
         self._nodes: list[Node] = []
 
-    async def examine(self) -> Report:
+    async def examine(self) -> DoctorReport:
         """Check everything.
 
         Raises:
@@ -101,7 +101,7 @@ class Doctor:
         await self._check_lablets()
         findings = setup.sort([*self._found, *self._reading.found])
         cml = dict(sorted(self._cml.items()))
-        return Report(self._context, self._kube.server, version, __version__, cml, findings)
+        return DoctorReport(self._context, self._kube.server, version, __version__, cml, findings)
 
     # --------------------------------------------------------------------------------------------- the installation
 
@@ -143,7 +143,7 @@ class Doctor:
         missing = [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
         self._found += setup.check_rights(account, missing)
 
-    async def _may(self, right: Right) -> bool:
+    async def _may(self, right: CheckedRight) -> bool:
         """Return whether the ServiceAccount has a right: by its name, or by this user if that is the ServiceAccount.
 
         Raises:
@@ -233,7 +233,7 @@ class Doctor:
             name = resource.metadata.name
             secret, probe = await self._ask(resource)
             node = nodes.get(names.node_name(name))
-            seen = workers.Seen(resource, node, secret, probe, bool(alive))
+            seen = workers.SeenWorker(resource, node, secret, probe, bool(alive))
             uid = installation.metadata.uid if installation is not None else ""
             found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
             self._cml[name] = probe.version or worker_status(resource).cml_version or ""
@@ -254,12 +254,12 @@ class Doctor:
         self._found += kubelet.check_requests(self._namespace, requests)
         self._found += kubelet.check_nodes(self._namespace, nodes)
 
-    async def _ask(self, resource: CustomResource) -> tuple[workers.SecretState, workers.Probe]:
+    async def _ask(self, resource: CustomResource) -> tuple[workers.SecretState, workers.WorkerProbe]:
         """Read a worker's Secret, and log in to the worker with it."""
         try:
             spec = parse_worker_spec(resource.spec)
         except InputError as error:
-            return workers.SecretState(), workers.Probe(error=error)
+            return workers.SecretState(), workers.WorkerProbe(error=error)
         state, credentials = workers.SecretState(), None
         if spec.credentials_secret_name:
             destination = destination_of(resource.metadata.name, spec)
@@ -267,9 +267,9 @@ class Doctor:
             state, credentials = await read_secret(secrets, spec.credentials_secret_name, self._namespace, destination)
         return state, await self._probe(resource.metadata.name, spec, credentials)
 
-    async def _probe(self, name: str, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.Probe:
+    async def _probe(self, name: str, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.WorkerProbe:
         if not self._probing or spec.tunnel != "direct" or spec.cml_url.startswith("null://"):
-            return self._agents.get(name, workers.Probe())
+            return self._agents.get(name, workers.WorkerProbe())
         return await ask(spec, credentials)
 
     def _now_s(self) -> float:

@@ -15,7 +15,7 @@ from vkprovider.kube.resources import PAGE_SIZE, pages
 T = TypeVar("T")
 
 
-class Reading:
+class UserReading:
     """What one user may read.
 
     Attributes:

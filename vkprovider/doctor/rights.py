@@ -10,7 +10,7 @@ SHIPPED_NAMESPACE: Final = "vkprovider-system"
 SERVICE_ACCOUNT: Final = "vkprovider"
 
 
-class Right(NamedTuple):
+class CheckedRight(NamedTuple):
     """One verb on one resource.
 
     Attributes:
@@ -48,7 +48,7 @@ class Right(NamedTuple):
         return {key: value for key, value in found.items() if value}
 
 
-def rights_of(manifest: str, namespace: str) -> list[Right]:
+def rights_of(manifest: str, namespace: str) -> list[CheckedRight]:
     """Return the rights that the shipped bindings grant to the ServiceAccount.
 
     Args:
@@ -61,7 +61,7 @@ def rights_of(manifest: str, namespace: str) -> list[Right]:
         for d in documents
         if d["kind"] in {"ClusterRoleBinding", "RoleBinding"}
     }
-    found: dict[Right, None] = {}
+    found: dict[CheckedRight, None] = {}
     for document in documents:
         meta = document["metadata"]
         where = meta.get("namespace", "")
@@ -71,11 +71,11 @@ def rights_of(manifest: str, namespace: str) -> list[Right]:
     return list(found)
 
 
-def rights_in(role: dict[str, Any], namespace: str = "") -> Iterator[Right]:
+def rights_in(role: dict[str, Any], namespace: str = "") -> Iterator[CheckedRight]:
     """Yield the rights of a Role, or of a ClusterRole, bound in a namespace; empty: in all."""
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
                 for verb in rule["verbs"]:
                     for name in rule.get("resourceNames", [""]):
-                        yield Right(verb, group, resource, namespace, name)
+                        yield CheckedRight(verb, group, resource, namespace, name)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from vkprovider.api.objects import Lease
 from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, Right
+from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight
 from vkprovider.settings.plaintext import plain_text
 
 KUBERNETES_OLDEST: Final = (1, 30)
@@ -87,7 +87,7 @@ def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Find
     return []
 
 
-def check_rights(account: str, missing: Sequence[Right]) -> list[Finding]:
+def check_rights(account: str, missing: Sequence[CheckedRight]) -> list[Finding]:
     """Report the rights that the provider lacks, one line per resource."""
     verbs: dict[str, list[str]] = {}
     for right in missing:

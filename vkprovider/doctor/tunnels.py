@@ -11,7 +11,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
-from vkprovider.doctor.workers import Probe
+from vkprovider.doctor.workers import WorkerProbe
 
 _NAMED_MAX: Final = 5
 """CMLWorkers that one line names."""
@@ -28,7 +28,7 @@ class BrokerSeen(msgspec.Struct, frozen=True):
     """
 
     fault: BrokerFault | None = None
-    probes: dict[str, Probe] = {}
+    probes: dict[str, WorkerProbe] = {}
     round_trips_s: dict[str, float] = {}
 
 

@@ -56,7 +56,7 @@ class Licence(msgspec.Struct, frozen=True):
     quota: int | None = None
 
 
-class Probe(msgspec.Struct, frozen=True):
+class WorkerProbe(msgspec.Struct, frozen=True):
     """What a worker answered to this machine, which may differ from what it answers to the provider.
 
     Attributes:
@@ -76,18 +76,18 @@ class Probe(msgspec.Struct, frozen=True):
     unheard_s: float | None = None
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenWorker(msgspec.Struct, frozen=True):
     """One CMLWorker and what belongs to it."""
 
     resource: CustomResource
     node: Node | None
     secret: SecretState
-    probe: Probe
+    probe: WorkerProbe
     lives: bool
     """Whether a replica of the provider lives, so that conditions are current."""
 
 
-def check_worker(seen: Seen, *, namespace: str, installation: str) -> list[Finding]:
+def check_worker(seen: SeenWorker, *, namespace: str, installation: str) -> list[Finding]:
     """Check one CMLWorker.
 
     Args:
@@ -139,7 +139,7 @@ def _known(about: str, reason: Reason, message: str) -> Finding:
     return fault(about, reason, message, remedy_of(WORKERS, reason, "See docs/why.md."))
 
 
-def _check_condition(about: str, seen: Seen) -> list[Finding]:
+def _check_condition(about: str, seen: SeenWorker) -> list[Finding]:
     status = worker_status(seen.resource)
     if unobserved := check_observed(about, seen.resource, status):
         return unobserved
@@ -154,7 +154,9 @@ def _check_condition(about: str, seen: Seen) -> list[Finding]:
     return found
 
 
-def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: Probe, namespace: str) -> list[Finding]:
+def _check_secret(
+    about: str, spec: CMLWorkerSpec, secret: SecretState, probe: WorkerProbe, namespace: str
+) -> list[Finding]:
     name = spec.credentials_secret_name
     if spec.cml_url.startswith("null://"):
         return []
@@ -174,7 +176,7 @@ def _check_secret(about: str, spec: CMLWorkerSpec, secret: SecretState, probe: P
     return [_known(about, secret.fault.reason, secret.fault.message)]
 
 
-def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) -> list[Finding]:
+def _check_node(about: str, spec: CMLWorkerSpec, seen: SeenWorker, installation: str) -> list[Finding]:
     name = names.node_name(seen.resource.metadata.name)
     node = seen.node
     if node is None:
@@ -198,7 +200,7 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: Seen, installation: str) 
     return found
 
 
-def _check_account(about: str, probe: Probe) -> list[Finding]:
+def _check_account(about: str, probe: WorkerProbe) -> list[Finding]:
     if probe.admin is not False:
         return []
     text = "its user is not an administrator: labs of other users are neither seen nor counted"
@@ -248,7 +250,7 @@ def _check_transport(about: str, spec: CMLWorkerSpec) -> list[Finding]:
     return [note(about, ConditionReason.TRANSPORT_INSECURE, found.message)]  # which ends with what to do
 
 
-def _check_agent(about: str, seen: Seen) -> list[Finding]:
+def _check_agent(about: str, seen: SeenWorker) -> list[Finding]:
     if seen.probe.unheard_s is None:
         return []
     text = f"nothing was heard of its agent in {seen.probe.unheard_s:.0f} s"
@@ -257,7 +259,7 @@ def _check_agent(about: str, seen: Seen) -> list[Finding]:
     return [_known(about, WorkerReason.AGENT_AWAY, text)]
 
 
-def _check_probe(about: str, seen: Seen) -> list[Finding]:
+def _check_probe(about: str, seen: SeenWorker) -> list[Finding]:
     """Compare what the worker answers to this machine with what it answers to the provider."""
     match seen.probe.error:
         case None:
@@ -276,7 +278,7 @@ def _check_probe(about: str, seen: Seen) -> list[Finding]:
             return [_known(about, WorkerReason.WORKER_UNREACHABLE, error.message)]
 
 
-def _provider_reaches(seen: Seen) -> bool:
+def _provider_reaches(seen: SeenWorker) -> bool:
     """Return whether a living provider reports the worker, and its Node, as ready."""
     ready = node_ready(seen.node) if seen.node is not None else None
     return seen.lives and worker_status(seen.resource).is_ready and (ready is None or ready.status == "True")

@@ -20,7 +20,7 @@ from vkprovider.kube.pace import TokenBucket
 from vkprovider.settings.cluster import KubeSettings
 
 if TYPE_CHECKING:
-    from vkprovider.kube.http.auth import Access
+    from vkprovider.kube.http.auth import ClusterAccess
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -79,8 +79,8 @@ class KubeClient:
 
     def __init__(
         self,
-        access: "Access",
-        reload: Callable[[], Awaitable["Access"]],
+        access: "ClusterAccess",
+        reload: Callable[[], Awaitable["ClusterAccess"]],
         settings: KubeSettings = _DEFAULTS,
         *,
         user_agent: str = USER_AGENT,

@@ -23,7 +23,7 @@ class ObjectRef:
 
 
 @dataclass(slots=True, eq=False)
-class Event:
+class EmittedEvent:
     """An Event and its progress."""
 
     regarding: ObjectRef

@@ -21,7 +21,7 @@ from vkprovider.api.errors import Conflict, Fenced, NotFound, OutsideError, Thro
 from vkprovider.api.times import iso
 from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.client import Guard, KubeClient
-from vkprovider.kube.event import Event, EventType, ObjectRef
+from vkprovider.kube.event import EmittedEvent, EventType, ObjectRef
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.pace import TokenBucket
 
@@ -85,11 +85,11 @@ class EventRecorder:
         self._now = now
         self._wall = wall
         self._bucket = TokenBucket(rate_per_s, burst, now=now)
-        self._warnings: OrderedDict[int, Event] = OrderedDict()
-        self._normals: OrderedDict[int, Event] = OrderedDict()
+        self._warnings: OrderedDict[int, EmittedEvent] = OrderedDict()
+        self._normals: OrderedDict[int, EmittedEvent] = OrderedDict()
         self._normals_of: dict[str, list[int]] = {}
-        self._repeats: list[tuple[float, int, Event]] = []
-        self._known: OrderedDict[tuple[str, str, str, str], Event] = OrderedDict()
+        self._repeats: list[tuple[float, int, EmittedEvent]] = []
+        self._known: OrderedDict[tuple[str, str, str, str], EmittedEvent] = OrderedDict()
         self._serial = 0
         self._stamp_ns = 0
         self._work = asyncio.Event()
@@ -134,7 +134,7 @@ class EventRecorder:
             return
         self._stamp_ns = max(int(wall_s * 1e9), self._stamp_ns + 1)  # names are unique
         note = shorten(note, _NOTE_CHARS_MAX)
-        event = Event(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
+        event = EmittedEvent(regarding, type_, reason, note, action, self._stamp_ns, wall_s, wall_s, now_s, guard)
         self._known.pop(key, None)
         self._known[key] = event
         if len(self._known) > self._remembered_max:
@@ -175,7 +175,7 @@ class EventRecorder:
     def _waiting(self, *, hurry: bool = False) -> bool:
         return bool(self.depth or (self._repeats and (hurry or self._repeats[0][0] <= self._now())))
 
-    def _repeat(self, event: Event, *, after_s: float = 0.0) -> None:
+    def _repeat(self, event: EmittedEvent, *, after_s: float = 0.0) -> None:
         """Schedule a count for the end of the Event's minute, or, if it was never written, in `after_s`."""
         event.due = True
         self._serial += 1
@@ -183,7 +183,7 @@ class EventRecorder:
         heapq.heappush(self._repeats, (due_s, self._serial, event))
         self._work.set()
 
-    def _enqueue(self, event: Event) -> None:
+    def _enqueue(self, event: EmittedEvent) -> None:
         self._serial += 1
         if event.type_ == "Warning":
             self._warnings[self._serial] = event
@@ -196,7 +196,7 @@ class EventRecorder:
             self.dropped_total += 1
         self._work.set()
 
-    def _next(self, *, hurry: bool = False) -> Event | None:
+    def _next(self, *, hurry: bool = False) -> EmittedEvent | None:
         """Pop the next Event to write: Warnings, Normals, then counts that are due."""
         if self._warnings:
             return self._warnings.popitem(last=False)[1]
@@ -204,7 +204,7 @@ class EventRecorder:
             return self._pop_normal()
         return heapq.heappop(self._repeats)[2] if self._waiting(hurry=hurry) else None
 
-    def _pop_normal(self) -> Event | None:
+    def _pop_normal(self) -> EmittedEvent | None:
         if not self._normals:
             return None
         serial, event = self._normals.popitem(last=False)
@@ -214,7 +214,7 @@ class EventRecorder:
             del self._normals_of[event.regarding.uid]
         return event
 
-    async def _write(self, event: Event) -> None:
+    async def _write(self, event: EmittedEvent) -> None:
         """Write one Event; retry a few times while the API server is unavailable, then drop it."""
         try:
             async with self._writing:
@@ -248,12 +248,12 @@ class EventRecorder:
         if event.count > event.sent:
             self._repeat(event)  # emitted again while it was being written
 
-    def _drop(self, event: Event, error: Exception) -> None:
+    def _drop(self, event: EmittedEvent, error: Exception) -> None:
         self.dropped_total += 1
         if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
             _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
 
-    async def _send(self, event: Event) -> None:
+    async def _send(self, event: EmittedEvent) -> None:
         """Create the Event, or patch its count if it has been written before.
 
         Raises:

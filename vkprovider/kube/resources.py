@@ -264,7 +264,7 @@ class Resource(Generic[T]):
 
 async def pages(
     kube: KubeClient, path: str, params: Mapping[str, str], *, page_size: int, **how: Unpack[How]
-) -> AsyncIterator[watch.Page]:
+) -> AsyncIterator[watch.ListPage]:
     """List a collection, one page after the other, with its items not decoded yet.
 
     Raises:

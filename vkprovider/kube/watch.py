@@ -72,7 +72,7 @@ class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, frozen=True):
+class ListPage(msgspec.Struct, frozen=True):
     """One page of a list with raw items, so that one bad item does not hide the others."""
 
     metadata: ListMetadata
@@ -109,7 +109,7 @@ _typed_decoder: Final = msgspec.json.Decoder(_Typed)
 _head_decoder: Final = msgspec.json.Decoder(Head)
 _head_event_decoder: Final = msgspec.json.Decoder(_HeadEvent)
 _loose_decoder: Final = msgspec.json.Decoder(_Loose)
-_page_decoder: Final = msgspec.json.Decoder(Page)
+_page_decoder: Final = msgspec.json.Decoder(ListPage)
 
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError)
 """What decoding raises for malformed bytes."""
@@ -161,7 +161,7 @@ def head_in(raw: bytes | msgspec.Raw) -> Head:
     return Head(metadata)
 
 
-def page(body: bytes) -> Page:
+def page(body: bytes) -> ListPage:
     """Decode one page of a list, its items still raw.
 
     Raises:

@@ -15,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from vkprovider.kubelet.tls import ServingTls
-from vkprovider.serving.access import Access, User
+from vkprovider.serving.access import AccessControl, User
 from vkprovider.serving.answers import bearer
 
 _log: Final = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ class Callers:
         wall: The time of day.
     """
 
-    def __init__(self, access: Access, tls: ServingTls, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, access: AccessControl, tls: ServingTls, wall: Callable[[], float] = time.time) -> None:
         """Create it.
 
         Args:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tunnels.errors import ConnectionLost
 from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.kubelet.listeners import MOVED, Listener
+from vkprovider.kubelet.listeners import MOVED, NodeListener
 from vkprovider.kubelet.server import Call, Handler, Pods, Routes
 from vkprovider.kubelet.sessions import Sessions
 from vkprovider.kubelet.spi import Channel, Devices, Exit, ForwardedConnection
@@ -77,7 +77,7 @@ class Consoles:
                 await self._connect_all(forward, pod.metadata.namespace, pod.metadata.name, call.listener)
             return forward.response
 
-    async def _connect_all(self, forward: PortForward, namespace: str, pod: str, listener: Listener) -> None:
+    async def _connect_all(self, forward: PortForward, namespace: str, pod: str, listener: NodeListener) -> None:
         """Serve the connections of a session until it ends, or the Node leaves."""
         loop = asyncio.get_running_loop()
         with suppress(TimeoutError):
@@ -103,7 +103,7 @@ class Consoles:
             await connection.close()
 
 
-async def _serve(command: Command, running: Awaitable[Exit], listener: Listener) -> None:
+async def _serve(command: Command, running: Awaitable[Exit], listener: NodeListener) -> None:
     """Run a session, and tell its client how it ended."""
     loop = asyncio.get_running_loop()
     try:

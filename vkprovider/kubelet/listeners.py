@@ -34,7 +34,7 @@ MOVED: Final = "this worker moved to another replica: run the command again"
 
 
 @dataclass(slots=True, eq=False)
-class Listener:
+class NodeListener:
     """A Node's listener.
 
     Attributes:
@@ -64,7 +64,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    listener: Listener
+    listener: NodeListener
     server: asyncio.Server
     endpoint: Endpoint
 
@@ -77,7 +77,7 @@ class Listeners:
 
         Args:
             settings: Address and ports.
-            app: Answers requests; `serving.connections.listener_of` is the `Listener` that one came to.
+            app: Answers requests; `serving.connections.listener_of` is the `NodeListener` that one came to.
             tls: Of all connections.
             address: By which the API server reaches this replica.
         """
@@ -102,7 +102,7 @@ class Listeners:
         if found is not None:
             return found.endpoint
         mark = self._wanted.setdefault(worker, object())
-        connections, listener = await self._started(), Listener(worker)
+        connections, listener = await self._started(), NodeListener(worker)
         server = await self._bind(connections, listener)
         if server is None:
             return None
@@ -141,7 +141,7 @@ class Listeners:
                 self._connections = Connections(self._runner.server, connections_max=CONNECTIONS_MAX)
             return self._connections
 
-    async def _bind(self, connections: Connections, listener: Listener) -> asyncio.Server | None:
+    async def _bind(self, connections: Connections, listener: NodeListener) -> asyncio.Server | None:
         """Listen on the next free port; None if there is none."""
         for port in self._candidates():
             try:

@@ -11,7 +11,7 @@ from aiohttp import web
 from vkprovider.api.errors import InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.objects import Pod
 from vkprovider.kubelet.callers import Callers
-from vkprovider.kubelet.listeners import MOVED, Listener
+from vkprovider.kubelet.listeners import MOVED, NodeListener
 from vkprovider.kubelet.spi import Target
 from vkprovider.serving.access import User
 from vkprovider.serving.answers import Refused
@@ -25,7 +25,7 @@ Handler = Callable[[web.Request, "Call"], Awaitable[web.StreamResponse]]
 class Call(msgspec.Struct, frozen=True):
     """What is known of a request: where it came to, who sends it, and when (seconds since the epoch)."""
 
-    listener: Listener
+    listener: NodeListener
     user: User
     at: float
 
@@ -79,7 +79,7 @@ async def _answer(request: web.Request, handler: Any, callers: Callers) -> web.S
         web.HTTPException: It is refused.
     """
     listener = listener_of(request)
-    if not isinstance(listener, Listener) or listener.left:
+    if not isinstance(listener, NodeListener) or listener.left:
         raise failure(MOVED)
     try:
         request[_CALL] = Call(listener, await callers.admit(request, listener.node), callers.wall())
@@ -126,7 +126,7 @@ class Pods:
         self._pods = pods
         self._on = on
 
-    def of(self, listener: Listener) -> Iterable[Pod]:
+    def of(self, listener: NodeListener) -> Iterable[Pod]:
         """List the Pods of a Node."""
         return self._on(listener.worker)
 

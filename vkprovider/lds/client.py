@@ -27,7 +27,7 @@ from vkprovider.lds.wire import (
     ResponseData,
 )
 from vkprovider.rest.client import ServiceClient
-from vkprovider.rest.operations import Operation, Request
+from vkprovider.rest.operations import Operation, OperationRequest
 
 INFO_KEPT_S: Final = 300.0
 NO_INFO_KEPT_S: Final = 30.0
@@ -192,14 +192,16 @@ class LdsClient(LabDelivery):
         """Close the connections, also of all guarded clients."""
         await self._service.close()
 
-    async def _send(self, request: Request) -> Response:
+    async def _send(self, request: OperationRequest) -> Response:
         reset = _guard.set(self._guard)
         try:
             return await self._service.send(request)
         finally:
             _guard.reset(reset)
 
-    async def _fetch(self, request: Request, shape: type[_T], *, repeat: bool = True, missing: _T | None = None) -> _T:
+    async def _fetch(
+        self, request: OperationRequest, shape: type[_T], *, repeat: bool = True, missing: _T | None = None
+    ) -> _T:
         reset = _guard.set(self._guard)
         try:
             return await self._service.fetch(request, shape, repeat=repeat, missing=missing)

@@ -14,7 +14,7 @@ from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import NotFound, OutsideError, Unauthorized, from_status
 from vkprovider.lds.errors import Full
 from vkprovider.rest.dialect import foreign, redacted
-from vkprovider.rest.operations import Request
+from vkprovider.rest.operations import OperationRequest
 
 UNKNOWN_SESSION: Final = "UnknownSession"
 UNKNOWN_FORM: Final = "UnknownForm"
@@ -47,7 +47,7 @@ class LdsDialect(msgspec.Struct, frozen=True):
     token_setting: str = "token_file or LDS_API_TOKEN"  # noqa: S105 (the settings' names)
     ca_setting: str = "renew it, or correct ca_file"
 
-    def describe(self, request: Request) -> str:
+    def describe(self, request: OperationRequest) -> str:
         """Return `LDS us-west: set_devices`."""
         return f"{self.name}: {request.operation.name}"
 
@@ -55,7 +55,7 @@ class LdsDialect(msgspec.Struct, frozen=True):
         """Return the message for a certificate that cannot be trusted."""
         return f"{what}: the certificate cannot be trusted ({error}): {self.ca_setting}"
 
-    def refusal(self, what: str, request: Request, response: Response, secrets: Iterable[str]) -> OutsideError:  # noqa: ARG002 (an LDS names what it lacks by its code)
+    def refusal(self, what: str, request: OperationRequest, response: Response, secrets: Iterable[str]) -> OutsideError:  # noqa: ARG002 (an LDS names what it lacks by its code)
         """Return the error for a refusal; `NotFound` only by the LDS's own code."""
         status = response.status
         if status == _UNAUTHORIZED:

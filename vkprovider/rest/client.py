@@ -14,7 +14,7 @@ from vkprovider.domain.backoff import delay_s
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.errors import NotDone, Unsent, may_have_happened
 from vkprovider.rest.exchange import Exchange
-from vkprovider.rest.operations import Operation, Request
+from vkprovider.rest.operations import Operation, OperationRequest
 from vkprovider.rest.tokens import Tokens
 
 _HTTP_UNAUTHORIZED: Final = 401
@@ -79,7 +79,7 @@ class ServiceClient:
         self._slow = None if slow_max is None else asyncio.Semaphore(slow_max)
         self._report = report
 
-    async def send(self, request: Request, *, repeat: bool = True) -> Response:
+    async def send(self, request: OperationRequest, *, repeat: bool = True) -> Response:
         """Send a request and return the answer of 2xx.
 
         Args:
@@ -92,7 +92,9 @@ class ServiceClient:
         with self._reported():
             return await self._perform(request, repeat=repeat)
 
-    async def fetch(self, request: Request, shape: type[_T], *, repeat: bool = True, missing: _T | None = None) -> _T:
+    async def fetch(
+        self, request: OperationRequest, shape: type[_T], *, repeat: bool = True, missing: _T | None = None
+    ) -> _T:
         """Send a request and decode the answer.
 
         Args:
@@ -126,7 +128,7 @@ class ServiceClient:
         if self._report is not None:
             self._report(None)
 
-    async def _perform(self, request: Request, *, repeat: bool, accept_missing: bool = False) -> Response:
+    async def _perform(self, request: OperationRequest, *, repeat: bool, accept_missing: bool = False) -> Response:
         async with self._slow if self._slow is not None and request.operation.slow else nullcontext():
             now_s = asyncio.get_running_loop().time
             end_s = now_s() + self._timeout_s(request.operation)
@@ -147,7 +149,7 @@ class ServiceClient:
                         raise
                     await asyncio.sleep(wait_s)
 
-    async def _attempt(self, request: Request, end_s: float, *, accept_missing: bool) -> Response:
+    async def _attempt(self, request: OperationRequest, end_s: float, *, accept_missing: bool) -> Response:
         token = None if request.operation.anonymous else await self._tokens.current(end_s)
         response = await self._exchange.send(request, token, end_s)
         if response.status == _HTTP_UNAUTHORIZED and token is not None:

@@ -13,7 +13,7 @@ from tunnels import errors as transport_errors
 from tunnels.base import Response
 from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unavailable
 from vkprovider.rest.errors import Unsent
-from vkprovider.rest.operations import Request
+from vkprovider.rest.operations import OperationRequest
 
 SUCCESSES: Final = range(200, 300)
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -32,13 +32,13 @@ class Dialect(Protocol):
     def setting(self) -> str:
         """What to correct if another server answers: `the worker's url`."""
 
-    def describe(self, request: Request) -> str:
+    def describe(self, request: OperationRequest) -> str:
         """Return server and request, for the beginning of a message."""
 
     def untrusted(self, what: str, error: transport_errors.CertificateInvalid) -> str:
         """Return the message for a certificate that cannot be trusted, with the remedy."""
 
-    def refusal(self, what: str, request: Request, response: Response, secrets: Iterable[str]) -> OutsideError:
+    def refusal(self, what: str, request: OperationRequest, response: Response, secrets: Iterable[str]) -> OutsideError:
         """Return the error for an answer that is neither a success nor a redirect.
 
         Args:
@@ -50,7 +50,7 @@ class Dialect(Protocol):
 
 
 def error_of(
-    dialect: Dialect, request: Request, response: Response, secrets: Iterable[str] = ()
+    dialect: Dialect, request: OperationRequest, response: Response, secrets: Iterable[str] = ()
 ) -> OutsideError | None:
     """Judge the answer to a request; None if the service did as asked.
 
@@ -69,7 +69,9 @@ def error_of(
     return dialect.refusal(what, request, response, secrets)
 
 
-def transport_error(dialect: Dialect, request: Request, error: transport_errors.TransportError) -> OutsideError:
+def transport_error(
+    dialect: Dialect, request: OperationRequest, error: transport_errors.TransportError
+) -> OutsideError:
     """Translate an error of the transport."""
     what = dialect.describe(request)
     match error:
@@ -85,7 +87,7 @@ def transport_error(dialect: Dialect, request: Request, error: transport_errors.
             return Unavailable(f"{what}: {error}")
 
 
-def decode(dialect: Dialect, request: Request, response: Response, shape: type[_T]) -> _T:
+def decode(dialect: Dialect, request: OperationRequest, response: Response, shape: type[_T]) -> _T:
     """Decode a JSON answer.
 
     Raises:

@@ -8,7 +8,7 @@ from tunnels.errors import TransportError
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.calls import Calls, code_of
 from vkprovider.rest.dialect import Dialect
-from vkprovider.rest.operations import Request
+from vkprovider.rest.operations import OperationRequest
 
 _SECONDS_MIN: Final = 0.001
 
@@ -39,7 +39,7 @@ class Exchange:
         self._calls = calls
         self._labels = labels
 
-    async def send(self, request: Request, token: str | None, end_s: float) -> Response:
+    async def send(self, request: OperationRequest, token: str | None, end_s: float) -> Response:
         """Send a request and return the answer, whatever its status.
 
         Args:

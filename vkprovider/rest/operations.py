@@ -1,4 +1,4 @@
-"""Requests as data: what a service offers (`Operation`), and one use of it (`Request`)."""
+"""Requests as data: what a service offers (`Operation`), and one use of it (`OperationRequest`)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -37,7 +37,7 @@ class Operation(msgspec.Struct, frozen=True):
         json: object = None,
         secrets: Iterable[str] = (),
         **ids: str,
-    ) -> "Request":
+    ) -> "OperationRequest":
         """Return a request of this operation.
 
         Args:
@@ -50,10 +50,10 @@ class Operation(msgspec.Struct, frozen=True):
         content_type = ""
         if json is not None:
             body, content_type = msgspec.json.encode(json), _JSON
-        return Request(self, self.path.format(**ids), params, body, content_type, tuple(secrets))
+        return OperationRequest(self, self.path.format(**ids), params, body, content_type, tuple(secrets))
 
 
-class Request(msgspec.Struct, frozen=True):
+class OperationRequest(msgspec.Struct, frozen=True):
     """One use of an operation; see `Operation.to`."""
 
     operation: Operation

@@ -34,7 +34,7 @@ LOOK_S: Final = 0.5
 _CLEAR_UP_S: Final = 5.0
 
 
-class Listener(Protocol):
+class LeaseListener(Protocol):
     """Hears of changes among the replicas."""
 
     def members_changed(self) -> None:
@@ -62,7 +62,7 @@ class Membership:
         """
         self._ttl_s = ttl_s
         self._ctx = ctx
-        self._listeners: list[Listener] = []
+        self._listeners: list[LeaseListener] = []
         self._times = leases.times(ttl_s)
         self._said = {**notes, names.ANNOTATION_PROCESS: ctx.process, names.ANNOTATION_VERSION: __version__}
         self._lease: Lease | None = None
@@ -83,7 +83,7 @@ class Membership:
         """Return whether this replica does what only one should do: it is the first that lives, and not fenced."""
         return self._is_first and not self.is_fenced
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: LeaseListener) -> None:
         """Tell a listener from now on when replicas come or go, and when this one's membership was ended."""
         self._listeners.append(listener)
 

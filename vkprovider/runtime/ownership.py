@@ -33,7 +33,7 @@ _AT_ONCE: Final = 16
 """Leases renewed or released at once."""
 
 
-class Holder(Protocol):
+class KeyHolder(Protocol):
     """Holds what is known of keys while this replica acts for them."""
 
     def given_up(self, key: str, /) -> None:
@@ -61,7 +61,7 @@ class Ownership:
         *,
         levels: int,
         wake: Callable[[str], None],
-        holders: Sequence[Holder] = (),
+        holders: Sequence[KeyHolder] = (),
     ) -> None:
         """Create a replica that owns no key of this kind.
 

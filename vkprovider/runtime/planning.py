@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from vkprovider.domain.replica import plan
-from vkprovider.domain.replica.plan import Duty, View
+from vkprovider.domain.replica.plan import Duty, OwnersView
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.leases import Leases
 from vkprovider.runtime.membership import LOOK_S, Membership
@@ -97,7 +97,7 @@ class Planning:
         if me in living:
             self.settled.set()
 
-    def view(self, living: Collection[str]) -> View:
+    def view(self, living: Collection[str]) -> OwnersView:
         """Return which replica owns which key, as far as is known here."""
         found = {key: self._leases.known(key) for key in self._keys()}
         holders = {key: lease.spec.holder_identity if lease is not None else None for key, lease in found.items()}

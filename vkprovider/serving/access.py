@@ -140,7 +140,7 @@ class _Lane:
             return await review()
 
 
-class Access:
+class AccessControl:
     """Asks the API server for the user of a token and for the user's rights."""
 
     def __init__(

@@ -33,7 +33,7 @@ _COMMENT: Final = b":\n\n"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
-class NoRoomError(Exception):
+class FeedFullError(Exception):
     """A feed has as many clients as it may have."""
 
 
@@ -96,7 +96,7 @@ class Feed:
             NoRoomError: There are too many clients; nothing is sent.
         """
         if self._clients >= self._clients_max:
-            raise NoRoomError(f"{self._clients} clients read already")
+            raise FeedFullError(f"{self._clients} clients read already")
         answer = web.StreamResponse(headers=_HEADERS)
         answer.force_close()  # no other request may come on a connection that does not count
         self._clients += 1

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.web.rights import Path
 
 Stats = Callable[[], Mapping[str, Any]]
@@ -15,7 +15,7 @@ Trigger = Callable[[], Mapping[str, int]]
 class Admin:
     """The handlers."""
 
-    def __init__(self, access: Access, *, info: Stats, stats: Stats, trigger: Trigger) -> None:
+    def __init__(self, access: AccessControl, *, info: Stats, stats: Stats, trigger: Trigger) -> None:
         """Store the sources of the answers.
 
         Args:

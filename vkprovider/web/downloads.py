@@ -14,9 +14,9 @@ from aiohttp import web
 from vkprovider.api.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.web.refusals import LabUnavailable, LabUnknown, ObjectInvalid
-from vkprovider.web.rights import Resource
+from vkprovider.web.rights import PageResource
 
 Allow = Callable[[str, str], Awaitable[None]]
 """Raises `Refused` unless the caller may download the lab of a Pod, given as namespace and name."""
@@ -48,7 +48,7 @@ Age = Callable[[str], Awaitable[str]]
 class Downloads:
     """Serves labs as files."""
 
-    def __init__(self, access: Access, source: Source, archive: Archive, age: Age) -> None:
+    def __init__(self, access: AccessControl, source: Source, archive: Archive, age: Age) -> None:
         self._access = access
         self._source = source
         self._archive = archive
@@ -60,7 +60,7 @@ class Downloads:
         key = request.match_info["id"]
 
         async def allow(namespace: str, pod: str) -> None:
-            await self._access.check(user, Resource("download", namespace, pod))
+            await self._access.check(user, PageResource("download", namespace, pod))
 
         try:
             answer = await self._live(key, allow) or await self._kept(key, allow)

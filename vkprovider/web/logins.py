@@ -12,9 +12,9 @@ from aiohttp import web
 
 from vkprovider.api.errors import InputError, NotFound, OutsideError
 from vkprovider.controllers.lablet.exports import Found
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.web.refusals import LabUnknown, LoginUnavailable, NoSession, ObjectInvalid
-from vkprovider.web.rights import Resource
+from vkprovider.web.rights import PageResource
 
 _log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class Finder(Protocol):
 class Logins:
     """Serves login URLs."""
 
-    def __init__(self, access: Access, finder: Finder, login_url: LoginUrl | None) -> None:
+    def __init__(self, access: AccessControl, finder: Finder, login_url: LoginUrl | None) -> None:
         """Create the handler; without `login_url` there is no Lab Delivery System, and so no session."""
         self._access = access
         self._finder = finder
@@ -47,7 +47,7 @@ class Logins:
             if found is None:
                 raise LabUnknown(f"no lablet has a lab or Pod with the id {key!r}")
             claim = found.claim
-            await self._access.check(user, Resource("login", claim.namespace, claim.pod))
+            await self._access.check(user, PageResource("login", claim.namespace, claim.pod))
             session = claim.session
             if session is None or not session.ready_at or session.archived_at or self._login_url is None:
                 raise NoSession(f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")

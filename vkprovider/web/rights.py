@@ -7,7 +7,7 @@ import msgspec
 from vkprovider.api import names
 
 
-class Resource(msgspec.Struct, frozen=True):
+class PageResource(msgspec.Struct, frozen=True):
     """A right on a lablet: `verb` on `lablets/<subresource>` of our group, in a namespace, on a name."""
 
     subresource: str

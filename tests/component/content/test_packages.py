@@ -13,12 +13,12 @@ from tests.support.topologies import topology
 from vkprovider.content.objects import open_store
 from vkprovider.content.parsing import shared_parser
 from vkprovider.content.spi import PackageName
-from vkprovider.controllers.definition.packages import Fetched, Packages, Want
+from vkprovider.controllers.definition.packages import Fetched, PackageRequest, Packages
 from vkprovider.kube.queue import KeyedQueue
 from vkprovider.settings.services import ContentSettings, PackageSettings
 
 TEXT = topology({"h0": "alpine"})
-WANT = Want("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")
+WANT = PackageRequest("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")
 
 
 class Definition:
@@ -30,7 +30,7 @@ class Definition:
         limits = PackageSettings(package_bytes_max=10_000)
         self.packages = Packages(open_store(place), shared_parser(), limits, self.queue, lambda _: self.news.set())
 
-    async def until(self, condition: Callable[[Fetched], object], want: Want = WANT) -> Fetched:
+    async def until(self, condition: Callable[[Fetched], object], want: PackageRequest = WANT) -> Fetched:
         async with asyncio.timeout(30):
             while not condition(found := self.packages.get("netlab", want)):
                 self.news.clear()

@@ -10,7 +10,7 @@ from tests.component.controllers.parts import claim_store, context
 from vkprovider.api import labs
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
-from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.connection import WorkerConnection
 from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.observer import Observer
@@ -41,7 +41,7 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
         claims.put(Claim(uid, "team", uid, "netlab", "d", "1", "x", lab_id=f"lab-{uid}", started_at=1))
     spec = {"url": mini.url, "credentialsSecretName": "s"}
     labs_ = open_labs(mini.url, Secret().read)
-    connection = Connection(
+    connection = WorkerConnection(
         parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, lambda: False
     )
     worker = Worker(

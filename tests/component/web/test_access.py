@@ -12,10 +12,10 @@ from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
 from vkprovider.serving import access
-from vkprovider.serving.access import Access, User
+from vkprovider.serving.access import AccessControl, User
 from vkprovider.serving.answers import Refused
+from vkprovider.web.rights import PageResource
 from vkprovider.web.rights import Path as Url
-from vkprovider.web.rights import Resource
 
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
 STATS = Url("/admin/stats", "get")
@@ -34,7 +34,7 @@ async def refused(awaitable: Any) -> tuple[int, str, str]:
 
 async def test_who_may_passes_and_the_cluster_is_asked_once(server: ScriptedServer, kube: KubeClient) -> None:
     now = 100.0
-    guard = Access(kube, now=lambda: now)
+    guard = AccessControl(kube, now=lambda: now)
     says(server, when=TOKENS, authenticated=True, user=ANN)
     says(server, when=RIGHTS, allowed=True)
     users = await asyncio.gather(*(guard.require(asking(), STATS) for _ in range(5)))
@@ -55,7 +55,7 @@ async def test_who_may_passes_and_the_cluster_is_asked_once(server: ScriptedServ
 
 async def test_what_is_asked_about_a_lablet(server: ScriptedServer, kube: KubeClient) -> None:
     says(server, when=RIGHTS, allowed=True)
-    await Access(kube).check(User("ann"), Resource("download", "team-a", "pod-1"))
+    await AccessControl(kube).check(User("ann"), PageResource("download", "team-a", "pod-1"))
     assert server.seen[0].json["spec"] == {
         "user": "ann",
         "resourceAttributes": {
@@ -71,7 +71,7 @@ async def test_what_is_asked_about_a_lablet(server: ScriptedServer, kube: KubeCl
 
 
 async def test_one_right_says_nothing_about_another(server: ScriptedServer, kube: KubeClient) -> None:
-    guard = Access(kube)
+    guard = AccessControl(kube)
     says(server, when=RIGHTS, allowed=True)
     says(server, when=RIGHTS, allowed=False, times=2)
     assert await guard.may(User("ann"), STATS)
@@ -84,7 +84,7 @@ async def test_one_right_says_nothing_about_another(server: ScriptedServer, kube
 
 async def test_refusals_are_remembered_more_briefly(server: ScriptedServer, kube: KubeClient) -> None:
     now = 0.0
-    guard = Access(kube, now=lambda: now)
+    guard = AccessControl(kube, now=lambda: now)
     says(server, when=RIGHTS, allowed=False)
     says(server, when=RIGHTS, allowed=True)
     assert not await guard.may(User("ann"), STATS)
@@ -95,7 +95,7 @@ async def test_refusals_are_remembered_more_briefly(server: ScriptedServer, kube
 
 
 async def test_nobody_is_refused_without_asking(server: ScriptedServer, kube: KubeClient) -> None:
-    guard = Access(kube)
+    guard = AccessControl(kube)
     assert (await refused(guard.user(asking(""))))[:2] == (401, "TokenMissing")
     assert (await refused(guard.user(asking("x" * 20_000))))[:2] == (401, "TokenInvalid")
     assert server.seen == []
@@ -103,14 +103,14 @@ async def test_nobody_is_refused_without_asking(server: ScriptedServer, kube: Ku
 
 async def test_a_user_without_a_name_is_nobody(server: ScriptedServer, kube: KubeClient) -> None:
     says(server, when=TOKENS, authenticated=True)
-    assert (await refused(Access(kube).user(asking())))[:2] == (401, "TokenInvalid")
+    assert (await refused(AccessControl(kube).user(asking())))[:2] == (401, "TokenInvalid")
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 async def test_an_api_server_that_is_no_help_refuses_nobody_for_ever(
     server: ScriptedServer, kube: KubeClient, status: int
 ) -> None:
-    guard = Access(kube)
+    guard = AccessControl(kube)
     server.next(refuse(status, "not now"), when=TOKENS)
     code, reason, message = await refused(guard.require(asking(), STATS))
     assert (code, reason) == (503, "ApiServerUnavailable")
@@ -121,7 +121,7 @@ async def test_an_api_server_that_is_no_help_refuses_nobody_for_ever(
 
 
 async def test_memory_is_bounded(server: ScriptedServer, kube: KubeClient) -> None:
-    guard = Access(kube, entries_max=10)
+    guard = AccessControl(kube, entries_max=10)
     says(server, when=TOKENS, times=31, authenticated=False)
     for number in [*range(30), 29, 0]:
         await refused(guard.user(asking(f"t-{number}")))

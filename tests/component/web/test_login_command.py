@@ -15,7 +15,7 @@ from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.kube.client import KubeClient
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.web.logins import Logins
 
 UID = "11111111-2222-3333-4444-555555555555"
@@ -34,7 +34,7 @@ async def page(kube: KubeClient) -> AsyncIterator[str]:
     """The page with one lablet's login; `/moved` and `/broken` are what stands before it on a bad day."""
     lablets = Lablets(msgspec.structs.replace(CLAIM, pod_uid=UID))
     app = web.Application()
-    app.router.add_get("/labs/{id}/login", Logins(Access(kube), lablets, lablets.login_url).handle)
+    app.router.add_get("/labs/{id}/login", Logins(AccessControl(kube), lablets, lablets.login_url).handle)
     app.router.add_get("/moved/labs/{id}/login", elsewhere)
     app.router.add_get("/broken/labs/{id}/login", garbage)
     runner = web.AppRunner(app)

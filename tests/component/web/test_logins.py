@@ -17,7 +17,7 @@ from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
-from vkprovider.serving.access import Access
+from vkprovider.serving.access import AccessControl
 from vkprovider.serving.answers import Refused
 from vkprovider.web.logins import Logins, LoginUrl
 
@@ -42,12 +42,12 @@ class Lablets:
 
 
 @pytest.fixture
-def access(server: ScriptedServer, kube: KubeClient) -> Access:
+def access(server: ScriptedServer, kube: KubeClient) -> AccessControl:
     says(server, when=TOKENS, times=9, authenticated=True, user={"username": "teacher"})
-    return Access(kube)
+    return AccessControl(kube)
 
 
-async def ask(access: Access, lablets: Lablets, login_url: LoginUrl | None, key: str = "uid-1") -> Any:
+async def ask(access: AccessControl, lablets: Lablets, login_url: LoginUrl | None, key: str = "uid-1") -> Any:
     headers = {"Authorization": "Bearer t"}
     request = make_mocked_request("GET", f"/labs/{key}/login", headers=headers, match_info={"id": key})
     answer = await Logins(access, lablets, login_url).handle(request)
@@ -61,7 +61,7 @@ async def refused(awaitable: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.word
 
 
-async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: Access) -> None:
+async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: AccessControl) -> None:
     says(server, when=RIGHTS, allowed=True)
     lablets = Lablets()
     with structlog.testing.capture_logs() as logs:
@@ -76,7 +76,7 @@ async def test_whole_url_is_asked_for_each_time_and_never_logged(server: Scripte
     assert (asked["resourceAttributes"]["namespace"], asked["resourceAttributes"]["name"]) == ("team-a", "pod-1")
 
 
-async def test_the_lds_is_not_asked_for_who_may_not(server: ScriptedServer, access: Access) -> None:
+async def test_the_lds_is_not_asked_for_who_may_not(server: ScriptedServer, access: AccessControl) -> None:
     says(server, when=RIGHTS, allowed=False)
     lablets = Lablets()
     assert await refused(ask(access, lablets, lablets.login_url)) == (403, "NotAllowed")
@@ -85,7 +85,7 @@ async def test_the_lds_is_not_asked_for_who_may_not(server: ScriptedServer, acce
 
 @pytest.mark.parametrize("change", [{"ready_at": 0}, {"archived_at": 9}, None])
 async def test_without_a_session_there_is_no_login(
-    server: ScriptedServer, access: Access, change: dict[str, Any] | None
+    server: ScriptedServer, access: AccessControl, change: dict[str, Any] | None
 ) -> None:
     says(server, when=RIGHTS, allowed=True)
     session = None if change is None else msgspec.structs.replace(SESSION, **change)
@@ -105,7 +105,7 @@ async def test_without_a_session_there_is_no_login(
     ],
 )
 async def test_faults_of_the_lds_are_said(
-    server: ScriptedServer, access: Access, error: OutsideError | InputError, status: int, reason: str
+    server: ScriptedServer, access: AccessControl, error: OutsideError | InputError, status: int, reason: str
 ) -> None:
     async def fail(_deployment: str, _session: str) -> str:
         raise error

@@ -15,7 +15,7 @@ from aiohttp import web
 from tests.support.tunnels import eventually
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
-from vkprovider.serving.sse import Feed, NoRoomError
+from vkprovider.serving.sse import Feed, FeedFullError
 
 SOON_S: Final = 30
 LARGE: Final = "x" * 65_536
@@ -131,7 +131,7 @@ async def served(
     async def stream(request: web.Request) -> web.StreamResponse:
         try:
             return await feed.serve(request, heartbeat_s=heartbeat_s, stuck_s=stuck_s)
-        except NoRoomError:
+        except FeedFullError:
             return web.Response(status=503)
 
     async def small(_: web.Request) -> web.Response:

@@ -17,7 +17,7 @@ from vkprovider.api.reasons import Explanation, Progress, Reason, Reasons, Troub
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.worker.node import View, unhealthy
+from vkprovider.domain.worker.node import NodeView, unhealthy
 
 TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def test_every_condition_of_a_pod_is_described() -> None:
 
 
 def test_every_condition_of_a_node_is_described() -> None:
-    view = View(
+    view = NodeView(
         worker="w1",
         uid="u",
         installation="i",

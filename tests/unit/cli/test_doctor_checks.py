@@ -14,9 +14,9 @@ from vkprovider.api.models.crd import crds
 from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
 from vkprovider.api.reasons import WorkerReason, reason_of
 from vkprovider.doctor import lablets, setup, workers
-from vkprovider.doctor.findings import Level, Report, fault, note, once, unchecked
+from vkprovider.doctor.findings import DoctorReport, Level, fault, note, once, unchecked
 from vkprovider.doctor.lablets import SeenPod
-from vkprovider.doctor.rights import Right, rights_of
+from vkprovider.doctor.rights import CheckedRight, rights_of
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
     ],
 )
 def test_exit_code(findings: tuple[Any, ...], code: int) -> None:
-    assert Report("c", "s", "v", findings=findings).exit_code == code
+    assert DoctorReport("c", "s", "v", findings=findings).exit_code == code
 
 
 def test_line_is_one_line_with_object_reason_and_remedy() -> None:
@@ -105,12 +105,12 @@ def test_custom_resource_definitions() -> None:
 
 def test_rights_are_those_of_the_manifest() -> None:
     rights = rights_of(MANIFEST, "elsewhere")
-    assert Right("patch", "", "nodes/status") in rights
-    assert Right("get", "", "secrets", "elsewhere") in rights
-    assert Right("update", "coordination.k8s.io", "leases", "kube-node-lease") in rights
-    assert Right("get", "", "namespaces") in rights
+    assert CheckedRight("patch", "", "nodes/status") in rights
+    assert CheckedRight("get", "", "secrets", "elsewhere") in rights
+    assert CheckedRight("update", "coordination.k8s.io", "leases", "kube-node-lease") in rights
+    assert CheckedRight("get", "", "namespaces") in rights
     assert not [r for r in rights if r.resource == "configmaps" and not r.namespace], "the reader role is not bound"
-    assert Right("patch", "a.b", "c/status", "n").attributes() == {
+    assert CheckedRight("patch", "a.b", "c/status", "n").attributes() == {
         "verb": "patch",
         "group": "a.b",
         "resource": "c",
@@ -120,7 +120,11 @@ def test_rights_are_those_of_the_manifest() -> None:
 
 
 def test_missing_rights_are_one_line_per_resource() -> None:
-    missing = [Right("get", "", "nodes"), Right("list", "", "nodes"), Right("get", "", "secrets", "n")]
+    missing = [
+        CheckedRight("get", "", "nodes"),
+        CheckedRight("list", "", "nodes"),
+        CheckedRight("get", "", "secrets", "n"),
+    ]
     assert [f.message for f in setup.check_rights("n/a", missing)] == [
         "may not get, list nodes",
         "may not get secrets in n",
@@ -165,14 +169,14 @@ def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column 
 def seen(
     *,
     ready: bool = True,
-    probe: workers.Probe | None = None,
+    probe: workers.WorkerProbe | None = None,
     exists: bool = True,
     forbidden: str = "",
     unusable: Fault | None = None,
     node: dict[str, Any] | None = None,
     lives: bool = True,
     **spec: Any,
-) -> workers.Seen:
+) -> workers.SeenWorker:
     """See a good worker, but for what is given."""
     condition = {"type": "Ready", "status": "True" if ready else "False", "reason": "R", "message": "m"}
     resource = {
@@ -191,11 +195,11 @@ def seen(
         "metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}},
         "status": {"addresses": [{"type": "ExternalIP", "address": "198.51.100.1"}]},
     }
-    return workers.Seen(
+    return workers.SeenWorker(
         custom(resource),
         msgspec.convert(node or good, Node),
         workers.SecretState(exists, forbidden, unusable),
-        probe or workers.Probe("2.9.1"),
+        probe or workers.WorkerProbe("2.9.1"),
         lives,
     )
 
@@ -204,7 +208,7 @@ def custom(resource: dict[str, Any]) -> CustomResource:
     return msgspec.json.decode(msgspec.json.encode(resource), type=CustomResource)
 
 
-def check(what: workers.Seen) -> list[tuple[str, str]]:
+def check(what: workers.SeenWorker) -> list[tuple[str, str]]:
     found = workers.check_worker(what, namespace="n", installation="i")
     return [(str(finding.level), finding.reason) for finding in found]
 
@@ -222,7 +226,7 @@ def test_good_worker() -> None:
 
 
 def test_worker_that_only_the_provider_reaches_is_no_fault() -> None:
-    away = workers.Probe(error=DeadlineExceeded("no answer"))
+    away = workers.WorkerProbe(error=DeadlineExceeded("no answer"))
     assert check(seen(probe=away)) == [("note", "UnreachableFromHere")]
     assert check(seen(probe=away, lives=False)) == [("fault", "WorkerUnreachable")]
 
@@ -235,12 +239,12 @@ def test_worker_whose_node_is_not_ready_is_one_fault() -> None:
             "conditions": [{"type": "Ready", "status": "False", "reason": "WorkerUnreachable", "message": "m"}],
         },
     }
-    away = workers.Probe(error=DeadlineExceeded("no answer"))
+    away = workers.WorkerProbe(error=DeadlineExceeded("no answer"))
     assert check(seen(probe=away, node=silent)) == [("fault", "WorkerUnreachable")]
 
 
 def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
-    assert check(seen(probe=workers.Probe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
+    assert check(seen(probe=workers.WorkerProbe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
 
 
 def test_secret_that_cannot_be_used_is_one_fault() -> None:
@@ -251,8 +255,10 @@ def test_secret_that_cannot_be_used_is_one_fault() -> None:
     assert check(seen(unusable=refused)) == [("fault", "SecretNotAllowed")]
 
 
-def licensed(registration: str, authorization: str, *, reserved: bool = False, quota: int = 20) -> workers.Seen:
-    return seen(probe=workers.Probe("2.9.1", licence=workers.Licence(registration, authorization, reserved, quota)))
+def licensed(registration: str, authorization: str, *, reserved: bool = False, quota: int = 20) -> workers.SeenWorker:
+    return seen(
+        probe=workers.WorkerProbe("2.9.1", licence=workers.Licence(registration, authorization, reserved, quota))
+    )
 
 
 def test_licence() -> None:
@@ -264,12 +270,12 @@ def test_licence() -> None:
 
 
 def test_user_without_rights_is_a_note() -> None:
-    assert check(seen(probe=workers.Probe("2.9.1", admin=False))) == [("note", "NotAdministrator")]
-    assert check(seen(probe=workers.Probe("2.9.1", admin=True))) == []
+    assert check(seen(probe=workers.WorkerProbe("2.9.1", admin=False))) == [("note", "NotAdministrator")]
+    assert check(seen(probe=workers.WorkerProbe("2.9.1", admin=True))) == []
 
 
 def test_worker_with_another_clock_is_a_note() -> None:
-    assert check(seen(probe=workers.Probe("2.9.1", skew_s=-90.0))) == [("note", "ClockSkew")]
+    assert check(seen(probe=workers.WorkerProbe("2.9.1", skew_s=-90.0))) == [("note", "ClockSkew")]
 
 
 def test_ports_that_the_worker_does_not_open_by_default_are_a_note() -> None:
@@ -280,7 +286,7 @@ def test_ports_that_the_worker_does_not_open_by_default_are_a_note() -> None:
 
 
 def test_unsupported_version_is_found_without_the_provider() -> None:
-    assert check(seen(probe=workers.Probe("2.4.0"))) == [("fault", "UnsupportedVersion")]
+    assert check(seen(probe=workers.WorkerProbe("2.4.0"))) == [("fault", "UnsupportedVersion")]
 
 
 def test_secret_that_may_not_be_read_is_no_fault() -> None:
@@ -288,7 +294,7 @@ def test_secret_that_may_not_be_read_is_no_fault() -> None:
 
 
 def test_condition_and_probe_that_agree_are_one_line() -> None:
-    broken = seen(ready=False, probe=workers.Probe(error=Unavailable("away", status=502)))
+    broken = seen(ready=False, probe=workers.WorkerProbe(error=Unavailable("away", status=502)))
     assert check(broken) == [("fault", "R"), ("fault", "WorkerUnreachable")]
 
 

@@ -10,7 +10,7 @@ from vkprovider.api.objects import Node
 from vkprovider.api.reasons import StartReason, reason_of
 from vkprovider.cli.doctor import _text
 from vkprovider.doctor import lablets
-from vkprovider.doctor.findings import Finding, Level, Report, fault, named, unchecked
+from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, unchecked
 from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.workloads import Refusal, Workload, check_workloads
 
@@ -174,5 +174,5 @@ def test_remedy_that_the_message_has_is_not_repeated() -> None:
 
 
 def test_report_without_a_cluster_says_that_nothing_was_checked() -> None:
-    report = Report("?", "", findings=(unchecked("Kubeconfig", StartReason.KUBECONFIG_INVALID, "m"),))
+    report = DoctorReport("?", "", findings=(unchecked("Kubeconfig", StartReason.KUBECONFIG_INVALID, "m"),))
     assert _text(report).splitlines()[-1] == "nothing was checked"

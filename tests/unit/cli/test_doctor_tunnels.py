@@ -9,13 +9,13 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import StartReason
 from vkprovider.doctor.findings import Level
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
-from vkprovider.doctor.workers import Probe
+from vkprovider.doctor.workers import WorkerProbe
 
 BROKER = Broker("broker.example.com", 8883, login=lambda: ("vkprovider", "secret"))
 
 
 def test_round_trips_are_one_line_however_many_workers_there_are() -> None:
-    probes = {f"w{number}": Probe("2.9.1") for number in range(9)} | {"away": Probe(unheard_s=15)}
+    probes = {f"w{number}": WorkerProbe("2.9.1") for number in range(9)} | {"away": WorkerProbe(unheard_s=15)}
     taken_s = {f"w{number}": 0.010 * (number + 1) for number in range(9)}
     [finding] = check_broker(BROKER, BrokerSeen(None, probes, taken_s))
     assert finding.line == (
@@ -55,6 +55,6 @@ def test_an_agent_that_is_turned_away_is_a_fault_of_a_ready_worker() -> None:
 
 
 def test_an_agent_that_only_the_provider_hears_is_no_fault() -> None:
-    unheard = Probe(unheard_s=15)
+    unheard = WorkerProbe(unheard_s=15)
     assert check(seen(probe=unheard, tunnel="mqtt")) == [("note", "UnreachableFromHere")]
     assert check(seen(probe=unheard, lives=False, tunnel="mqtt")) == [("fault", "AgentAway")]

@@ -9,7 +9,7 @@ from tunnels.link.carrier import Inbox
 from tunnels.wire import codec
 from tunnels.wire.messages import Goodbye, Heartbeat, Hello, Message
 from vkprovider.api.errors import InputError
-from vkprovider.controllers.worker.tunnels import Tunnels, Way
+from vkprovider.controllers.worker.tunnels import Tunnels, WorkerRoute
 
 NOTHING = AllowList([])
 
@@ -33,8 +33,8 @@ def opened(*kinds: str) -> tuple[Tunnels, Listening, Listening]:
     return Tunnels({kind: Wire() for kind in kinds}, heard=heard.append, happened=happened.append), heard, happened
 
 
-def way(name: str = "w1") -> Way:
-    return Way(name, None, lambda: 1)
+def way(name: str = "w1") -> WorkerRoute:
+    return WorkerRoute(name, None, lambda: 1)
 
 
 async def say(tunnels: Tunnels, boot: str, message: Message) -> None:

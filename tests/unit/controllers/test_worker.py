@@ -9,7 +9,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.connection import WorkerConnection
 from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.worker import Observation, Worker
 from vkprovider.domain.topology.resources import Resources
@@ -28,7 +28,7 @@ class Claims:
 
 
 def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: object) -> Worker:
-    connection = Connection(parse_worker_spec(SPEC), None, None, lambda: None, lambda: False)  # type: ignore[arg-type]  # (not asked)
+    connection = WorkerConnection(parse_worker_spec(SPEC), None, None, lambda: None, lambda: False)  # type: ignore[arg-type]  # (not asked)
     claims = cast("ClaimStore", Claims(claims_fault))
     return Worker(name, f"uid-{name}", SPEC, connection, claims, lambda: None, None, Observation(**seen))  # type: ignore[arg-type]  # (words)
 

@@ -5,14 +5,14 @@ import pytest
 from tests.support.kubeletwire import opening
 from vkprovider.kubelet.wire import spdy
 from vkprovider.kubelet.wire.errors import ProtocolError
-from vkprovider.kubelet.wire.session import Aborted, Event, Finished, Leaving, Opened, Received, Session
+from vkprovider.kubelet.wire.session import Aborted, Event, Finished, Leaving, Received, SpdyProtocol, StreamOpened
 
 
 class Client:
     """What a client writes, and what a session makes of it."""
 
     def __init__(self, streams_max: int = 8) -> None:
-        self.session = Session(streams_max)
+        self.session = SpdyProtocol(streams_max)
         self.encoder = spdy.Encoder()
         self.replies = b""
 
@@ -26,7 +26,7 @@ class Client:
 
 def test_life_of_a_stream() -> None:
     client = Client()
-    assert client.opens(1) == [Opened(1, {"streamtype": "data"})]
+    assert client.opens(1) == [StreamOpened(1, {"streamtype": "data"})]
     assert client.session.accept(1) == spdy.Encoder().syn_reply(1)
     assert client.sends(spdy.data_head(1, 2) + b"hi") == [Received(1, b"hi")]
     assert client.session.writable(1)
@@ -84,7 +84,7 @@ def test_more_streams_than_allowed_are_refused() -> None:
     assert client.replies == spdy.rst_stream(5, spdy.REFUSED_STREAM)
     assert client.sends(spdy.data_head(5, 1) + b"x") == []
     client.session.reset(1, spdy.CANCEL)
-    assert client.opens(7) == [Opened(7, {"streamtype": "data"})]
+    assert client.opens(7) == [StreamOpened(7, {"streamtype": "data"})]
 
 
 def test_client_leaves() -> None:

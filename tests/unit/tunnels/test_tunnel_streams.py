@@ -4,7 +4,17 @@ import random
 
 import pytest
 
-from tunnels.protocol.streams import ALIVE_S, DEAD_S, WINDOW, Arrived, Ended, Opened, StreamOutput, Streams, Tell
+from tunnels.protocol.streams import (
+    ALIVE_S,
+    DEAD_S,
+    WINDOW,
+    Arrived,
+    Ended,
+    StreamAccepted,
+    StreamOutput,
+    Streams,
+    Tell,
+)
 from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
 
 OPENING = StreamOpen("c1-1", 1, 0, "/console")
@@ -30,7 +40,7 @@ class Pair:
             match output:
                 case Tell():
                     self.on_the_way.append((1 - side, output.message))
-                case Opened():
+                case StreamAccepted():
                     self.opened += 1
                 case Arrived():
                     self.arrived[side].append(output.data)

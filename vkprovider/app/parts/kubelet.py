@@ -10,7 +10,7 @@ from vkprovider.app.settings import manners
 from vkprovider.controllers.console import usage
 from vkprovider.controllers.console.devices import LabletDevices
 from vkprovider.controllers.console.finding import Finder
-from vkprovider.controllers.console.open import Opened
+from vkprovider.controllers.console.open import OpenConsoles
 from vkprovider.runtime.parts import Part
 
 
@@ -24,7 +24,7 @@ class KubeletPart(Part):
         kubelet: The kubelet API of our Nodes.
     """
 
-    opened: Opened
+    opened: OpenConsoles
     devices: LabletDevices
     kubelet: Kubelet
 
@@ -40,7 +40,7 @@ def kubelet(base: Base, definitions: DefinitionsPart) -> KubeletPart:
         InputError: `SettingInvalid`: the file of the devices' prompts is missing or wrong.
     """
     ctx, consoles, index, workers = base.ctx, base.settings.consoles, base.index, base.fleet.items
-    opened, contents = Opened(), definitions.definitions.contents
+    opened, contents = OpenConsoles(), definitions.definitions.contents
     finder = Finder(index.items, workers, contents)
     devices = LabletDevices(
         ctx,

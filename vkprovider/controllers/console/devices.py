@@ -12,14 +12,14 @@ from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.console import logs
 from vkprovider.controllers.console.attach import attach
 from vkprovider.controllers.console.execute import Execution, command_of
-from vkprovider.controllers.console.finding import Device, Finder, Place, told
+from vkprovider.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.controllers.console.logs import Followed, chosen
-from vkprovider.controllers.console.open import Opened
+from vkprovider.controllers.console.open import OpenConsoles
 from vkprovider.controllers.console.usage import Usage
 from vkprovider.domain.console.dialogue import Dialogue
 from vkprovider.domain.console.history import Line
 from vkprovider.domain.console.manners import Manners
-from vkprovider.domain.console.ports import Way
+from vkprovider.domain.console.ports import PortRoute
 from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.rest.errors import Unsent
 from vkprovider.runtime.context import Context
@@ -45,7 +45,7 @@ class LabletDevices:
         self,
         ctx: Context,
         finder: Finder,
-        opened: Opened,
+        opened: OpenConsoles,
         usage: Usage,
         *,
         manners: Manners,
@@ -84,7 +84,7 @@ class LabletDevices:
                     raise
                 return await self._dial_console(place, way, pod)
 
-    async def _dial_console(self, place: Place, way: Way, pod: str) -> Channel:
+    async def _dial_console(self, place: FoundLablet, way: PortRoute, pod: str) -> Channel:
         claim = place.claim
         target = Target(claim.namespace, pod, claim.pod_uid, way.slot.container)
         device = await self._finder.running(target)
@@ -149,11 +149,11 @@ class LabletDevices:
             )
             return await Execution(console, command).run(watcher, dialogue)
 
-    async def _attach(self, device: Device, command: RemoteCommand, *, take_over: bool) -> Exit:
+    async def _attach(self, device: FoundDevice, command: RemoteCommand, *, take_over: bool) -> Exit:
         about = f"the console of {device.label} ({device.fact.definition}) on worker {device.worker.name}"
         return await attach(self._opened.console(device), command, about=about, take_over=take_over)
 
-    def _follow(self, target: Target, device: Device) -> AsyncGenerator[list[Line]]:
+    def _follow(self, target: Target, device: FoundDevice) -> AsyncGenerator[list[Line]]:
         self._followed = {key: found for key, found in self._followed.items() if found.is_followed}
         key = (target.uid or device.place.lablet.uid, device.label)
         found = self._followed.get(key)

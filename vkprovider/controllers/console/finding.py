@@ -12,7 +12,7 @@ from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.console.ports import Way, way_to
+from vkprovider.domain.console.ports import PortRoute, way_to
 from vkprovider.domain.definition.content import Content
 from vkprovider.kubelet.spi import Target
 
@@ -21,7 +21,7 @@ _ON: Final = frozenset({BOOTED, STARTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundLablet:
     """A lablet with a lab, on a worker that this replica acts for."""
 
     worker: Worker
@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class FoundDevice:
     """A device of a lablet.
 
     Attributes:
@@ -39,7 +39,7 @@ class Device:
         fact: The device as it was observed last.
     """
 
-    place: Place
+    place: FoundLablet
     fact: DeviceFact
 
     @property
@@ -77,7 +77,7 @@ class Finder:
     workers: Mapping[str, Worker]
     contents: Mapping[str, Content]
 
-    def place(self, namespace: str, pod: str, uid: str = "") -> Place:
+    def place(self, namespace: str, pod: str, uid: str = "") -> FoundLablet:
         """Find a lablet.
 
         Raises:
@@ -95,7 +95,7 @@ class Finder:
         claim = worker.claims.claims.get(lablet.uid)
         if claim is None or not claim.lab_id:
             raise InputError(ConsoleReason.NO_LAB, f"pod {pod} has no lab yet: see `kubectl describe pod {pod}`")
-        return Place(worker, lablet, claim, self.contents.get(claim.digest))
+        return FoundLablet(worker, lablet, claim, self.contents.get(claim.digest))
 
     def _by_name(self, namespace: str, pod: str) -> Lablet | None:
         for lablet in self.lablets.values():
@@ -103,7 +103,7 @@ class Finder:
                 return lablet
         return None
 
-    async def device(self, target: Target, *, named: str = "") -> Device:
+    async def device(self, target: Target, *, named: str = "") -> FoundDevice:
         """Find a device, by its container or, in a session with the lablet as a whole, by its name.
 
         Raises:
@@ -123,9 +123,9 @@ class Finder:
             what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
             hint = "" if named else f". For one without a container: kubectl lablet console {target.pod} DEVICE"
             raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of the lab, which has {known}{hint}")
-        return Device(place, fact)
+        return FoundDevice(place, fact)
 
-    async def running(self, target: Target, *, named: str = "") -> Device:
+    async def running(self, target: Target, *, named: str = "") -> FoundDevice:
         """Find a device that runs.
 
         Raises:
@@ -138,7 +138,7 @@ class Finder:
             raise InputError(ConsoleReason.DEVICE_OFF, text)
         return device
 
-    def again(self, device: Device) -> Device | None:
+    def again(self, device: FoundDevice) -> FoundDevice | None:
         """Return a device as it is known now; None if its lablet is not this replica's any more."""
         place = device.place
         worker = self.workers.get(place.lablet.worker)
@@ -147,9 +147,9 @@ class Finder:
             return None
         facts = worker.seen.devices.get(claim.lab_id, ())
         fact = next((fact for fact in facts if fact.label == device.label), None)
-        return Device(Place(worker, place.lablet, claim, place.content), fact or device.fact)
+        return FoundDevice(FoundLablet(worker, place.lablet, claim, place.content), fact or device.fact)
 
-    def way(self, namespace: str, pod: str, port: int) -> tuple[Place, Way]:
+    def way(self, namespace: str, pod: str, port: int) -> tuple[FoundLablet, PortRoute]:
         """Find where a port of a Pod leads.
 
         Raises:
@@ -185,7 +185,7 @@ def told() -> Iterator[None]:
         raise Unavailable(MOVED) from None
 
 
-def _containers(place: Place, facts: tuple[DeviceFact, ...]) -> dict[str, str]:
+def _containers(place: FoundLablet, facts: tuple[DeviceFact, ...]) -> dict[str, str]:
     """Return the label of the device by the name of its container."""
     if place.content is not None:
         return {device.container: device.label for device in place.content.topology.devices}

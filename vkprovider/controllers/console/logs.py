@@ -12,7 +12,7 @@ from typing import Final
 
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.reasons import ConsoleReason
-from vkprovider.controllers.console.finding import MOVED, Device
+from vkprovider.controllers.console.finding import MOVED, FoundDevice
 from vkprovider.controllers.console.shared import Console
 from vkprovider.domain.console.history import Entry, Line, dated, dated_until, news, parse
 from vkprovider.kubelet.spi import LogLine
@@ -27,7 +27,7 @@ REST_S: Final = 2.0
 """The pause between two looks, in memory only, whether a device that was off runs again."""
 
 
-async def read(device: Device, *, now: float, tail: int | None = None) -> list[Line]:
+async def read(device: FoundDevice, *, now: float, tail: int | None = None) -> list[Line]:
     """Read the log of the present run.
 
     Args:
@@ -42,7 +42,7 @@ async def read(device: Device, *, now: float, tail: int | None = None) -> list[L
     return dated(run, started_at=device.place.claim.started_at, now=now)
 
 
-async def read_previous(device: Device, *, now: float) -> list[Line]:
+async def read_previous(device: FoundDevice, *, now: float) -> list[Line]:
     """Read the log of the run before the last restart.
 
     Raises:
@@ -56,7 +56,7 @@ async def read_previous(device: Device, *, now: float) -> list[Line]:
     return dated_until(runs[-2], device.place.claim.last_at or now)
 
 
-async def _runs(device: Device, *, lines: int | None = None) -> list[list[Entry]]:
+async def _runs(device: FoundDevice, *, lines: int | None = None) -> list[list[Entry]]:
     consoles = device.worker.labs.consoles
     return parse(await consoles.read_log(device.lab_id, device.fact.id, lines=lines))
 
@@ -71,7 +71,10 @@ class Followed:
     """
 
     def __init__(
-        self, device: Callable[[], Device | None], console: Callable[[Device], Console], wall: Callable[[], float]
+        self,
+        device: Callable[[], FoundDevice | None],
+        console: Callable[[FoundDevice], Console],
+        wall: Callable[[], float],
     ) -> None:
         self._device = device
         self._console = console
@@ -139,7 +142,7 @@ class Followed:
             async with self._changed:
                 self._changed.notify_all()
 
-    async def _watch(self, device: Device) -> None:
+    async def _watch(self, device: FoundDevice) -> None:
         """Look at the log whenever the device prints something, until the connection ends."""
         async with self._console(device).watching() as watcher:
             await self._look(device)
@@ -148,7 +151,7 @@ class Followed:
                 await asyncio.sleep(GATHER_S)
                 await self._look(device)
 
-    async def _look(self, device: Device) -> None:
+    async def _look(self, device: FoundDevice) -> None:
         """Read the end of the log, and note what is new."""
         runs = await _runs(device, lines=LOOK_LINES if self._entries else None)
         fresh = news(self._entries, runs[-1])
@@ -157,7 +160,7 @@ class Followed:
             fresh = news(self._entries, runs[-1]) or runs[-1]
         await self._note(device, list(fresh))
 
-    async def _note(self, device: Device, fresh: Iterable[Entry]) -> None:
+    async def _note(self, device: FoundDevice, fresh: Iterable[Entry]) -> None:
         lines = dated(list(fresh), started_at=device.place.claim.started_at, now=self._wall())
         if lines:
             self._entries = [*self._entries, *fresh][-LOOK_LINES:]

@@ -8,7 +8,7 @@ from typing import Final
 from tunnels.base import Channel
 from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.reasons import ConsoleReason
-from vkprovider.controllers.console.finding import MOVED, Device, check
+from vkprovider.controllers.console.finding import MOVED, FoundDevice, check
 from vkprovider.controllers.console.shared import Console
 from vkprovider.controllers.worker.worker import Worker
 
@@ -19,7 +19,7 @@ _Key = tuple[str, str, str]
 """Worker, lab and node."""
 
 
-class Opened:
+class OpenConsoles:
     """The consoles and connections, by worker; a `Holder` of `Ownership`: they end when a worker is given up."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Opened:
         self._connections: dict[str, set[Channel]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def console(self, device: Device) -> Console:
+    def console(self, device: FoundDevice) -> Console:
         """Return the console of a device; others that were not watched any more are forgotten."""
         self._consoles = {key: found for key, found in self._consoles.items() if found.is_watched}
         worker, fact = device.worker, device.fact
@@ -71,7 +71,7 @@ class Opened:
             task.add_done_callback(self._closing.discard)
 
 
-async def _connected(device: Device) -> Channel:
+async def _connected(device: FoundDevice) -> Channel:
     """Connect to the console of a device.
 
     Raises:

@@ -21,7 +21,7 @@ _log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class PackageRequest:
     """A package that a definition asks for; another request, source or generation makes it another want.
 
     Attributes:
@@ -77,15 +77,15 @@ class Packages:
         self._parser = parser
         self._limits = limits
         self._arrived = arrived
-        self._wants: dict[str, Want] = {}
+        self._wants: dict[str, PackageRequest] = {}
         self._found: dict[str, Fetched] = {}
         self._queue = queue
 
-    def locate(self, want: Want) -> str:
+    def locate(self, want: PackageRequest) -> str:
         """Return the full name of a package, for messages."""
         return self._store.locate(want.name)
 
-    def get(self, definition: str, want: Want) -> Fetched:
+    def get(self, definition: str, want: PackageRequest) -> Fetched:
         """Return the state of a want; queue it if it is new."""
         if self._wants.get(definition) != want:
             self._wants[definition] = want
@@ -128,7 +128,7 @@ class Packages:
                 raise unanswered
         return Result()
 
-    async def _get(self, want: Want) -> Package:
+    async def _get(self, want: PackageRequest) -> Package:
         stored = await self._store.get(want.name, bytes_max=self._limits.package_bytes_max)
         _log.info("package is here", package=self.locate(want), size_bytes=len(stored.data))
         return await self._parser.package(stored.data, self._limits, stored.version or want.version)

@@ -16,7 +16,7 @@ from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.wording import count
 from vkprovider.content.spi import PackageName
 from vkprovider.controllers.definition import sources
-from vkprovider.controllers.definition.packages import Packages, Want
+from vkprovider.controllers.definition.packages import PackageRequest, Packages
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import refresh
@@ -44,7 +44,7 @@ class Refresher:
     versions: Versions
     packages: Packages
     form_stored: Callable[[str], None]
-    _answered: dict[str, tuple[Want, RefreshOutcome]] = field(default_factory=dict)
+    _answered: dict[str, tuple[PackageRequest, RefreshOutcome]] = field(default_factory=dict)
 
     def forget(self, name: str) -> None:
         """Forget a definition that was deleted, or that another replica reads for."""
@@ -95,7 +95,7 @@ class Refresher:
         """
         name = resource.metadata.name
         source = spec.source.object_store
-        want = Want(
+        want = PackageRequest(
             uid=resource.metadata.uid,
             generation=resource.metadata.generation,
             request=refresh.asked(resource).raw,

@@ -22,7 +22,7 @@ from vkprovider.api.objects import ENV, Pod
 from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.lablet.decisions.stepfault import api_fault
-from vkprovider.domain.lablet.environment.downward import Place
+from vkprovider.domain.lablet.environment.downward import Placement
 from vkprovider.domain.lablet.environment.resolve import NO_ENVIRONMENT, Environment, resolve
 from vkprovider.domain.lablet.environment.sources import (
     CHARS_MAX,
@@ -64,7 +64,7 @@ class Environments:
             if room < 0:
                 raise _fault(f"the ConfigMaps and Secrets of the variables have more than {CHARS_MAX} characters")
         total = worker.capacity.total if worker.capacity is not None else Resources()
-        return resolve(whole, read, Place(worker.seen.ip, total))
+        return resolve(whole, read, Placement(worker.seen.ip, total))
 
     async def _pod(self, pod: Pod) -> EnvPod:
         meta = pod.metadata

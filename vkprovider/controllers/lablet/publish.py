@@ -22,7 +22,7 @@ from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.pod import intent
-from vkprovider.domain.lablet.status import Extras, Status
+from vkprovider.domain.lablet.status import Extras, LabletStatus
 from vkprovider.domain.topology import mappings as portmap
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
@@ -136,7 +136,9 @@ class Publisher:
         self.counters.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
         return None
 
-    def _due_at(self, wanted: Status, known: Status, written: Written, *, at_once: bool, urgent: bool) -> float:
+    def _due_at(
+        self, wanted: LabletStatus, known: LabletStatus, written: Written, *, at_once: bool, urgent: bool
+    ) -> float:
         """Return when a change is due: at once if a user or a controller acts on it, progress later."""
         same = wanted.headline == known.headline
         if at_once or (urgent and not same):
@@ -150,7 +152,7 @@ class Publisher:
         return max(written.progress_since, written.at) + after_s
 
 
-def _is_acted_on(wanted: Status, known: Status) -> bool:
+def _is_acted_on(wanted: LabletStatus, known: LabletStatus) -> bool:
     """Return whether a user or a controller acts on a change; when Ready turns False, traffic must stop."""
     return wanted.headline != known.headline and (not wanted.is_progress or known.headline[1] == "True")
 

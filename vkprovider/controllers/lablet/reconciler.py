@@ -34,7 +34,7 @@ from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
-from vkprovider.domain.lablet.outcomes import Abandoned, Failure, Place
+from vkprovider.domain.lablet.outcomes import Abandoned, Circumstances, Failure
 from vkprovider.domain.lablet.steps import WAIT, Extract, Forget, Release, Step, System, Wait
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
@@ -189,8 +189,8 @@ class Lablets:
             worker.claims.put(result.claim, lazy=result.lazy)
         self.publisher.emit(lablet, worker, result.notices)
 
-    def _place(self, lablet: Lablet, worker: Worker) -> Place:
-        return Place(worker.name, lablet.pod, self.ctx.now(), self.ctx.now_unix)
+    def _place(self, lablet: Lablet, worker: Worker) -> Circumstances:
+        return Circumstances(worker.name, lablet.pod, self.ctx.now(), self.ctx.now_unix)
 
     # --------------------------------------------------------------------------------------------- one step
 

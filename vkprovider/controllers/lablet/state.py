@@ -6,7 +6,7 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Pod
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory
-from vkprovider.domain.lablet.status import Status
+from vkprovider.domain.lablet.status import LabletStatus
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Written:
         progress_since: Since when there has been progress that is not written.
     """
 
-    status: Status | None = None
+    status: LabletStatus | None = None
     version: int = 0
     at: float = -1e9
     sending: bool = False

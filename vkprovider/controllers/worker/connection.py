@@ -23,7 +23,7 @@ from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.controllers.secrets import read_secret
 from vkprovider.controllers.worker.lab_index import LabIndex
-from vkprovider.controllers.worker.tunnels import Tunnels, Way
+from vkprovider.controllers.worker.tunnels import Tunnels, WorkerRoute
 from vkprovider.domain.worker.node import Health
 from vkprovider.domain.worker.secrets import credentials_of
 from vkprovider.domain.worker.transport import destination_of
@@ -33,7 +33,7 @@ from vkprovider.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class WorkerConnection:
     """The connections to one worker.
 
     Attributes:
@@ -73,7 +73,7 @@ class Connector:
         self._tunnels = tunnels
         self._term = term
 
-    def connect(self, name: str, spec: CMLWorkerSpec, guard: Guard) -> Connection:
+    def connect(self, name: str, spec: CMLWorkerSpec, guard: Guard) -> WorkerConnection:
         """Open all connections to a worker; nothing is sent before the first call.
 
         Args:
@@ -84,12 +84,14 @@ class Connector:
         Raises:
             InputError: `TunnelNotConfigured`, `WorkerUrlInvalid` or `CaBundleInvalid`.
         """
-        way = Way(name, guard, partial(self._term, name))
+        way = WorkerRoute(name, guard, partial(self._term, name))
         labs = self._open_labs(spec, way)
         stats = self._open_stats(spec, way) if spec.stats == "On" else None
         away = partial(self._tunnels.away, spec.tunnel, name)
         lab_index = LabIndex(self._ctx.installation, name, labs)
-        return Connection(spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats)
+        return WorkerConnection(
+            spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats
+        )
 
     def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
         """Open a connection to a worker's labs for a caller that only reads.
@@ -97,9 +99,9 @@ class Connector:
         Raises:
             InputError: As in `connect`.
         """
-        return self._open_labs(spec, Way(name, None, _owns_nothing))
+        return self._open_labs(spec, WorkerRoute(name, None, _owns_nothing))
 
-    def _open_labs(self, spec: CMLWorkerSpec, way: Way) -> Labs:
+    def _open_labs(self, spec: CMLWorkerSpec, way: WorkerRoute) -> Labs:
         credentials = _credentials_of(self._ctx, way.name, spec)
         if spec.tunnel == "direct":
             return open_labs(
@@ -114,7 +116,7 @@ class Connector:
         transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
         return CmlLabs(self._session(spec, way, transport), destination_of(way.name, spec), transport)
 
-    def _open_stats(self, spec: CMLWorkerSpec, way: Way) -> WorkerStats:
+    def _open_stats(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerStats:
         if spec.tunnel == "direct":
             return open_worker_stats(
                 spec.cml_url,
@@ -128,7 +130,7 @@ class Connector:
         asked = CmlWorkerStats(self._session(spec, way, transport))
         return _ReportedStats(lambda: self._tunnels.facts(spec.tunnel, way.name).usage, asked)
 
-    def _session(self, spec: CMLWorkerSpec, way: Way, transport: Transport) -> ServiceClient:
+    def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, transport: Transport) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
         credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
         return session_over(transport, destination_of(way.name, spec), credentials)

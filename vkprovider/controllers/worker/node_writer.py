@@ -16,7 +16,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity
 from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
-from vkprovider.domain.worker.node import View, unhealthy
+from vkprovider.domain.worker.node import NodeView, unhealthy
 from vkprovider.domain.worker.registration import Bearer
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
@@ -76,7 +76,9 @@ class NodeWriter:
             slim=lambda node: node if names.worker_of(node.metadata.name) in owned else slim(node),
         )
         self._read_nodes: dict[str, Node] = {}
-        self._agreed: dict[str, tuple[Node, View]] = {}  # Nodes that say what they should; compared every few seconds
+        self._agreed: dict[
+            str, tuple[Node, NodeView]
+        ] = {}  # Nodes that say what they should; compared every few seconds
         self._status = WorkerStatusWriter(ctx, bearers)
 
     # --------------------------------------------------------------------------------------------- writing
@@ -171,7 +173,7 @@ class NodeWriter:
             )
         return node
 
-    async def _write_node(self, view: View, guard: Guard) -> None:
+    async def _write_node(self, view: NodeView, guard: Guard) -> None:
         name, now, api = names.node_name(view.worker), self._ctx.now_unix, self._ctx.api.nodes
         node = await self._find(view.worker)
         if node is None:
@@ -192,7 +194,7 @@ class NodeWriter:
             if changes is None and status is None:
                 self._agreed[name] = node, view
 
-    def _emit_ready(self, node: Node, view: View, guard: Guard) -> None:
+    def _emit_ready(self, node: Node, view: NodeView, guard: Guard) -> None:
         """Emit an Event on the Node when its worker went away or came back."""
         before = next((c.status for c in node.status.conditions if c.type == "Ready"), "")
         health = view.health
@@ -223,11 +225,11 @@ class NodeWriter:
             self._read_nodes.pop(names.node_name(worker), None)
             self._agreed.pop(names.node_name(worker), None)
 
-    def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> View:
+    def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> NodeView:
         """Return the Node that follows from the state of its worker."""
         address = nodes.address_of(worker.spec)
         capacity, allocatable = (worker.capacity or Capacity()).amounts()
-        return View(
+        return NodeView(
             worker=worker.name,
             uid=resource.metadata.uid,
             installation=self._ctx.installation,

@@ -22,7 +22,7 @@ from vkprovider.controllers.worker.fleet import Fleet
 from vkprovider.controllers.worker.node_leases import NodeConflict
 from vkprovider.controllers.worker.node_writer import NodeWriter
 from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.worker import FOREVER, NEVER, Lablets, Worker
+from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker, WorkerLablets
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
 from vkprovider.domain.worker.identity import Identities, entries_of, evidence_of, same_controller
@@ -56,7 +56,7 @@ class Workers:
         ownership: Ownership,
         resources: Mapping[str, CustomResource],
         fleet: Fleet,
-        lablets: Lablets,
+        lablets: WorkerLablets,
         nodes: NodeWriter,
         observer: Observer,
         *,

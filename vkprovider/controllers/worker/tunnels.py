@@ -12,7 +12,7 @@ from tunnels.allowlist import AllowList
 from tunnels.link.carrier import Carrier
 from tunnels.link.hub import Hub
 from tunnels.link.transport import TunnelTransport
-from tunnels.protocol.presence import State, View
+from tunnels.protocol.presence import AgentView, State
 from vkprovider.api.agents import AgentFacts, parse_facts
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
@@ -32,7 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class WorkerRoute:
     """The way to a worker.
 
     Attributes:
@@ -81,7 +81,7 @@ class Tunnels:
             for kind, ear in self._ears.items()
         }
 
-    def transport(self, kind: str, way: Way, allow: AllowList, user_agent: str) -> TunnelTransport:
+    def transport(self, kind: str, way: WorkerRoute, allow: AllowList, user_agent: str) -> TunnelTransport:
         """Return the transport to a worker, which also opens streams.
 
         Raises:
@@ -112,7 +112,7 @@ class Tunnels:
         return _away(name, hub.view(name)) if hub is not None else None
 
 
-def _away(name: str, view: View) -> Health | None:
+def _away(name: str, view: AgentView) -> Health | None:
     match view.state:
         case State.THERE:
             return None
@@ -154,7 +154,7 @@ class _Ear:
         self.facts: dict[str, AgentFacts] = {}
         self._said: dict[str, bytes] = {}
 
-    def presence(self, name: str, view: View) -> None:
+    def presence(self, name: str, view: AgentView) -> None:
         """Note that something about an agent changed; what heartbeats change all the time is not news."""
         if self._said.get(name) != view.facts:
             self._said[name] = view.facts

@@ -15,7 +15,7 @@ from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.worker.connection import Connection
+from vkprovider.controllers.worker.connection import WorkerConnection
 from vkprovider.controllers.worker.finalizer import Finalizer
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
@@ -105,7 +105,7 @@ class Worker:
     name: str
     uid: str
     raw_spec: object
-    connection: Connection
+    connection: WorkerConnection
     claims: ClaimStore
     guard: Guard
     finalizer: Finalizer
@@ -184,7 +184,7 @@ class Worker:
             _log.warning("claims not written", worker=self.name, error=str(error))
 
 
-class Lablets(Protocol):
+class WorkerLablets(Protocol):
     """The lablets of the workers, as far as a worker concerns them."""
 
     def wake(self, uids: Collection[str]) -> None:

@@ -13,7 +13,7 @@ VNC: Final = 5900
 """The inside port that stands for its screen (RFC 6143)."""
 
 
-class Way(NamedTuple):
+class PortRoute(NamedTuple):
     """A port of the worker, and what is behind it."""
 
     port: int
@@ -33,7 +33,7 @@ def inside_of(slot: PortSlot) -> int | None:
             return None
 
 
-def way_to(template: PortTemplate, ports: Mapping[str, int], port: int, *, pod: str) -> Way:
+def way_to(template: PortTemplate, ports: Mapping[str, int], port: int, *, pod: str) -> PortRoute:
     """Find where a port leads.
 
     Args:
@@ -45,7 +45,7 @@ def way_to(template: PortTemplate, ports: Mapping[str, int], port: int, *, pod: 
     Raises:
         InputError: `UnknownPort` or `AmbiguousPort`.
     """
-    ways = [Way(ports[slot.name], slot) for slot in template.slots if slot.name in ports]
+    ways = [PortRoute(ports[slot.name], slot) for slot in template.slots if slot.name in ports]
     found = [way for way in ways if way.port == port] or [way for way in ways if inside_of(way.slot) == port]
     usable = [way for way in found if way.slot.protocol == "tcp" and way.slot.tag.opened]
     if len(usable) == 1:
@@ -64,7 +64,7 @@ def way_to(template: PortTemplate, ports: Mapping[str, int], port: int, *, pod: 
     raise InputError(ConsoleReason.UNKNOWN_PORT, f"pod {pod} has no port {port}; {has}")
 
 
-def _described(ways: list[Way]) -> str:
+def _described(ways: list[PortRoute]) -> str:
     """Return `10000 (r1_serial), 10001 (r1_pat22, 22 inside)`."""
     parts = []
     for way in ways:

@@ -28,7 +28,7 @@ Result = Literal["Stored", "Unchanged", "Refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RefreshRequest:
     """A refresh request.
 
     Attributes:
@@ -64,25 +64,25 @@ def write(by: str, at: str, *, force: bool) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def read(raw: str) -> Request:
+def read(raw: str) -> RefreshRequest:
     """Parse a request; any other text requests a refresh too, without a user."""
     try:
         document = json.loads(raw)
         by, force = document["requestedBy"], document.get("force", False)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Request(raw)
-    return Request(raw, by if isinstance(by, str) else "", force is True)
+        return RefreshRequest(raw)
+    return RefreshRequest(raw, by if isinstance(by, str) else "", force is True)
 
 
-def asked(resource: CustomResource) -> Request:
+def asked(resource: CustomResource) -> RefreshRequest:
     """Return the request in a definition's annotation."""
     return read(resource.metadata.annotations.get(names.ANNOTATION_REFRESH, ""))
 
 
-def waiting(resource: CustomResource) -> Request:
+def waiting(resource: CustomResource) -> RefreshRequest:
     """Return the unanswered request; an empty one if there is none. Removing the annotation is not a request."""
     request = asked(resource)
-    return Request() if definition_status(resource).refresh == request.raw else request
+    return RefreshRequest() if definition_status(resource).refresh == request.raw else request
 
 
 def fingerprint(spec: LabletDefinitionSpec) -> str:

@@ -20,7 +20,7 @@ from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, ignored, news, pod_news
-from vkprovider.domain.lablet.outcomes import Failure, Outcome, Place
+from vkprovider.domain.lablet.outcomes import Circumstances, Failure, Outcome
 from vkprovider.domain.lablet.steps import Step, System
 from vkprovider.domain.session.delivery import Session
 
@@ -109,7 +109,7 @@ def begun(memory: Memory, step: Step) -> Memory:
             return memory
 
 
-def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, place: Place) -> After:
+def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, place: Circumstances) -> After:
     """Record a step that did not fail.
 
     Args:
@@ -157,7 +157,7 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return _delivered(memory, claim, step, outcome, place) if claim is not None else After(memory, claim)
 
 
-def _restored(step: steps.RestoreUsername, place: Place) -> Notice:
+def _restored(step: steps.RestoreUsername, place: Circumstances) -> Notice:
     name = place.pod.metadata.name if place.pod is not None else "POD"
     what = f"changed to {step.found!r}" if step.found else "removed or cannot be read"
     note = (
@@ -167,7 +167,7 @@ def _restored(step: steps.RestoreUsername, place: Place) -> Notice:
     return Notice("Warning", Happened.USERNAME_RESTORED, note)
 
 
-def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Acted, place: Place) -> After:
+def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Acted, place: Circumstances) -> After:
     """Record a step of the worker; what it leaves behind is assumed until it is observed."""
     notices: tuple[Notice, ...] = ()
     changes: dict[str, Any] = {"acted_at": place.now, "assumed": outcome.devices}
@@ -193,7 +193,7 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
     return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
 
-def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place: Place) -> After:
+def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place: Circumstances) -> After:
     """Record a step of the session, of the archive or of the grader; an end waits for its claim."""
     notices: tuple[Notice, ...] = ()
     lazy = not (claim.closing_reason or claim.outcome)
@@ -227,7 +227,7 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
 
 
 def _rescheduled(
-    memory: Memory, claim: Claim, step: steps.Reschedule, outcome: outcomes.Rescheduled, place: Place
+    memory: Memory, claim: Claim, step: steps.Reschedule, outcome: outcomes.Rescheduled, place: Circumstances
 ) -> tuple[Memory, Claim, tuple[Notice, ...]]:
     """Record that the LDS was asked for another end of a session; a final refusal is not asked for again."""
     memory, fault = _replace(memory, rescheduled_at=place.now), outcome.fault
@@ -243,7 +243,7 @@ def _rescheduled(
 # ------------------------------------------------------------------------------------------ after a failure
 
 
-def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, place: Place) -> After:
+def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, place: Circumstances) -> After:
     """Record a step that failed; arguments as for `after`."""
     lazy, error = True, failure.error
     unsure = isinstance(error, Unavailable) and not failure.not_done

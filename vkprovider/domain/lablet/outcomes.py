@@ -104,7 +104,7 @@ class Graded(msgspec.Struct, frozen=True, gc=False):
 Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | Rescheduled | SessionArchived | Graded
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class Circumstances(msgspec.Struct, frozen=True, gc=False):
     """Where and when an outcome is recorded.
 
     Attributes:

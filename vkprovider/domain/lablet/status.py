@@ -48,7 +48,7 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
 NO_EXTRAS: Final = Extras()
 
 
-class Status(msgspec.Struct, frozen=True, gc=False):
+class LabletStatus(msgspec.Struct, frozen=True, gc=False):
     """A status without its times, so that two of them can be compared.
 
     Attributes:
@@ -80,7 +80,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
 def render(
     pod: Pod, report: Report, claim: Claim | None, devices: Mapping[str, str], ip: str, extras: Extras = NO_EXTRAS
-) -> Status:
+) -> LabletStatus:
     """Render a report as a Pod's status.
 
     Args:
@@ -112,7 +112,7 @@ def render(
             annotations.append((names.ANNOTATION_SESSION_BASE_URL, session.base_url if session else ""))
             annotations.append((names.ANNOTATION_SESSION_LOGIN_URL, session.login_url if session else ""))
     conditions = _conditions(report, claim, extras)
-    return Status(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
+    return LabletStatus(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
 
 
 @lru_cache(maxsize=256)
@@ -193,7 +193,7 @@ def _running(name: str, restarts: int) -> ContainerKey:
     return (name, True, restarts, "running", "", "")
 
 
-def read_status(pod: Pod, wanted: Status) -> Status:
+def read_status(pod: Pod, wanted: LabletStatus) -> LabletStatus:
     """Read a Pod's status, restricted to what `wanted` contains."""
     by_type = {c.type: c for c in pod.status.conditions}
     conditions = tuple(
@@ -204,7 +204,9 @@ def read_status(pod: Pod, wanted: Status) -> Status:
     annotations = tuple((key, pod.metadata.annotations.get(key, "")) for key, _ in wanted.annotations)
     reason = pod.status.reason if wanted.reason else ""
     ip = pod.status.pod_ip if wanted.ip else ""
-    return Status(pod.status.phase, reason, conditions, containers, ip, annotations, pod.status.observed_generation)
+    return LabletStatus(
+        pod.status.phase, reason, conditions, containers, ip, annotations, pod.status.observed_generation
+    )
 
 
 def _read_container(status: ContainerStatus) -> ContainerKey:
@@ -221,7 +223,7 @@ def _read_container(status: ContainerStatus) -> ContainerKey:
 
 
 def patch(
-    pod: Pod, wanted: Status, claim: Claim | None, now_unix: int, devices: Mapping[str, str] = NO_DEVICES
+    pod: Pod, wanted: LabletStatus, claim: Claim | None, now_unix: int, devices: Mapping[str, str] = NO_DEVICES
 ) -> dict[str, Any]:
     """Return the strategic merge patch of `pods/status` that yields `wanted`; for the arguments see `render`."""
     now = iso(now_unix)

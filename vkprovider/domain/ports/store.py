@@ -51,7 +51,7 @@ class Document(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 D = TypeVar("D", bound=Document)
 
 
-class Opened(NamedTuple, Generic[D]):
+class OpenedStore(NamedTuple, Generic[D]):
     """What a ConfigMap holds.
 
     Attributes:
@@ -85,7 +85,7 @@ class Codec(Generic[D]):
         self._decoder: Final = msgspec.json.Decoder(kind, dec_hook=decode)
         self._known: Final = frozenset(field.encode_name for field in msgspec.structs.fields(kind))
 
-    def read(self, config_map: ConfigMap) -> Opened[D]:
+    def read(self, config_map: ConfigMap) -> OpenedStore[D]:
         """Read a document. Whose it is remains to be checked, before its rows are used.
 
         Raises:
@@ -102,7 +102,7 @@ class Codec(Generic[D]):
             raise StoreDamaged(str(error)) from None
         if document.schema_version != SCHEMA_VERSION:
             raise StoreInvalid(f" has schema version {document.schema_version}, this program reads {SCHEMA_VERSION}")
-        return Opened(document, {key: value.copy() for key, value in fields.items() if key not in self._known})
+        return OpenedStore(document, {key: value.copy() for key, value in fields.items() if key not in self._known})
 
 
 def write(

@@ -58,7 +58,7 @@ def plan(replicas: Collection[str], owners: Mapping[str, str | None]) -> dict[st
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class OwnersView:
     """The present owners, as one replica sees them.
 
     Attributes:
@@ -70,7 +70,7 @@ class View:
     free: frozenset[str]
 
 
-def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], living: Collection[str]) -> View:
+def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], living: Collection[str]) -> OwnersView:
     """Derive the present owners.
 
     Args:
@@ -87,7 +87,7 @@ def view(me: str, *, mine: Collection[str], holders: Mapping[str, str | None], l
     ({'a': 'me', 'b': 'me', 'c': None, 'd': 'you'}, ['b', 'c'])
     """
     owners = {w: me if w in mine else (holder if holder in living else None) for w, holder in holders.items()}
-    return View(owners, frozenset(w for w, owner in owners.items() if w not in mine and owner in {None, me}))
+    return OwnersView(owners, frozenset(w for w, owner in owners.items() if w not in mine and owner in {None, me}))
 
 
 def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> int:

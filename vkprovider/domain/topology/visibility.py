@@ -29,7 +29,7 @@ _RANKS: Final = {access: rank for rank, (access, _) in enumerate(_PREFERENCE)}
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class DeviceAccess:
     """A way to a device.
 
     Attributes:
@@ -52,13 +52,13 @@ def why_hidden(definition: str, tags: Sequence[str]) -> str | None:
     return None
 
 
-def accesses(slots: Iterable[PortSlot]) -> tuple[Access, ...]:
+def accesses(slots: Iterable[PortSlot]) -> tuple[DeviceAccess, ...]:
     """List the ways to a device through its ports, the primary one first."""
     found = [
         (_RANKS[reached], slot.tag.line or 0, slot.name) for slot in slots if (reached := _reached(slot)) in _RANKS
     ]
     found.sort(key=lambda way: way[:2])
-    return tuple(Access(name, _PREFERENCE[rank][1]) for rank, _, name in found)
+    return tuple(DeviceAccess(name, _PREFERENCE[rank][1]) for rank, _, name in found)
 
 
 def _reached(slot: PortSlot) -> str:

@@ -47,7 +47,7 @@ def unhealthy(reason: Reason, message: str) -> Health:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NodeView:
     """What a Node should report.
 
     Attributes:
@@ -182,7 +182,7 @@ def ours(node: Node, installation: str) -> bool:
     return node.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == installation
 
 
-def create(view: View, now_unix: int) -> dict[str, Any]:
+def create(view: NodeView, now_unix: int) -> dict[str, Any]:
     """Build the Node; the API server accepts its status at creation."""
     return {
         "apiVersion": "v1",
@@ -201,7 +201,7 @@ def create(view: View, now_unix: int) -> dict[str, Any]:
     }
 
 
-def metadata_patch(node: Node, view: View) -> dict[str, Any] | None:
+def metadata_patch(node: Node, view: NodeView) -> dict[str, Any] | None:
     """Build the merge patch that repairs labels, annotations and taints; None if nothing differs.
 
     An annotation lists the labels that came from `spec.nodeLabels`, so that the next owner of the Node removes those
@@ -230,13 +230,13 @@ def _labels_of_spec(node: Node) -> list[str]:
     return [key for key in listed.split(",") if key]
 
 
-def _label_changes(node: Node, view: View) -> dict[str, str | None]:
+def _label_changes(node: Node, view: NodeView) -> dict[str, str | None]:
     wanted, found = view.labels, node.metadata.labels
     changed: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
     return changed | {key: None for key in _labels_of_spec(node) if key not in wanted and key in found}
 
 
-def _annotation_changes(node: Node, view: View) -> dict[str, str | None]:
+def _annotation_changes(node: Node, view: NodeView) -> dict[str, str | None]:
     wanted, found = view.annotations, node.metadata.annotations
     changed: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
     if _labels_of_spec(node) and names.ANNOTATION_NODE_LABELS not in wanted:
@@ -246,7 +246,7 @@ def _annotation_changes(node: Node, view: View) -> dict[str, str | None]:
     return changed
 
 
-def _taint_changes(node: Node, view: View) -> list[dict[str, str]] | None:
+def _taint_changes(node: Node, view: NodeView) -> list[dict[str, str]] | None:
     """Return all taints, other writers' included, if ours differ; None if they do not."""
     keys = {taint.key for taint in view.taints}
     if [taint for taint in node.spec.taints if taint.key in keys] == view.taints:
@@ -254,7 +254,7 @@ def _taint_changes(node: Node, view: View) -> list[dict[str, str]] | None:
     return [_taint(taint) for taint in (*view.taints, *(t for t in node.spec.taints if t.key not in keys))]
 
 
-def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None:
+def status_patch(node: Node, view: NodeView, now_unix: int) -> dict[str, Any] | None:
     """Build the merge patch of `nodes/status`; None if nothing differs.
 
     Conditions of other writers are carried over, with the resourceVersion as precondition.
@@ -276,7 +276,7 @@ def status_patch(node: Node, view: View, now_unix: int) -> dict[str, Any] | None
     }
 
 
-def _status(view: View, node: Node | None, now_unix: int) -> dict[str, Any]:
+def _status(view: NodeView, node: Node | None, now_unix: int) -> dict[str, Any]:
     before = {
         c.type: {
             "type": c.type,

@@ -11,15 +11,15 @@ _REDIRECTS: Final = range(300, 400)
 _RETRY_AFTER_S_MAX: Final = 300.0
 
 
-class Status(msgspec.Struct, rename="camel"):
-    """A `Status` object: `{"code": 404, "reason": "NotFound", "message": "namespaces 'a' not found"}` and more."""
+class StatusObject(msgspec.Struct, rename="camel"):
+    """A `Status`: `{"code": 404, "reason": "NotFound", "message": "namespaces 'a' not found"}` and more."""
 
     code: int = 0
     reason: str = ""
     message: str = ""
 
 
-_status_decoder: Final = msgspec.json.Decoder(Status)
+_status_decoder: Final = msgspec.json.Decoder(StatusObject)
 
 
 def refusal(status: int, body: bytes, headers: Mapping[str, str], what: str) -> errors.OutsideError:

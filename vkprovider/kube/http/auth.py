@@ -1,4 +1,4 @@
-"""Credentials for the API server: loaders of `kubernetes_asyncio` fill a `Configuration`, of which `Access` is made.
+"""Credentials for the API server: `kubernetes_asyncio` fills a `Configuration`, which `ClusterAccess` is made of.
 
 `kubeconfig` and `plugin` prepare what the loaders read; a token file, in a cluster or named by a kubeconfig, is read
 here, because it changes while the process runs.
@@ -31,7 +31,7 @@ IN_CLUSTER: Final = "in-cluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterAccess:
     """How to reach an API server.
 
     Attributes:
@@ -57,7 +57,7 @@ class Access:
     expires_at: datetime | None = None
 
 
-async def load(kubeconfig: str | None = None, context: str | None = None) -> Access:
+async def load(kubeconfig: str | None = None, context: str | None = None) -> ClusterAccess:
     """Load credentials as client-go does: the argument, KUBECONFIG, the ServiceAccount, `~/.kube/config`.
 
     Raises:
@@ -97,7 +97,7 @@ def _is_in_cluster() -> bool:
     return bool(addressed) and (SERVICE_ACCOUNT / "token").is_file()
 
 
-def _in_cluster(environ: Mapping[str, str], folder: Path) -> Access:
+def _in_cluster(environ: Mapping[str, str], folder: Path) -> ClusterAccess:
     namespace = "default"
     with contextlib.suppress(OSError):
         namespace = (folder / "namespace").read_text().strip() or namespace
@@ -115,7 +115,7 @@ def _in_cluster(environ: Mapping[str, str], folder: Path) -> Access:
     return replace(_access(settings), namespace=namespace, authorization=_bearer(token), renew=_from_file(token))
 
 
-async def _from(entry: kubeconfigs.Entry) -> Access:
+async def _from(entry: kubeconfigs.Entry) -> ClusterAccess:
     """Log in by a context of a kubeconfig.
 
     Raises:
@@ -160,7 +160,7 @@ def _check(server: str, context: str) -> None:
     raise InputError(StartReason.KUBECONFIG_INVALID, f"context {context!r}: server {server} is not an http(s) URL")
 
 
-def _access(settings: client.Configuration) -> Access:
+def _access(settings: client.Configuration) -> ClusterAccess:
     """Return what a filled `Configuration` says.
 
     Raises:
@@ -173,7 +173,7 @@ def _access(settings: client.Configuration) -> Access:
         raise InputError(
             StartReason.KUBECONFIG_UNSUPPORTED, f"{server}: {error}; or use a kubeconfig for `kubectl proxy`"
         ) from None
-    return Access(
+    return ClusterAccess(
         server=server,
         namespace="default",
         authorization=str(settings.api_key.get("BearerToken") or ""),

@@ -63,7 +63,9 @@ class Transport:
         errors: Requests that were refused, by status (`403`), or got no response (`none`).
     """
 
-    def __init__(self, access: auth.Access, reload: Callable[[], Awaitable[auth.Access]], *, user_agent: str) -> None:
+    def __init__(
+        self, access: auth.ClusterAccess, reload: Callable[[], Awaitable[auth.ClusterAccess]], *, user_agent: str
+    ) -> None:
         self.requests_total = 0
         self.errors: dict[str, int] = {}
         self._user_agent = user_agent
@@ -172,7 +174,7 @@ class Transport:
             repeated = True
             await self._reload_access(access)
 
-    async def _send(self, request: _Request, access: auth.Access) -> aiohttp.ClientResponse:
+    async def _send(self, request: _Request, access: auth.ClusterAccess) -> aiohttp.ClientResponse:
         body = request.body
         return await self._open().request(
             request.method,
@@ -220,7 +222,7 @@ class Transport:
         server = self._access.server
         return DeadlineExceeded(f"{request.what}: nothing heard from {server} for {request.silence_s_max:g} s")
 
-    async def _current(self) -> auth.Access:
+    async def _current(self) -> auth.ClusterAccess:
         """Return the credentials: loaded again when they expire, a token file read again once a minute."""
         access = self._access
         if access.expires_at is not None and datetime.now(UTC) >= access.expires_at:
@@ -233,7 +235,7 @@ class Transport:
                 self._authorize(await access.renew())
         return access
 
-    async def _reload_access(self, refused: auth.Access) -> None:
+    async def _reload_access(self, refused: auth.ClusterAccess) -> None:
         """Reload the credentials after a refusal, unless another request has done so meanwhile.
 
         All requests wait for one reload, which outlives those whose deadline ends: a login may take longer.
@@ -251,7 +253,7 @@ class Transport:
                 raise ConnectionResetError("this client has been closed") from None
             raise
 
-    async def _reload_now(self, refused: auth.Access) -> None:
+    async def _reload_now(self, refused: auth.ClusterAccess) -> None:
         self._reloaded_at_s = time.monotonic()
         try:
             access = await self._reload()
@@ -266,7 +268,7 @@ class Transport:
                 f"{refused.server} refused our credentials, and the kubeconfig now names {access.server}; restart"
             )
 
-    def _use(self, access: auth.Access) -> None:
+    def _use(self, access: auth.ClusterAccess) -> None:
         """Use these credentials from now on; other TLS settings or another proxy lead to new connections."""
         url = urlsplit(access.server)
         self._base = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()

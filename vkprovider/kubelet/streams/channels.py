@@ -8,7 +8,7 @@ from vkprovider.kubelet.streams.inlets import Inlet
 from vkprovider.kubelet.streams.limits import Limits
 from vkprovider.kubelet.streams.links import WebSocketLink
 from vkprovider.kubelet.streams.reading import Reading
-from vkprovider.kubelet.wire.channels import Codec, HalfClose, Payload
+from vkprovider.kubelet.wire.channels import ChannelCodec, HalfClose, Payload
 
 _PIECE_BYTES: Final = 32 * 1024
 """The size of a message's pieces: kubectl buffers as much."""
@@ -24,7 +24,7 @@ class ChannelSession(Reading):
         read: The channels that the client may write to; bytes on others are dropped.
     """
 
-    def __init__(self, link: WebSocketLink, limits: Limits, codec: Codec, read: Iterable[int]) -> None:
+    def __init__(self, link: WebSocketLink, limits: Limits, codec: ChannelCodec, read: Iterable[int]) -> None:
         super().__init__(link, limits)
         self._socket: Final = link
         self._codec: Final = codec

@@ -27,7 +27,7 @@ _SPDY: Final = ("portforward.k8s.io",)
 _WEBSOCKET: Final = (channels.TUNNEL, *channels.FORWARDS)
 
 
-class Connection:
+class PortConnection:
     """See `spi.ForwardedConnection`.
 
     Args:
@@ -136,7 +136,7 @@ class _SpdyForward(PortForward):
                     return connection
         return None
 
-    async def _add(self, stream: SpdyStream) -> Connection | None:
+    async def _add(self, stream: SpdyStream) -> PortConnection | None:
         now_s = asyncio.get_running_loop().time()
         for late in self._pairs.expire(now_s):
             await self._waiting.pop(late).drop()
@@ -150,7 +150,7 @@ class _SpdyForward(PortForward):
         if pair is None:
             return None
         data, error = self._waiting.pop(pair.data), self._waiting.pop(pair.error)
-        return Connection(pair.port, self._spdy, data, error)
+        return PortConnection(pair.port, self._spdy, data, error)
 
 
 class _ChannelForward(PortForward):
@@ -159,7 +159,7 @@ class _ChannelForward(PortForward):
     def __init__(self, session: ChannelSession, ports: tuple[int, ...]) -> None:
         super().__init__(session)
         self._connections: Final = [
-            Connection(port, session, session.stream(2 * number), session.stream(2 * number + 1))
+            PortConnection(port, session, session.stream(2 * number), session.stream(2 * number + 1))
             for number, port in enumerate(ports)
         ]
         self._new: Final = deque(self._connections)

@@ -22,7 +22,7 @@ class SpdySession(Reading):
     """A SPDY connection whose streams the client opens."""
 
     def __init__(self, link: Link, limits: Limits) -> None:
-        self.wire: Final = wire.Session(limits.streams_max)
+        self.wire: Final = wire.SpdyProtocol(limits.streams_max)
         self._streams: dict[int, SpdyStream] = {}
         self._opened: asyncio.Queue[SpdyStream | None] = asyncio.Queue(limits.streams_max)
         self._last_opened = False
@@ -47,7 +47,7 @@ class SpdySession(Reading):
                     self.touch()
                     if (stream := self._streams.get(number)) is not None:
                         stream.inlet.feed(data)
-                case wire.Opened(number, headers):
+                case wire.StreamOpened(number, headers):
                     self.touch()
                     stream = self._streams[number] = SpdyStream(self, number, headers)
                     await self._opened.put(stream)

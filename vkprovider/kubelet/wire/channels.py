@@ -40,7 +40,7 @@ class HalfClose(msgspec.Struct, frozen=True):
     channel: int
 
 
-class Codec(Protocol):
+class ChannelCodec(Protocol):
     """One way to write channels."""
 
     def encode(self, channel: int, data: bytes) -> bytes | str:
@@ -65,11 +65,11 @@ class BinaryCodec:
         self._half_close: Final = half_close
 
     def encode(self, channel: int, data: bytes) -> bytes:
-        """See `Codec`."""
+        """See `ChannelCodec`."""
         return bytes((channel,)) + data
 
     def decode(self, message: bytes | str) -> Payload | HalfClose | None:
-        """See `Codec`."""
+        """See `ChannelCodec`."""
         if isinstance(message, str):
             raise ProtocolError("a text message; binary ones are agreed on")
         if not message:
@@ -85,11 +85,11 @@ class Base64Codec:
     """Text messages."""
 
     def encode(self, channel: int, data: bytes) -> str:
-        """See `Codec`."""
+        """See `ChannelCodec`."""
         return chr(_ZERO + channel) + base64.b64encode(data).decode()
 
     def decode(self, message: bytes | str) -> Payload | None:
-        """See `Codec`."""
+        """See `ChannelCodec`."""
         if isinstance(message, bytes):
             raise ProtocolError("a binary message; base64 is agreed on")
         if not message:
@@ -100,7 +100,7 @@ class Base64Codec:
             raise ProtocolError("not base64") from None
 
 
-def codec_of(protocol: str) -> Codec:
+def codec_of(protocol: str) -> ChannelCodec:
     """Return the codec of one of `COMMANDS` or `FORWARDS`."""
     return Base64Codec() if "base64" in protocol else BinaryCodec(half_close=protocol == V5)
 

@@ -10,7 +10,7 @@ from vkprovider.kubelet.wire import spdy
 from vkprovider.kubelet.wire.errors import ProtocolError
 
 
-class Opened(msgspec.Struct, frozen=True):
+class StreamOpened(msgspec.Struct, frozen=True):
     """The client has opened a stream, which waits for `Session.accept` or `Session.reset`."""
 
     stream: int
@@ -40,7 +40,7 @@ class Leaving(msgspec.Struct, frozen=True):
     """The client opens no further stream."""
 
 
-Event = Opened | Received | Finished | Aborted | Leaving
+Event = StreamOpened | Received | Finished | Aborted | Leaving
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Halves:
     ours: bool = True
 
 
-class Session:
+class SpdyProtocol:
     """The state of a connection; bytes in, events and bytes to send out.
 
     Args:
@@ -144,7 +144,7 @@ class Session:
             self._replies += spdy.rst_stream(frame.stream, spdy.REFUSED_STREAM)
             return
         halves = self._streams[frame.stream] = _Halves()
-        events.append(Opened(frame.stream, frame.headers))
+        events.append(StreamOpened(frame.stream, frame.headers))
         if frame.fin:
             self._finish(frame.stream, halves, events)
 

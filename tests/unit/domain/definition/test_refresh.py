@@ -11,7 +11,7 @@ from vkprovider.api import names
 from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.objects import CustomResource
 from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition.refresh import Request
+from vkprovider.domain.definition.refresh import RefreshRequest
 
 AT = "2026-01-01T00:00:00Z"
 SPEC = {"source": {"objectStore": {"key": "netlab.zip"}}}
@@ -35,20 +35,20 @@ def served(request: str = "", **status: Any) -> dict[str, Any]:
 @given(by=st.text(max_size=50), force=st.booleans())
 def test_request_says_who_asked_and_how(by: str, force: bool) -> None:  # noqa: FBT001 (drawn)
     raw = refresh.write(by, AT, force=force)
-    assert refresh.read(raw) == Request(raw, by, force)
+    assert refresh.read(raw) == RefreshRequest(raw, by, force)
     assert raw.startswith('{"requestedAt":"2026-01-01T00:00:00Z","force":')
 
 
 @given(st.text(max_size=60) | st.sampled_from(["now", "[]", "1", '{"requestedBy": 5}', "[" * 10_000, "null", "{}"]))
 def test_any_text_is_a_request_in_nobodys_name(raw: str) -> None:
-    assert refresh.read(raw) == Request(raw)
+    assert refresh.read(raw) == RefreshRequest(raw)
 
 
 @pytest.mark.parametrize(
     "raw", ['{"requestedBy": "jane", "force": "yes"}', '{"requestedBy": "jane", "force": 1}', '{"requestedBy": "jane"}']
 )
 def test_force_is_a_boolean(raw: str) -> None:
-    assert refresh.read(raw) == Request(raw, "jane")
+    assert refresh.read(raw) == RefreshRequest(raw, "jane")
 
 
 def test_source_is_read_first_when_the_definition_is_made() -> None:
@@ -63,8 +63,8 @@ def test_request_is_answered_once() -> None:
     assert refresh.is_due(definition("again", **served("now")), spec())
     assert not refresh.is_due(definition("", **served("now")), spec()), "its removal asks for nothing"
     assert refresh.waiting(definition("now", **served())).raw == "now"
-    assert refresh.waiting(definition("", **served("now"))) == Request()
-    assert refresh.waiting(definition("now", **served("now"))) == Request()
+    assert refresh.waiting(definition("", **served("now"))) == RefreshRequest()
+    assert refresh.waiting(definition("now", **served("now"))) == RefreshRequest()
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,14 @@ from vkprovider.domain.lablet.decisions.stepfault import fault_report
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Done, Failure, Outcome, Place
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
 from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Step
 from vkprovider.domain.session.delivery import Session, Verdict
 
 NOW = 5000.0
 UNIX = 1_800_000_000
-PLACE = Place("w1", pod(), NOW, UNIX)
+PLACE = Circumstances("w1", pod(), NOW, UNIX)
 ROW = claim(lab_id="lab-1", started_at=UNIX - 60)
 BARE = claim()
 ASKED = Session("eu-1", POD_UID, "alice")

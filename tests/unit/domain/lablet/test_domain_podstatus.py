@@ -310,7 +310,7 @@ def test_a_restart_is_told_as_by_a_kubelet() -> None:
 
 
 def test_what_is_progress_and_what_somebody_waits_for() -> None:
-    def status(report: Report) -> podstatus.Status:
+    def status(report: Report) -> podstatus.LabletStatus:
         return podstatus.render(lablet(), report, ROW, DEVICES, "")
 
     assert status(WAITING).is_progress

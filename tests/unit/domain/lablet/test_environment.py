@@ -10,12 +10,12 @@ from vkprovider.api.environment import EnvPod
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import EnvironmentReason
 from vkprovider.domain.lablet.environment import sources
-from vkprovider.domain.lablet.environment.downward import Place
+from vkprovider.domain.lablet.environment.downward import Placement
 from vkprovider.domain.lablet.environment.resolve import Environment, resolve
 from vkprovider.domain.lablet.environment.sources import Read, Source, Unread, content_of, sources_of
 from vkprovider.domain.topology.resources import Resources
 
-PLACE = Place("198.51.100.7", Resources(cpu_m=16_000, memory_bytes=64 * 2**30))
+PLACE = Placement("198.51.100.7", Resources(cpu_m=16_000, memory_bytes=64 * 2**30))
 OBJECTS: dict[Source, Mapping[str, str | bytes]] = {
     Source("configmap", "site"): {"SITE": "berlin", "NTP": "192.0.2.1", "1st": "x", "..": "y"},
     Source("secret", "login"): {"password": b"pa$$(SITE)", "blob": b"\xff\xfe"},
@@ -52,7 +52,7 @@ def key(name: str, key: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "key": key, **more}
 
 
-def resolved(whole: EnvPod, unread: Mapping[Source, Unread] | None = None, place: Place = PLACE) -> Environment:
+def resolved(whole: EnvPod, unread: Mapping[Source, Unread] | None = None, place: Placement = PLACE) -> Environment:
     """Resolve a Pod in a namespace with `OBJECTS`; `unread`: what cannot be read of it."""
     read: dict[Source, Read] = {}
     for source, wanted in sources_of(whole).items():
@@ -264,7 +264,7 @@ def test_what_no_lablet_has(source: dict[str, Any], message: str) -> None:
 
 
 def test_an_address_that_is_not_known_yet_is_waited_for() -> None:
-    unknown = Place("", Resources())
+    unknown = Placement("", Resources())
     event, message = refused(given("A", fieldRef={"fieldPath": "status.podIP"}), place=unknown)
     assert (event, message) == (
         "CreateContainerConfigError",

@@ -17,7 +17,7 @@ from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.facts import Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Presence
-from vkprovider.domain.lablet.outcomes import Done, Place
+from vkprovider.domain.lablet.outcomes import Circumstances, Done
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.status import render
 from vkprovider.domain.lablet.steps import RestoreUsername
@@ -118,7 +118,7 @@ def test_a_pools_lablet_has_no_learner_once_it_is_to_be_wiped() -> None:
 
 def test_the_event_says_what_happened_and_what_to_do() -> None:
     [notice] = after(
-        BLANK, OF_ALICE, RestoreUsername(pod(), "alice", "eve"), Done(), Place("w1", pod(), NOW, UNIX)
+        BLANK, OF_ALICE, RestoreUsername(pod(), "alice", "eve"), Done(), Circumstances("w1", pod(), NOW, UNIX)
     ).notices
     assert (notice.type, notice.reason) == ("Warning", "UsernameRestored")
     assert "changed to 'eve' and is 'alice' again" in notice.message

@@ -27,7 +27,7 @@ from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Failure, Outcome, Place
+from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Claimed, Done, Failure, Outcome
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
 from vkprovider.domain.lablet.steps import Step
@@ -207,8 +207,8 @@ class World:
         return None if self.informer_misses_pod else self.pod
 
     @property
-    def place(self) -> Place:
-        return Place("w1", self.shown, self.now, self.wall)
+    def place(self) -> Circumstances:
+        return Circumstances("w1", self.shown, self.now, self.wall)
 
     def facts(self) -> Facts:
         away = self.cml.away
@@ -584,7 +584,7 @@ def marked(lab: ModelLab) -> MarkedLab:
     return MarkedLab(lab.id, lab.title, lab.id, origin, {"h0": ()})
 
 
-def podstatus_applied(pod: Pod, wanted: podstatus.Status, claim: Claim | None, now_unix: int) -> Pod:
+def podstatus_applied(pod: Pod, wanted: podstatus.LabletStatus, claim: Claim | None, now_unix: int) -> Pod:
     """Write a status as the shell and the API server do."""
     after = builders.patched(pod, podstatus.patch(pod, wanted, claim, now_unix))
     assert podstatus.read_status(after, wanted) == wanted, "the patch does not say what was wanted"

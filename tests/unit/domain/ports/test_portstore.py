@@ -12,7 +12,7 @@ from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.ports import rows as portrows
 from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow, StoredRow
-from vkprovider.domain.ports.store import Codec, Document, Opened, StoreDamaged, StoreFull, StoreInvalid
+from vkprovider.domain.ports.store import Codec, Document, OpenedStore, StoreDamaged, StoreFull, StoreInvalid
 
 API = PortRow("app", "api", "http", "TCP", 80, 20000, AUTO)
 P2P = PortRow("app", "p2p", "p2p", "TCP", 30303, 30303, STATIC)
@@ -37,12 +37,12 @@ def config_map(data: dict[str, str], binary: dict[str, str] | None = None) -> Co
     return ConfigMap(Metadata("mux-port-allocations"), data, binary or {})
 
 
-def write(*rows: PortRow, opened: Opened[MuxDocument] | None = None, bytes_max: int = 10**6) -> Any:
+def write(*rows: PortRow, opened: OpenedStore[MuxDocument] | None = None, bytes_max: int = 10**6) -> Any:
     fields = opened.fields if opened is not None else {}
     return portstore.write({"mux": MUX}, rows, [], fields, bytes_max=bytes_max)
 
 
-def read(text: str) -> Opened[MuxDocument]:
+def read(text: str) -> OpenedStore[MuxDocument]:
     return CODEC.read(config_map({portstore.DATA_KEY: text}))
 
 

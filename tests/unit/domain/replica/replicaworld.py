@@ -22,7 +22,7 @@ from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
-from vkprovider.kube.http.auth import Access
+from vkprovider.kube.http.auth import ClusterAccess
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
@@ -79,10 +79,10 @@ class Network(KubeClient):
     """The client of one replica, whose transport is a network that delays, loses and holds up."""
 
     def __init__(self, world: "World", process: Process) -> None:
-        async def reload() -> Access:
+        async def reload() -> ClusterAccess:
             raise AssertionError
 
-        super().__init__(Access("http://memory", "home"), reload, KubeSettings(in_flight_max=1000))
+        super().__init__(ClusterAccess("http://memory", "home"), reload, KubeSettings(in_flight_max=1000))
         self._transport = Wire(world, process)  # type: ignore[assignment]
 
 

@@ -8,7 +8,7 @@ import yaml
 from vkprovider.domain.topology.tags import parse_tag
 from vkprovider.domain.topology.template import PortTemplate
 from vkprovider.domain.topology.topology import parse
-from vkprovider.domain.topology.visibility import Access, accesses, why_hidden
+from vkprovider.domain.topology.visibility import DeviceAccess, accesses, why_hidden
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_first_rule_that_applies_hides_a_device(definition: str, tags: list[
 def test_the_best_way_to_a_device_comes_first(tags: list[str], ways: list[tuple[str, str]]) -> None:
     """R000-107, C35; only ports that CML opens, C18."""
     template = PortTemplate.of([("d", "d", tags)])
-    assert list(accesses(template.slots)) == [Access(*way) for way in ways]
+    assert list(accesses(template.slots)) == [DeviceAccess(*way) for way in ways]
 
 
 def test_devices_know_their_image_ports_and_primary_access() -> None:

@@ -19,7 +19,7 @@ from vkprovider.domain.worker import capacity as capacities
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity, Stats
 from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
-from vkprovider.domain.worker.node import View
+from vkprovider.domain.worker.node import NodeView
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)
@@ -39,7 +39,7 @@ def spec(**fields: Any) -> CMLWorkerSpec:
     )
 
 
-def view(**changes: Any) -> View:
+def view(**changes: Any) -> NodeView:
     worker = changes.pop("spec", spec())
     capacity, allocatable = capacities.capacity_of(worker, None, RANGE).amounts()
     fields = {
@@ -56,10 +56,10 @@ def view(**changes: Any) -> View:
         "health": nodes.healthy("CML 2.9.1 answers"),
         "taint_effect": "NoExecute",
     }
-    return View(**{**fields, **changes})
+    return NodeView(**{**fields, **changes})
 
 
-def made(wanted: View) -> Node:
+def made(wanted: NodeView) -> Node:
     """The Node as the API server gives it back after its creation."""
     return msgspec.convert(nodes.create(wanted, UNIX), Node)
 

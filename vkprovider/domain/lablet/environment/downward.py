@@ -18,7 +18,7 @@ _ADDRESSES: Final = frozenset({"status.podIP", "status.podIPs", "status.hostIP",
 _MILLI: Final = 1000
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class Placement(msgspec.Struct, frozen=True, gc=False):
     """Where a lablet runs.
 
     Attributes:
@@ -30,7 +30,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     total: Resources
 
 
-def field(pod: EnvPod, path: str, place: Place) -> str:
+def field(pod: EnvPod, path: str, place: Placement) -> str:
     """Return a field of a Pod as text; a label or annotation that is not set is empty.
 
     Raises:
@@ -55,7 +55,7 @@ def field(pod: EnvPod, path: str, place: Place) -> str:
     return known[path]
 
 
-def resource(pod: EnvPod, container: EnvContainer, ref: ResourceFieldRef, place: Place) -> str:
+def resource(pod: EnvPod, container: EnvContainer, ref: ResourceFieldRef, place: Placement) -> str:
     """Return a resource of a container in units of the divisor, rounded up.
 
     Without a limit the limit is what the worker holds, as it is what the node holds elsewhere; without a request the

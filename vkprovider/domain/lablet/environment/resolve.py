@@ -18,7 +18,7 @@ from vkprovider.api.messages import Notice
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.reasons import EnvironmentReason, Reason, Trouble
 from vkprovider.domain.lablet.environment import downward
-from vkprovider.domain.lablet.environment.downward import Place
+from vkprovider.domain.lablet.environment.downward import Placement
 from vkprovider.domain.lablet.environment.expansion import expand
 from vkprovider.domain.lablet.environment.sources import (
     CHARS_MAX,
@@ -102,7 +102,7 @@ class _Findings(NamedTuple):
         (self.skipped if optional else self.faults).setdefault(reason, {})[text] = None
 
 
-def resolve(pod: EnvPod, read: Mapping[Source, Read], place: Place) -> Environment:
+def resolve(pod: EnvPod, read: Mapping[Source, Read], place: Placement) -> Environment:
     """Return the variables of a Pod's containers.
 
     Args:
@@ -139,7 +139,7 @@ def _variables(
     pod: EnvPod,
     container: EnvContainer,
     read: Mapping[Source, Read],
-    place: Place,
+    place: Placement,
     known: Mapping[str, str],
     findings: _Findings,
 ) -> Iterator[tuple[str, str]]:
@@ -179,7 +179,7 @@ def _value(
     container: EnvContainer,
     variable: EnvVar,
     read: Mapping[Source, Read],
-    place: Place,
+    place: Placement,
     known: Mapping[str, str],
     findings: _Findings,
 ) -> str | None:
