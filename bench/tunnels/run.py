@@ -187,7 +187,8 @@ async def _imports(ways: Ways) -> Figures:
 
         async def sample(way: str) -> dict[str, float]:
             began = time.perf_counter()
-            made = await asyncio.gather(*(labs[way].import_lab(topology, f"bench-{number}") for number in range(LABS)))
+            imports = (labs[way].import_lab(topology, f"bench-{number}") for number in range(LABS))
+            made = [answer.id for answer in await asyncio.gather(*imports)]
             took = {"s": time.perf_counter() - began}
             assert len(set(made)) == LABS, "an import was doubled or lost"
             await asyncio.gather(*map(labs[DIRECT].delete_lab, made))

@@ -49,8 +49,8 @@ class CmlLabsClient:
         """Get a lab as a topology file in YAML, with the configurations that CML has."""
         return (await self._session.send(operations.DOWNLOAD_LAB.to(lab=lab_id))).body
 
-    async def import_lab(self, topology_yaml: str, title: str | None = None) -> str:
-        """Import a topology and return the lab id.
+    async def import_lab(self, topology_yaml: str, title: str | None = None) -> CmlImport:
+        """Import a topology; return the lab's id, and what CML warns of.
 
         Args:
             topology_yaml: The topology.
@@ -62,7 +62,7 @@ class CmlLabsClient:
         """
         params = None if title is None else {"title": title}
         request = operations.IMPORT_LAB.to(params=params, body=topology_yaml.encode())
-        return (await self._session.fetch(request, CmlImport)).id
+        return await self._session.fetch(request, CmlImport)
 
     async def note_lab(self, lab_id: str, notes: str) -> None:
         """Replace the notes of a lab, at most 32768 characters; allowed in every state."""

@@ -14,7 +14,7 @@ import yaml
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.consoles import NoConsoles
 from vkprovider.cml.spi import Consoles, DeviceFact
-from vkprovider.cml.wire import CmlLabDetail
+from vkprovider.cml.wire import CmlImport, CmlLabDetail
 
 VERSION: Final = "2.9.1+build.7"
 DEFAULT_DEVICES: Final = (("n0", "alpine"),)
@@ -126,10 +126,10 @@ class NullLabs:
         topology = _loaded(self._worker.lab(lab_id).topology_yaml)
         return {node["label"]: tuple(node.get("tags") or ()) for node in topology.get("nodes") or ()}
 
-    async def import_lab(self, topology_yaml: str, title: str) -> str:
+    async def import_lab(self, topology_yaml: str, title: str) -> CmlImport:
         """Add a lab."""
         self._check()
-        return self._worker.add(title, topology_yaml)
+        return CmlImport(self._worker.add(title, topology_yaml))
 
     async def note_lab(self, lab_id: str, notes: str) -> None:
         """Replace the notes of a lab."""

@@ -8,7 +8,7 @@ import msgspec
 from tunnels.base import Channel
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.cml.wire import CmlLabDetail
+from vkprovider.cml.wire import CmlImport, CmlLabDetail
 
 __all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 
@@ -87,8 +87,11 @@ class Labs(Protocol):
     async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
         """List the tags of a lab's devices, by label."""
 
-    async def import_lab(self, topology_yaml: str, title: str) -> str:
-        """Import a topology under a title and return the lab id; without an answer the lab may exist."""
+    async def import_lab(self, topology_yaml: str, title: str) -> CmlImport:
+        """Import a topology under a title; return the lab's id and CML's warnings.
+
+        Without an answer the lab may exist.
+        """
 
     async def note_lab(self, lab_id: str, notes: str) -> None:
         """Replace the notes of a lab."""

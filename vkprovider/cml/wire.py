@@ -106,7 +106,7 @@ class CmlSimulationStats(msgspec.Struct, frozen=True, gc=False):
 
 
 class CmlImport(msgspec.Struct, frozen=True, gc=False):
-    """`POST /import`: `{"id": "<lab id>", "warnings": ["…"]}`."""
+    """`POST /import`: `{"id": "<lab id>", "warnings": ["Unknown node definition: acme"]}`, or null for no warnings."""
 
     id: str
     warnings: tuple[str, ...] | None = None

@@ -142,7 +142,7 @@ class Contract:
         return f"{len(await self.labs.list_lab_ids())} labs"
 
     async def _import(self) -> str:
-        self.lab = await self.labs.import_lab(TOPOLOGY, self.title)
+        self.lab = (await self.labs.import_lab(TOPOLOGY, self.title)).id
         if self.lab not in await self.labs.list_lab_ids():
             raise Differs(f"the new lab {self.lab} is not in the list")
         if (title := (await self.labs.get_lab(self.lab)).lab_title) != self.title:

@@ -107,7 +107,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             way = TunnelTransport(hub, "w1", allow=allow, guard=guard, epoch=lambda: 1)
             labs = CmlLabs(session_over(way, sim.url, read_credentials), sim.url, way)
         stack.push_async_callback(labs.close)
-        lab = await labs.import_lab(TOPOLOGY % (low, high), "t")
+        lab = (await labs.import_lab(TOPOLOGY % (low, high), "t")).id
         await labs.start_lab(lab)
         nodes = {device.label: device.id for device in await labs.list_devices(lab)}
         yield Site(labs, sim, lab, nodes, [low, high], request.param, fence)

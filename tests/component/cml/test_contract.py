@@ -107,4 +107,4 @@ def run_command(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
 async def another_lab(sim: CmlSimulator) -> str:
     """Import a lab of another user of the controller."""
     async with connected(sim.url, "admin", "right") as labs:
-        return await labs.import_lab("lab: {version: 0.1.0, title: of another user}\nnodes: []\nlinks: []\n")
+        return (await labs.import_lab("lab: {version: 0.1.0, title: of another user}\nnodes: []\nlinks: []\n")).id

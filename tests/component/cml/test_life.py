@@ -80,7 +80,7 @@ async def test_r000_036_to_041_the_whole_life(labs: CmlLabs, sim: CmlSimulator) 
     assert (await labs.version()).startswith("2.9.1")
     assert await labs.list_lab_ids() == []
     assert await labs.list_all_devices() == {}
-    lab = await labs.import_lab(TOPOLOGY, "netlab-0123abcd")
+    lab = (await labs.import_lab(TOPOLOGY, "netlab-0123abcd")).id
     detail = await labs.get_lab(lab)
     assert (detail.lab_title, detail.lab_notes, detail.state, detail.node_count) == (
         "netlab-0123abcd",
@@ -104,7 +104,7 @@ async def test_r000_036_to_041_the_whole_life(labs: CmlLabs, sim: CmlSimulator) 
 
 
 async def test_r000_041_a_device_reports_its_state(more: CmlLabs) -> None:
-    lab = await more.import_lab(TOPOLOGY, "t")
+    lab = (await more.import_lab(TOPOLOGY, "t")).id
     first, _ = await more.list_devices(lab)
     assert (await more.get_node_state(lab, first.id)).state == "DEFINED_ON_CORE"
     await more.start_lab(lab)
@@ -113,7 +113,7 @@ async def test_r000_041_a_device_reports_its_state(more: CmlLabs) -> None:
 
 
 async def test_the_program_itself_asks_for_less_than_the_clients_offer(labs: CmlLabs, sim: CmlSimulator) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     device, _ = await labs.list_devices(lab)
     before = len(sim.log.since(0))
     with pytest.raises(Invalid, match="allow-list"):
@@ -122,14 +122,14 @@ async def test_the_program_itself_asks_for_less_than_the_clients_offer(labs: Cml
 
 
 async def test_r000_042_consoles_and_screens(more: CmlLabs) -> None:
-    lab = await more.import_lab(TOPOLOGY, "t")
+    lab = (await more.import_lab(TOPOLOGY, "t")).id
     ids = {fact.label: fact.id for fact in await more.list_devices(lab)}
     assert await more.get_console_ports(lab) == {"r1": 5041, "d1:1": 5042}
     assert await more.get_vnc_url(lab, ids["d1"]) == "vnc://127.0.0.1:5044"
 
 
 async def test_a_screen_without_a_port_of_its_own(more: CmlLabs, sim: CmlSimulator) -> None:
-    lab = await more.import_lab(TOPOLOGY.replace("'vnc:5044', ", ""), "t")
+    lab = (await more.import_lab(TOPOLOGY.replace("'vnc:5044', ", ""), "t")).id
     ids = {fact.label: fact.id for fact in await more.list_devices(lab)}
     with pytest.raises(NotFound):
         await more.get_vnc_url(lab, ids["d1"])
@@ -142,7 +142,7 @@ async def test_a_screen_without_a_port_of_its_own(more: CmlLabs, sim: CmlSimulat
 
 
 async def test_r000_041_a_configuration_is_extracted(labs: CmlLabs) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     node = next(fact.id for fact in await labs.list_devices(lab) if fact.label == "r1")
     with pytest.raises(Invalid):
         await labs.extract_config(lab, node)
@@ -152,7 +152,7 @@ async def test_r000_041_a_configuration_is_extracted(labs: CmlLabs) -> None:
 
 
 async def test_what_the_state_forbids_is_invalid(labs: CmlLabs) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     await labs.start_lab(lab)
     for action in (labs.wipe_lab, labs.delete_lab):
         with pytest.raises(Invalid, match="must be stopped"):
@@ -186,7 +186,7 @@ async def test_a_lost_answer_may_leave_a_lab(labs: CmlLabs, sim: CmlSimulator) -
 
 
 async def test_lost_tokens_go_unnoticed(labs: CmlLabs, sim: CmlSimulator, secret: Secret) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     reads = secret.reads
     fault(sim, kind="lost_token", count=1)
     assert await asyncio.gather(*(labs.list_lab_ids() for _ in range(10))) == [[lab]] * 10
@@ -203,7 +203,7 @@ async def test_a_wrong_password_says_so(labs: CmlLabs, secret: Secret) -> None:
 
 
 async def test_errors_of_the_worker_pass(labs: CmlLabs, sim: CmlSimulator) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     fault(sim, kind="status", status=500, count=2)
     for _ in range(2):
         with pytest.raises(Unavailable, match="500"):
@@ -212,7 +212,7 @@ async def test_errors_of_the_worker_pass(labs: CmlLabs, sim: CmlSimulator) -> No
 
 
 async def test_a_broken_connection_is_repeated_once_if_that_is_harmless(labs: CmlLabs, sim: CmlSimulator) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     fault(sim, kind="drop", route="GET .*/labs", count=1)
     assert await labs.list_lab_ids() == [lab]
     fault(sim, kind="drop", route="GET .*/labs", count=2)
@@ -275,7 +275,7 @@ async def test_statistics_are_asked_under_the_guard_and_by_name(sim: CmlSimulato
 
 
 async def test_statistics_are_asked_over_their_own_allow_list(sim: CmlSimulator, labs: CmlLabs, secret: Secret) -> None:
-    lab = await labs.import_lab(TOPOLOGY, "t")
+    lab = (await labs.import_lab(TOPOLOGY, "t")).id
     await labs.start_lab(lab)
     await until(lambda: labs.list_devices(lab), "BOOTED")
     stats = open_worker_stats(sim.url, secret.read)

@@ -4,6 +4,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
+import yaml
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import imports, is_ready, labs, when
@@ -56,6 +57,23 @@ async def test_import_that_cml_refuses_says_what_cml_said(world: World, simulato
     good = await world.pod(await world.define(), worker)
     await good.ready()
     assert [*await world.claims(worker)] == [good.uid], "with the next write the row of the other leaves"
+
+
+async def test_what_cml_warns_of_at_the_import_is_an_event(world: World, simulator: CmlSimulator) -> None:
+    """CML imports a lab whose node definitions or images it lacks; only its warning says so."""
+    await world.replica()
+    known = {"iosv": "acme-router", "alpine": "acme-host"}
+    document = yaml.safe_load(topology({f"{kind}-{n}": kind for kind in known for n in range(2)}))
+    for node in document["nodes"]:
+        node |= {"node_definition": known[node["node_definition"]], "ram": 512, "cpus": 1}
+    worker, definition = await world.worker(simulator.url), await world.define(yaml.safe_dump(document))
+    lablet = await world.pod(definition, worker)
+    event = await world.until_event("ImportWarned", lablet.name)
+    assert event["type"] == "Warning"
+    warned = "Unknown node definition: acme-host; Unknown node definition: acme-router"
+    assert event["message"] == f"CML warns of the lab that it imported: {warned}"
+    await lablet.ready()
+    assert await warnings(lablet) == ["ImportWarned"]
 
 
 @pytest.mark.parametrize(("status", "reason"), [(400, "ImportRefused"), (500, "WorkerError")])

@@ -236,6 +236,20 @@ async def test_text_of_a_refusal_is_withheld_where_it_may_quote_a_secret(world: 
     await lablet.ready()
 
 
+async def test_warnings_of_an_import_are_withheld_where_they_may_quote_a_secret(
+    world: World, simulator: CmlSimulator
+) -> None:
+    await world.replica()
+    await secret(world, "login", password="s3cr3t")
+    await allow(world)
+    text = topology({"h0": "acme"}).replace("node_definition: acme", "node_definition: acme\n  cpus: 1\n  ram: 512")
+    worker, definition = await world.worker(simulator.url), await world.define(text)
+    lablet = await world.pod(definition, worker, containers=with_env(definition, from_secret("login", "password")))
+    event = await world.until_event("ImportWarned", lablet.name)
+    assert "1 warning, withheld because the configurations hold values of Secrets" in event["message"]
+    assert "acme" not in event["message"]
+
+
 async def test_lab_whose_import_was_not_answered_is_found_although_its_secret_is_gone(
     world: World, simulator: CmlSimulator
 ) -> None:

@@ -17,7 +17,7 @@ from tests.support.topologies import topology
 async def import_lab(running: Running, worker: str, title: str, notes: str) -> str:
     """Import a lab as another client would; return its id."""
     text = topology({"h0": "alpine"}, title=title).replace("notes: ''", f"notes: {json.dumps(notes)}")
-    lab_id: str = await running.replica.fleet.items[worker].labs.import_lab(text, title)
+    lab_id: str = (await running.replica.fleet.items[worker].labs.import_lab(text, title)).id
     return lab_id
 
 

@@ -441,8 +441,9 @@ async def test_foreign_labs_are_counted_and_left_alone(world: World) -> None:
     assert found is not None
     exported = await running.replica.exports.fetch(found)
     handle = running.replica.fleet.items[worker].labs
-    foreign = await handle.import_lab(exported.replace(b"vkprovider installation=", b"other=").decode(), "stranger")
-    copy = await handle.import_lab(exported.decode(), "a-saved-copy")
+    other = exported.replace(b"vkprovider installation=", b"other=").decode()
+    foreign = (await handle.import_lab(other, "stranger")).id
+    copy = (await handle.import_lab(exported.decode(), "a-saved-copy")).id
     await world.until_event("UnclaimedLab", worker)
     await world.cmlworker(worker, lambda found: found["status"]["labs"] == {"ours": 1, "foreign": 1})
     assert {foreign, copy} <= simulator.simulation.world.labs.keys()

@@ -71,7 +71,7 @@ def test_credentials_hide_the_password() -> None:
 async def test_the_null_backend_does_everything_at_once() -> None:
     labs = open_labs("null://life", no_credentials)
     assert labs.immediate
-    lab = await labs.import_lab("lab: {notes: vkprovider installation=u1}\nnodes: []", "netlab-1")
+    lab = (await labs.import_lab("lab: {notes: vkprovider installation=u1}\nnodes: []", "netlab-1")).id
     detail = await labs.get_lab(lab)
     assert (detail.lab_title, detail.lab_notes, detail.state) == (
         "netlab-1",
@@ -98,7 +98,7 @@ async def test_the_null_backend_does_everything_at_once() -> None:
 
 async def test_null_labs_outlive_their_handle() -> None:
     first = open_labs("null://again", no_credentials)
-    lab = await first.import_lab("", "t")
+    lab = (await first.import_lab("", "t")).id
     await first.close()
     assert await open_labs("null://again", no_credentials).list_lab_ids() == [lab]
     assert await open_labs("null://other", no_credentials).list_lab_ids() == []
@@ -106,7 +106,7 @@ async def test_null_labs_outlive_their_handle() -> None:
 
 async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
     labs = open_labs("null://taken-over", no_credentials)
-    gone = await labs.import_lab("", "t")
+    gone = (await labs.import_lab("", "t")).id
     labs.recall({"running": True, "imported": False})
     assert {lab: facts[0].state for lab, facts in (await labs.list_all_devices()).items()} == {
         "running": "BOOTED",
@@ -118,7 +118,7 @@ async def test_a_null_worker_has_the_labs_that_the_claims_name() -> None:
 
 async def test_null_labs_may_have_given_nodes() -> None:
     labs = NullLabs(NullWorker("w", devices=(("r1", "iosv"), ("r2", "iosv"))))
-    lab = await labs.import_lab("", "t")
+    lab = (await labs.import_lab("", "t")).id
     assert [fact.label for fact in await labs.list_devices(lab)] == ["r1", "r2"]
 
 

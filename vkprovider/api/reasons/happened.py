@@ -54,6 +54,11 @@ class Happened(Reasons):
         "Get work with `kubectl lablet configs POD` in time, or raise VKPROVIDER_KEPT_BYTES_MAX.",
     )
     CREATED = ("Created", "The lab was imported.")
+    IMPORT_WARNED = (
+        "ImportWarned",
+        "CML imported the lab and warns of something in it; the message is CML's. A device of it may not start.",
+        "Correct the topology, or add what the worker lacks, such as a node definition or an image, in CML.",
+    )
     STARTED = ("Started", "The start of the lab was requested.")
     READY = ("Ready", "All devices booted.")
     RECOVERED = ("Recovered", "All devices booted again after a restart.")

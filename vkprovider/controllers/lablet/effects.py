@@ -14,7 +14,7 @@ from vkprovider.api.reasons import Trouble
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.archive import Archive
-from vkprovider.controllers.lablet.environment import Environments, withheld
+from vkprovider.controllers.lablet.environment import Environments, withheld, withheld_warnings
 from vkprovider.controllers.lablet.portcheck import range_of
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
@@ -249,15 +249,18 @@ class Effects:
             title=claim.title, notes=notes, ports=claim.ports or None, environment=environment.containers
         )
         try:
-            lab_id = await worker.labs.import_lab(text, claim.title)
+            imported = await worker.labs.import_lab(text, claim.title)
         except OutsideError as error:
             if environment.secret:
                 raise withheld(error) from None
             raise
-        devices = await _assumed(worker, lab_id)
+        devices = await _assumed(worker, imported.id)
         if devices is None:
             devices = tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
-        return Acted(lab_id, devices=devices, notices=environment.notices)
+        warnings = imported.warnings or ()
+        if warnings and environment.secret:
+            warnings = (withheld_warnings(len(warnings)),)
+        return Acted(imported.id, devices=devices, notices=environment.notices, warnings=warnings)
 
     def _content_of(self, claim: Claim) -> Content:
         content = self.contents.get(claim.digest)

@@ -20,6 +20,7 @@ from vkprovider.api.errors import (
 )
 from vkprovider.api.objects import ENV, Pod
 from vkprovider.api.reasons import Trouble
+from vkprovider.api.wording import count
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.lablet.decisions.stepfault import api_fault
 from vkprovider.domain.lablet.environment.downward import Placement
@@ -110,6 +111,14 @@ def withheld(error: OutsideError) -> OutsideError:
     if isinstance(error, Throttled):
         return Throttled(text, status=error.status, after_s=error.after_s)
     return Unavailable(text, status=error.status) if isinstance(error, Unavailable) else from_status(error.status, text)
+
+
+def withheld_warnings(number: int) -> str:
+    """Return the substitute for the warnings of an import, which may quote the value of a Secret."""
+    return (
+        f"{count(number, 'warning')}, withheld because the configurations hold values of Secrets: import the lab "
+        "without them to see the text"
+    )
 
 
 def _failed(error: OutsideError) -> StepFailed:

@@ -19,7 +19,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
-from vkprovider.domain.lablet.notices import Emitted, archived, ignored, news, pod_news
+from vkprovider.domain.lablet.notices import Emitted, archived, ignored, imported_with, news, pod_news
 from vkprovider.domain.lablet.outcomes import Circumstances, Failure, Outcome
 from vkprovider.domain.lablet.steps import Step, System
 from vkprovider.domain.session.delivery import Session
@@ -177,7 +177,7 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
         case steps.Import(claim=imported):
             changes["searched"] = True
             text = f"Imported lab {imported.title} on worker {place.worker}"
-            notices = (*outcome.notices, Notice("Normal", Happened.CREATED, text))
+            notices = (*outcome.notices, Notice("Normal", Happened.CREATED, text), *imported_with(outcome.warnings))
         case steps.Start(claim=started):
             since = memory.starting_since or place.now
             changes |= {"start_sent_at": place.now, "starting_since": since}

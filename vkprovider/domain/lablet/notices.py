@@ -1,9 +1,11 @@
 """Events about a lablet: which ones a step, a decision or a change of the Pod calls for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
+from vkprovider.api.errors import shorten
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import ENV, Pod
 from vkprovider.api.reasons import Happened
@@ -14,6 +16,10 @@ from vkprovider.domain.lablet.memory import Memory
 from vkprovider.domain.lablet.outcomes import Archived
 from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.steps import Collect, Step
+
+_WARNINGS_MAX: Final = 5
+_WARNING_CHARS_MAX: Final = 150
+"""Five of them fit into an Event."""
 
 
 class Emitted(msgspec.Struct, frozen=True, gc=False):
@@ -40,6 +46,17 @@ def news(memory: Memory, pod: Pod | None, notices: Iterable[Notice]) -> Emitted:
                 continue
         fresh.append(notice)
     return Emitted(tuple(fresh), warned, memory.input_faults, memory.image_changed, memory.killing)
+
+
+def imported_with(warnings: Sequence[str]) -> tuple[Notice, ...]:
+    """Return the Event of what CML warned of when it imported a lab; none without warnings."""
+    if not warnings:
+        return ()
+    shown = [shorten(" ".join(text.split()), _WARNING_CHARS_MAX) for text in warnings[:_WARNINGS_MAX]]
+    more = f"; and {len(warnings) - _WARNINGS_MAX} more" if len(warnings) > _WARNINGS_MAX else ""
+    return (
+        Notice("Warning", Happened.IMPORT_WARNED, f"CML warns of the lab that it imported: {'; '.join(shown)}{more}"),
+    )
 
 
 def _says(pod: Pod | None, notice: Notice) -> bool:

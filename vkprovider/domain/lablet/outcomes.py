@@ -36,12 +36,14 @@ class Acted(msgspec.Struct, frozen=True, gc=False):
         gone: The worker said that there is no such lab.
         devices: As the step left them; None until they are observed.
         notices: Events about what was left out.
+        warnings: The worker's, about the topology that it imported.
     """
 
     lab_id: str = ""
     gone: bool = False
     devices: tuple[DeviceFact, ...] | None = None
     notices: tuple[Notice, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Adopted(msgspec.Struct, frozen=True, gc=False):

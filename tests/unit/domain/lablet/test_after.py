@@ -88,6 +88,15 @@ def test_the_table_has_every_kind_of_step() -> None:
 # ------------------------------------------------------------------------------------------ steps that succeed
 
 
+def test_many_long_warnings_of_an_import_fit_into_one_event() -> None:
+    given = tuple(f"Node r{number}:\n no image {'x' * 500}" for number in range(40))
+    result = after(BLANK, BARE, steps.Import(BARE, pod()), Acted("lab-1", warnings=given), PLACE)
+    note = result.notices[-1].message
+    assert len(note) < 1024
+    assert note.startswith("CML warns of the lab that it imported: Node r0: no image xxx")
+    assert note.endswith("; and 35 more")
+
+
 @pytest.mark.parametrize(
     ("step", "outcome", "row", "remembered", "told"),
     [
@@ -100,6 +109,13 @@ def test_the_table_has_every_kind_of_step() -> None:
             BARE,
             {"searched": True, "acted_at": NOW, "assumed": DEVICES},
             ["Created"],
+        ),
+        (
+            steps.Import(BARE, pod()),
+            Acted("lab-1", warnings=("Unknown node definition: acme",)),
+            BARE,
+            {"searched": True, "acted_at": NOW},
+            ["Created", "ImportWarned"],
         ),
         (steps.NoteLearner(ROW), Done(), ROW, {}, []),
         (steps.Start(ROW), Acted(), ROW, {"acted_at": NOW, "start_sent_at": NOW, "starting_since": NOW}, ["Started"]),
