@@ -20,7 +20,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage check fix generate recording site figures faults tunnelled rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges check fix generate recording site figures faults tunnelled rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -38,13 +38,18 @@ demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leav
 test: ## Check, then unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1 HELM=1: get what is missing, build Helm
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
+	@$(MAKE) --no-print-directory --silent judges
 	@$(if $(HELM),$(MAKE) --no-print-directory helm)
 	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
 	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500 $(ONLY_K)
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
+	@sh .ci/setup judges
 	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov=vkprovider/runtime --cov-report=term-missing:skip-covered $(ONLY_K)
+
+judges: $(STAMP) ## Install the programs of others that judge the CML simulator, in .venv/judges
+	@sh .ci/setup judges
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files, the site with all its links
 	$(BIN)/ruff check

@@ -24,6 +24,7 @@ async def test_a_wrong_password_is_refused(simulator: CmlSimulator) -> None:
         await asyncio.to_thread(connect, simulator.url, password="wrong")
 
 
+@pytest.mark.client_since("2.10")
 @pytest.mark.parametrize("version", ["2.8.0+build.6", "2.9.1+build.7", "2.10.0+build.13"])
 async def test_supported_versions(version: str) -> None:
     async with CmlSimulator(Settings(password=PASSWORD, version=version)) as simulator:
@@ -33,6 +34,7 @@ async def test_supported_versions(version: str) -> None:
     assert paths == ["system_information", "authenticate", who, "system_information"]
 
 
+@pytest.mark.client_since("2.10")
 async def test_an_older_version_is_refused_by_the_client() -> None:
     async with CmlSimulator(Settings(password=PASSWORD, version="2.7.0+build.4")) as simulator:
         with pytest.raises(InitializationError, match="Unsupported minor version"):
@@ -66,6 +68,7 @@ async def test_an_expired_token_is_renewed(simulator: CmlSimulator) -> None:
     assert logins(simulator) == 2
 
 
+@pytest.mark.client_since("2.10")
 async def test_a_logout_ends_the_session_and_a_token_alone_cannot_be_renewed(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         token = client.jwtoken

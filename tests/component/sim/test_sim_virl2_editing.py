@@ -54,6 +54,29 @@ async def test_a_lab_built_by_hand(simulator: CmlSimulator) -> None:
     await drive(simulator, scenario)
 
 
+async def test_nodes_keep_their_interfaces_however_often_a_lab_is_synchronised(simulator: CmlSimulator) -> None:
+    """A client before 2.10 takes the id of a node in a topology for the node, and then finds none of its interfaces."""
+
+    def scenario(client: Any) -> None:
+        lab = create_lab(client)
+        a = lab.create_node("a", "alpine", populate_interfaces=True)
+        b = lab.create_node("b", "csr1000v", populate_interfaces=True)
+        for _ in range(3):
+            lab.sync()
+            assert [port.label for port in a.interfaces()] == ["eth0"]
+            assert [port.label for port in b.physical_interfaces()] == [f"GigabitEthernet{n}" for n in (1, 2, 3, 4)]
+            assert [(port.label, port.slot) for port in b.interfaces() if port.type == "loopback"] == [
+                ("Loopback0", None)
+            ]
+        link = lab.connect_two_nodes(a, b)
+        assert {link.interface_a.label, link.interface_b.label} == {"eth0", "GigabitEthernet1"}
+        found = client.join_existing_lab(lab.id).get_node_by_label("b")
+        assert [peer.label for peer in found.peer_nodes()] == ["a"]
+        assert found.get_interface_by_label("GigabitEthernet1").connected
+
+    await drive(simulator, scenario)
+
+
 async def test_properties_of_labs_and_nodes(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         lab = import_lab(client)
@@ -98,7 +121,7 @@ async def test_interfaces_and_links_alone(simulator: CmlSimulator) -> None:
         link.start()
         lab.sync_states()
         assert (link.state, port.state, link.has_converged()) == ("STARTED", "STARTED", True)
-        link.set_condition(bandwidth=2000, latency=50, loss=5.1)
+        link.set_condition(bandwidth=2000, latency=50, jitter=0, loss=5.1)
         assert link.get_condition()["latency"] == 50
         link.remove_condition()
         assert link.get_condition() == {}
@@ -110,6 +133,7 @@ async def test_interfaces_and_links_alone(simulator: CmlSimulator) -> None:
     await drive(simulator, scenario)
 
 
+@pytest.mark.client_since("2.10")
 async def test_packet_captures(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         lab = import_lab(client)
@@ -143,6 +167,7 @@ async def test_annotations(simulator: CmlSimulator) -> None:
     await drive(simulator, scenario)
 
 
+@pytest.mark.client_since("2.10")
 async def test_what_came_with_cml_2_10() -> None:
     def scenario(client: Any) -> None:
         lab = import_lab(client)

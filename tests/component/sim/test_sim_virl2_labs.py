@@ -105,6 +105,7 @@ async def test_states_are_read_in_one_call_each(simulator: CmlSimulator) -> None
     await drive(simulator, scenario)
 
 
+@pytest.mark.client_since("2.10")
 async def test_consoles(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         lab = import_lab(client)
@@ -144,10 +145,20 @@ async def test_a_full_synchronisation(simulator: CmlSimulator) -> None:
         lab.get_node_by_label("h0").sync_interface_operational()
         assert lab.statistics["nodes"] == 2
         assert lab.details()["node_count"] == 2
-        lab.clear_discovered_addresses()
         lab.build_configurations()
         assert "r1" in lab.get_pyats_testbed()
         assert lab.resource_pools == []
+
+    await drive(simulator, scenario)
+
+
+@pytest.mark.client_since("2.10")
+async def test_discovered_addresses_can_be_forgotten(simulator: CmlSimulator) -> None:
+    def scenario(client: Any) -> None:
+        lab = import_lab(client)
+        lab.start(wait=True)
+        lab.sync_layer3_addresses()
+        lab.clear_discovered_addresses()
 
     await drive(simulator, scenario)
 
@@ -181,6 +192,7 @@ async def test_a_download_can_be_imported_again(simulator: CmlSimulator) -> None
     await drive(simulator, scenario)
 
 
+@pytest.mark.client_since("2.9")
 async def test_who_shares_a_lab(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         lab = import_lab(client)

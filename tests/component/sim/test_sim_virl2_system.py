@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from virl2_client.exceptions import APIError
-from virl2_client.models.lab_repository import LabRepositoryManagement
-from virl2_client.models.system import OptInStatus
 
 from tests.component.sim.cisco import drive, import_lab
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -40,7 +38,6 @@ async def test_compute_hosts(simulator: CmlSimulator) -> None:
         [host] = system.compute_hosts.values()
         assert system.controller is host
         assert (host.is_connected, host.admission_state, host.hostname) == (True, "READY", "cml-controller")
-        assert host.node_counts["running_nodes"] == 2
         host.admission_state = "ONLINE"
         system.sync_compute_hosts()
         assert host.admission_state == "ONLINE"
@@ -53,7 +50,18 @@ async def test_compute_hosts(simulator: CmlSimulator) -> None:
     await drive(simulator, scenario)
 
 
-async def test_notices_maintenance_connectors_telemetry_and_sessions(simulator: CmlSimulator) -> None:
+@pytest.mark.client_since("2.9")
+async def test_a_compute_host_counts_its_nodes(simulator: CmlSimulator) -> None:
+    def scenario(client: Any) -> None:
+        lab = import_lab(client)
+        lab.start(wait=True)
+        [host] = client.system_management.compute_hosts.values()
+        assert host.node_counts["running_nodes"] == 2
+
+    await drive(simulator, scenario)
+
+
+async def test_notices_maintenance_connectors_and_sessions(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         system = client.system_management
         session = client._session
@@ -71,12 +79,22 @@ async def test_notices_maintenance_connectors_telemetry_and_sessions(simulator: 
         notice.remove()
         assert {one["device_name"] for one in system.get_external_connectors()} == {"virbr0", "bridge0"}
         assert len(system.get_external_connectors(sync=False)) == 2
-        system.telemetry_state = OptInStatus.ACCEPTED
-        assert system.telemetry_state is OptInStatus.ACCEPTED
-        assert system.get_telemetry_events() == []
         system.set_web_session_timeout(3600)
         assert system.get_web_session_timeout() == 3600
         assert client.auth_management.method == "local"
+
+    await drive(simulator, scenario)
+
+
+@pytest.mark.client_since("2.10")
+async def test_telemetry(simulator: CmlSimulator) -> None:
+    def scenario(client: Any) -> None:
+        from virl2_client.models.system import OptInStatus  # noqa: PLC0415 (came with 2.10)
+
+        system = client.system_management
+        system.telemetry_state = OptInStatus.ACCEPTED
+        assert system.telemetry_state is OptInStatus.ACCEPTED
+        assert system.get_telemetry_events() == []
 
     await drive(simulator, scenario)
 
@@ -177,13 +195,22 @@ async def test_node_and_image_definitions(simulator: CmlSimulator, tmp_path: Pat
         lab.start(wait=True)
         [compute] = client.get_system_stats()["computes"].values()
         assert compute["stats"]["dominfo"]["allocated_memory"] == (1024 + 100) * 1024
-        lab.stop()
-        clone = lab.get_node_by_label("h0").clone_image()
-        assert clone["id"] in {one["id"] for one in definitions.image_definitions()}
         definitions.remove_image_definition("mine-1")
         definitions.remove_node_definition("mine")
         with pytest.raises(APIError):
             definitions.download_node_definition("mine")
+
+    await drive(simulator, scenario)
+
+
+@pytest.mark.client_since("2.9")
+async def test_the_image_of_a_stopped_node_can_be_cloned(simulator: CmlSimulator) -> None:
+    def scenario(client: Any) -> None:
+        lab = import_lab(client)
+        lab.start(wait=True)
+        lab.stop()
+        clone = lab.get_node_by_label("h0").clone_image()
+        assert clone["id"] in {one["id"] for one in client.definitions.image_definitions()}
 
     await drive(simulator, scenario)
 
@@ -213,15 +240,24 @@ async def test_users_and_groups(simulator: CmlSimulator) -> None:
         assert users.user_groups(ada["id"]) == [group["id"]]
         with pytest.raises(APIError, match="Group already exists"):
             groups.create_group("staff")
-        lab = import_lab(client)
-        groups.update_associations(group["id"], [{"id": lab.id, "permissions": ["lab_view"]}])
-        assert groups.associations(group["id"]) == [{"id": lab.id, "permissions": ["lab_view"]}]
         assert groups.group_members(group["id"]) == [ada["id"]]
         groups.update_group(group["id"], name="crew")
         assert [one["name"] for one in groups.groups()] == ["crew"]
         groups.delete_group(group["id"])
         users.delete_user(ada["id"])
         assert [user["username"] for user in users.users()] == ["admin"]
+
+    await drive(simulator, scenario)
+
+
+@pytest.mark.client_since("2.9")
+async def test_labs_of_a_group(simulator: CmlSimulator) -> None:
+    def scenario(client: Any) -> None:
+        groups = client.group_management
+        group = groups.create_group("staff")
+        lab = import_lab(client)
+        groups.update_associations(group["id"], [{"id": lab.id, "permissions": ["lab_view"]}])
+        assert groups.associations(group["id"]) == [{"id": lab.id, "permissions": ["lab_view"]}]
 
     await drive(simulator, scenario)
 
@@ -248,8 +284,11 @@ async def test_resource_pools(simulator: CmlSimulator) -> None:
     await drive(simulator, scenario)
 
 
+@pytest.mark.client_since("2.10")
 async def test_lab_repositories(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
+        from virl2_client.models.lab_repository import LabRepositoryManagement  # noqa: PLC0415 (came with 2.10)
+
         repositories = LabRepositoryManagement(client.system_management, client._session)
         repositories.add_lab_repository("https://example.org/labs.git", "labs", "folder")
         repositories.sync_lab_repositories()

@@ -5,19 +5,28 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from tests.support.cmlapi.kinds import (
+    Coordinate,
+    CpuLimit,
+    Cpus,
+    DefinitionId,
     Description,
+    Gigabytes,
+    Label,
+    Mac,
     Name,
     NodeState,
     Notes,
     OldPermission,
     Permission,
+    Ram,
     Shape,
+    Slot,
     Stamp,
     State,
     Tag,
     Uuid,
 )
-from tests.support.cmlapi.nodes import Condition, Interface, Link, Node
+from tests.support.cmlapi.nodes import Condition, ConfigFile
 
 
 class Import(Shape):
@@ -56,16 +65,52 @@ class Lab(Shape):
     node_staging: dict[str, Any] | UnsetType = UNSET
 
 
-class ConditionedLink(Link):
-    """A link in a topology."""
+class LinkInTopology(Shape):
+    """A link in a topology, by the ids of its ends; so in the topologies that virl2-client's own tests recorded."""
 
+    id: Uuid
+    label: Label
+    interface_a: Uuid
+    interface_b: Uuid
+    node_a: Uuid
+    node_b: Uuid
     conditioning: Condition | UnsetType = UNSET
 
 
-class NodeWithInterfaces(Node, kw_only=True):
-    """A node in a topology: Cisco's client needs the interfaces, even of a node that has none."""
+class InterfaceInTopology(Shape):
+    """An interface in a topology: nothing of its node or its state, which clients before 2.10 take for their own."""
 
-    interfaces: list[Interface]
+    id: Uuid
+    label: Label
+    type: Literal["physical", "loopback"]
+    slot: Slot | UnsetType = UNSET
+    mac_address: Mac | UnsetType | None = UNSET
+
+
+class NodeInTopology(Shape):
+    """A node in a topology, with the keys of a topology file: the document of 2.9 allows no others.
+
+    Cisco's client needs the interfaces, even of a node that has none; that of 2.8 breaks on any other key.
+    """
+
+    id: Uuid
+    label: Label
+    x: Coordinate
+    y: Coordinate
+    node_definition: DefinitionId
+    image_definition: DefinitionId | None
+    ram: Ram | None
+    cpus: Cpus | None
+    cpu_limit: CpuLimit | None
+    data_volume: Gigabytes | None
+    boot_disk_size: Gigabytes | None
+    hide_links: bool
+    tags: list[Tag]
+    parameters: dict[str, Any]
+    interfaces: list[InterfaceInTopology]
+    configuration: str | list[ConfigFile] | UnsetType | None = UNSET
+    priority: int | UnsetType | None = UNSET
+    pyats: dict[str, str | None] | UnsetType = UNSET
 
 
 class Header(Shape):
@@ -82,8 +127,8 @@ class Header(Shape):
 class Elements(Shape):
     """The elements of a topology; both kinds of annotations come together."""
 
-    nodes: list[NodeWithInterfaces]
-    links: list[ConditionedLink]
+    nodes: list[NodeInTopology]
+    links: list[LinkInTopology]
     annotations: list[dict[str, Any]]
     smart_annotations: list[dict[str, Any]]
 

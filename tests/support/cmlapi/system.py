@@ -120,7 +120,7 @@ class SystemHealth(Shape):
 
 
 class ComputeHost(Shape):
-    """A host; Cisco's client breaks on any other key."""
+    """A host; Cisco's client breaks on any other key: before 2.9 on `node_counts`, since 2.10 on `nodes`."""
 
     id: Uuid
     hostname: str
@@ -130,7 +130,7 @@ class ComputeHost(Shape):
     is_connected: bool
     is_synced: bool
     admission_state: Literal["UNREGISTERED", "REGISTERED", "ONLINE", "READY"]
-    node_counts: Counts
+    node_counts: Counts | UnsetType = UNSET
     nodes: list[Uuid] | UnsetType = UNSET
 
 

@@ -1,6 +1,6 @@
 """Node definitions, image definitions and the folder of uploaded images."""
 
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -47,9 +47,11 @@ def _read(call: Call) -> dict[str, Any]:
 
 
 def _shown(call: Call, definition: dict[str, Any]) -> Any:
+    """Answer with a definition: as JSON if asked for, else as YAML, which is a JSON text before 2.9."""
     if call.flag("json"):
         return definition
-    return Text(yaml.safe_dump(definition, sort_keys=False), "application/yaml")
+    text = yaml.safe_dump(definition, sort_keys=False)
+    return Text(text, "application/yaml") if call.sim.at_least(2, 9) else text
 
 
 def list_node_definitions(call: Call) -> list[dict[str, Any]]:
@@ -215,22 +217,26 @@ def delete_image(call: Call) -> str:
     return SUCCESS
 
 
-ROUTES = (
+_COLLECTIONS: Final = (
     Route("GET", "/node_definitions", list_node_definitions),
     Route("POST", "/node_definitions", add_node_definition),
     Route("PUT", "/node_definitions", change_node_definition),
+    Route("GET", "/image_definitions", list_image_definitions),
+    Route("POST", "/image_definitions", add_image_definition),
+    Route("PUT", "/image_definitions", change_image_definition),
+    Route("GET", "/list_image_definition_drop_folder", drop_folder),
+)
+ROUTES = (
+    *_COLLECTIONS,
+    *(Route(route.method, f"{route.path}/", route.handler) for route in _COLLECTIONS),  # as the client of 2.8 asks
     Route("GET", "/simplified_node_definitions", list_simplified),
     Route("GET", "/node_definitions/{definition}", get_node_definition),
     Route("DELETE", "/node_definitions/{definition}", delete_node_definition),
     Route("PUT", "/node_definitions/{definition}/read_only", protect_node_definition),
     Route("GET", "/node_definitions/{definition}/image_definitions", images_of),
-    Route("GET", "/image_definitions", list_image_definitions),
-    Route("POST", "/image_definitions", add_image_definition),
-    Route("PUT", "/image_definitions", change_image_definition),
     Route("GET", "/image_definitions/{definition}", get_image_definition),
     Route("DELETE", "/image_definitions/{definition}", delete_image_definition),
     Route("PUT", "/image_definitions/{definition}/read_only", protect_image_definition),
-    Route("GET", "/list_image_definition_drop_folder", drop_folder),
     Route("POST", "/images/upload", upload_image),
     Route("DELETE", "/images/manage/{definition}", delete_image),
 )

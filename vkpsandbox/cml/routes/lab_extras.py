@@ -1,11 +1,13 @@
 """Further requests about a lab: events, counters, addresses, sharing, testbed, finding nodes."""
 
+import dataclasses
 from typing import Any
 
 from vkpsandbox.cml.calls import Call, Route, Text
 from vkpsandbox.cml.routes import views
 from vkpsandbox.cml.routes.labs import Associations, associate, drawn, old_permissions
 from vkpsandbox.cml.world import editing
+from vkpsandbox.cml.world.model import Lab
 from vkpsandbox.cml.world.states import RUNNING
 
 
@@ -49,7 +51,16 @@ def lab_pools(call: Call) -> list[str]:
 
 def bootstrap(call: Call) -> None:
     """Write a day-0 configuration for every node that has none."""
-    lab = call.lab("lab_edit")
+    _bootstrap(call, call.lab("lab_edit"))
+
+
+def build_configurations(call: Call) -> None:
+    """Do the same for the lab of the query, as the client of 2.8 asks for it."""
+    named = dataclasses.replace(call, path={"lab": call.query.get("lab_id", "")})
+    _bootstrap(call, named.lab("lab_edit"))
+
+
+def _bootstrap(call: Call, lab: Lab) -> None:
     for node in lab.nodes.values():
         definition = call.sim.world.definition(node.node_definition)
         if not node.configuration and definition.extracts:
@@ -140,6 +151,7 @@ ROUTES = (
     Route("GET", "/labs/{lab}/resource_pools", lab_pools),
     Route("PUT", "/labs/{lab}/bootstrap", bootstrap),
     Route("GET", "/labs/{lab}/bootstrap", bootstrap),
+    Route("GET", "/build_configurations", build_configurations),
     Route("GET", "/labs/{lab}/pyats_testbed", pyats_testbed),
     Route("GET", "/labs/{lab}/associations", associations),
     Route("PATCH", "/labs/{lab}/associations", change_associations),

@@ -161,7 +161,7 @@ def system_health(call: Call) -> dict[str, Any]:
 
 
 def _compute(call: Call) -> dict[str, Any]:
-    """Render the compute host; Cisco's client breaks on any key that it does not know."""
+    """Render the compute host; the client of each release breaks on any key that it does not know."""
     world = call.sim.world
     running = [node.id for node in _running(call)]
     drawn: dict[str, Any] = {
@@ -173,13 +173,10 @@ def _compute(call: Call) -> dict[str, Any]:
         "is_connected": world.host.connected,
         "is_synced": world.host.connected,
         "admission_state": world.host.admission_state,
-        "node_counts": {
-            "total_nodes": _total(call),
-            "total_orphans": 0,
-            "running_nodes": len(running),
-            "running_orphans": 0,
-        },
     }
+    if call.sim.at_least(2, 9):
+        counts = {"total_nodes": _total(call), "running_nodes": len(running)}
+        drawn["node_counts"] = {**counts, "total_orphans": 0, "running_orphans": 0}
     return drawn if call.sim.at_least(2, 10) else drawn | {"nodes": running}
 
 
@@ -266,6 +263,7 @@ ROUTES = (
     Route("GET", "/authentication", authentication),
     Route("DELETE", "/logout", logout),
     Route("GET", "/web_session_timeout", session_timeout),
+    Route("GET", "/web_session_timeout/", session_timeout),
     Route("PATCH", "/web_session_timeout/{seconds}", change_session_timeout),
     Route("GET", "/system_stats", system_stats),
     Route("GET", "/system_health", system_health),

@@ -2,13 +2,21 @@
 
 import zlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from vkpsandbox.cml.simulation import Simulation
 from vkpsandbox.cml.world.definitions import image_id
 from vkpsandbox.cml.world.model import Interface, Lab, Link, Node
 from vkpsandbox.cml.world.states import PROGRESS, WireState
 from vkpsandbox.cml.world.wires import links_of
+
+_OF_A_RUN: Final = frozenset(
+    {
+        *("lab_id", "state", "boot_progress", "operational", "serial_consoles", "vnc_key", "compute_id"),
+        *("pinned_compute_id", "resource_pool", "iol_app_id", "link_capture_key"),
+    }
+)
+"""Keys of a node or link that a topology does not have."""
 
 
 def stamp(at: float) -> str:
@@ -167,10 +175,11 @@ def link_json(lab: Lab, link: Link) -> dict[str, Any]:
 
 
 def topology_json(sim: Simulation, lab: Lab, *, exclude_configurations: bool | None) -> dict[str, Any]:
-    """Render a lab with all its elements, by their real ids.
+    """Render a lab with all its elements, by their real ids: what a topology file has, and nothing of a run.
 
-    Cisco's client sets each key of a node as an attribute and therefore breaks on `lab`, `session`, `stale`, `nid` and
-    `data`; it needs `interfaces` in every node, and both kinds of annotations together.
+    Cisco's client sets each key of a node as an attribute, or takes it as an argument: that of 2.8 knows no
+    `operational`, that of 2.9 needs an object there, and all before 2.10 lose an interface that names its node. Every
+    client needs `interfaces` in every node, and both kinds of annotations together.
     """
     header: dict[str, Any] = {
         "version": sim.topology_versions[-1],
@@ -181,24 +190,32 @@ def topology_json(sim: Simulation, lab: Lab, *, exclude_configurations: bool | N
     }
     if sim.at_least(2, 10):
         header["node_staging"] = lab.node_staging
-    nodes = []
-    for node in lab.nodes.values():
-        drawn = node_json(sim, node, exclude_configurations=exclude_configurations)
-        drawn["interfaces"] = [interface_json(lab, node, interface) for interface in node.interfaces.values()]
-        nodes.append(drawn)
-    links = []
-    for link in lab.links.values():
-        drawn = link_json(lab, link)
-        if link.condition:
-            drawn["conditioning"] = link.condition
-        links.append(drawn)
     return {
         "lab": header,
-        "nodes": nodes,
-        "links": links,
+        "nodes": [
+            _node_in_topology(node_json(sim, node, exclude_configurations=exclude_configurations), node)
+            for node in lab.nodes.values()
+        ],
+        "links": [_link_in_topology(lab, link) for link in lab.links.values()],
         "annotations": list(lab.annotations.values()),
         "smart_annotations": list(lab.smart_annotations.values()),
     }
+
+
+def _node_in_topology(drawn: dict[str, Any], node: Node) -> dict[str, Any]:
+    interfaces = [_interface_in_topology(interface) for interface in node.interfaces.values()]
+    return {key: value for key, value in drawn.items() if key not in _OF_A_RUN} | {"interfaces": interfaces}
+
+
+def _interface_in_topology(interface: Interface) -> dict[str, Any]:
+    slot = {} if interface.slot is None else {"slot": interface.slot}
+    drawn = {"id": interface.id, "label": interface.label, "type": interface.type}
+    return drawn | slot | {"mac_address": interface.mac_address}
+
+
+def _link_in_topology(lab: Lab, link: Link) -> dict[str, Any]:
+    drawn = {key: value for key, value in link_json(lab, link).items() if key not in _OF_A_RUN}
+    return drawn | ({"conditioning": link.condition} if link.condition else {})
 
 
 def events_json(sim: Simulation, lab_id: str) -> list[dict[str, Any]]:
