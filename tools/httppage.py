@@ -35,7 +35,7 @@ def kinds(base: type[Refused] = Refused) -> Iterator[type[Refused]]:
 
 
 def _facts() -> Mapping[str, str]:
-    """Return what the prose leaves out, by the name of its place."""
+    """Return the text for each gap of the prose, by the gap's name."""
     fields = services.HttpSettings.model_fields
     numbers = {
         "port": fields["port"].default,

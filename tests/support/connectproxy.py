@@ -73,13 +73,13 @@ class ConnectProxy:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 to_server.write(head)
-            await _either(_pump(reader, to_server), _pump(above, writer))
+            await run_until_one_ends(_pump(reader, to_server), _pump(above, writer))
         finally:
             to_server.transport.abort()
         return None
 
 
-async def _either(*pumps: Awaitable[None]) -> None:
+async def run_until_one_ends(*pumps: Awaitable[None]) -> None:
     """Run until one direction ends."""
     tasks = [asyncio.ensure_future(pump) for pump in pumps]
     try:

@@ -11,9 +11,11 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from tests.support.connectproxy import run_until_one_ends
 
 T = TypeVar("T")
 
@@ -185,7 +187,7 @@ class Proxy:
             pair = _Pair(writer, to_server)
             self._pairs.add(pair)
             try:
-                await self._both(
+                await run_until_one_ends(
                     self._pump(pair, reader, to_server, upwards=True), self._pump(pair, above, writer, upwards=False)
                 )
             finally:
@@ -193,16 +195,6 @@ class Proxy:
                 for end in pair.ends:
                     end.transport.abort()
         return None
-
-    async def _both(self, *pumps: Awaitable[None]) -> None:
-        """Run until one direction ends."""
-        tasks = [asyncio.ensure_future(pump) for pump in pumps]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pump(
         self,

@@ -129,7 +129,7 @@ def owned(parts: Iterable[Part]) -> Iterator[Ownership]:
 
 
 def informers(parts: Iterable[Part]) -> Iterator[Informer[Any]]:
-    """Yield what a process follows."""
+    """Yield the informers of a process."""
     return (informer for part in parts for informer in part.informers)
 
 

@@ -110,7 +110,7 @@ class Planning:
         return plan.imbalance(living, self.view(living).owners)
 
     def act(self, key: str) -> Duty:
-        """Return what this replica has to do about a key now, to the reconciler that does it.
+        """Return the present duty of this replica towards a key; the reconciler that does it asks.
 
         A later plan wakes the reconciler if it asks for something else than this answer, which may differ from that of
         the plan before: patience grows with every key taken.

@@ -22,7 +22,7 @@ _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0
 _FLUSH_S: Final = 1.0
 _LEAVE_S: Final = 2.0
-"""With the time that parts take to finish and to close it stays within the default grace period of a Pod."""
+"""The limits of the end: with the time that parts take, they stay within the default grace period of a Pod."""
 
 
 @dataclass(frozen=True)

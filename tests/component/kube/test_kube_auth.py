@@ -9,16 +9,15 @@ import stat
 import tempfile
 import textwrap
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
-import yaml
 
 from tests.support.apiserver import ApiServer
 from tests.support.faultyapi import FaultyApi
+from tests.support.kubeconfigs import connected, write
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient
@@ -30,26 +29,6 @@ PATH = "/version"
 
 def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def write(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> str:
-    document = {
-        "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "clusters": [{"name": "test", "cluster": cluster}],
-        "users": [{"name": "test", "user": user}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return str(path)
-
-
-@asynccontextmanager
-async def connected(kubeconfig: str | None = None, **options: Any) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig), **options)
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import json
 import ssl
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 import trustme
-import yaml
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods, following
@@ -22,33 +20,13 @@ from tests.support.apiserver import ApiServer
 from tests.support.apiserver import until as until_seen
 from tests.support.connectproxy import ConnectProxy
 from tests.support.faultyapi import FaultyApi
+from tests.support.kubeconfigs import connected, write
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
-from vkprovider.settings.cluster import KubeSettings
 
 NAME = "cluster.corp.example"
 ACCOUNT = "walker"
-
-
-def write(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> str:
-    document = {
-        "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "clusters": [{"name": "test", "cluster": cluster}],
-        "users": [{"name": "test", "user": user}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return str(path)
-
-
-@asynccontextmanager
-async def connected(kubeconfig: str | None) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig))
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 @pytest.fixture

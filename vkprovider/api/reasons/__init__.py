@@ -78,7 +78,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
 """Heading: its reasons."""
 
 NO_REASON: Final = ForeignReason.NONE
-"""Of a condition that needs none, and of what did not happen."""
+"""The reason of a condition that needs none, and of an event that did not happen."""
 
 _BY_WORD: Final[Mapping[str, Reason]] = {reason.value: reason for enum in Reasons.__subclasses__() for reason in enum}
 """Only for words that are read; one that stands in several enums has the same traits in each of them."""

@@ -33,7 +33,7 @@ def _agents(tunnels: Tunnels) -> Iterator[Sample]:
 
 
 def _counts(tunnels: Tunnels) -> Iterator[Sample]:
-    """Yield what became of the frames of each tunnel."""
+    """Yield the number of frames of each tunnel, by their fate."""
     for kind, hub in tunnels.hubs.items():
         for what in ("sent", "dropped", "refused", "disconnected"):
             yield (kind, what), hub.counts[what]

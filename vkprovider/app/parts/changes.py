@@ -123,7 +123,7 @@ def _worker_changed(
 
 
 def agent_handlers(base: Base, observer: Observer) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """Return what `Tunnels` calls with an agent's name: when the agent changes, and when its worker does."""
+    """Return the handlers that `Tunnels` calls with an agent's name: of a change of the agent, and of its worker."""
     queues, workers = base.queues, base.fleet.items
 
     def happened(name: str) -> None:
@@ -172,7 +172,7 @@ def _add_all(add: Callable[[str], None], keys: Iterable[str]) -> None:
 
 
 def _asked(resource: CustomResource) -> tuple[Any, ...]:
-    """Return what people ask of a worker, as opposed to what replicas report."""
+    """Return the fields by which people ask something of a worker, without the reports of replicas."""
     meta = resource.metadata
     return meta.generation, meta.deletion_timestamp, meta.annotations, meta.finalizers
 

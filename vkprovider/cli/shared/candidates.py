@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vkprovider.cli.shared.pods import LabletPod
 
 _DEADLINE_S: Final = 5.0
-"""Of all that one Tab asks."""
+"""The deadline of all questions of one Tab."""
 Found = Mapping[str, str]
 """A candidate, and what is said beside it."""
 
@@ -99,7 +99,7 @@ def definitions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def _kubectl(ctx: click.Context, *words: str) -> str:
-    """Return what kubectl prints for the cluster of the options; nothing if it fails or takes too long."""
+    """Return kubectl's output for the cluster of the options; nothing if it fails or takes too long."""
     end_s: float = ctx.meta.setdefault(f"{__name__}.end_s", time.monotonic() + _DEADLINE_S)
     named = [f"--{name}={value}" for name in ("kubeconfig", "context") if (value := ctx.params.get(name))]
     try:
@@ -116,7 +116,7 @@ def _kubectl(ctx: click.Context, *words: str) -> str:
 
 
 def _get(ctx: click.Context, *words: str) -> str:
-    """Return what `kubectl get` prints, in the namespace of the options."""
+    """Return the output of `kubectl get` in the namespace of the options."""
     namespace = ctx.params.get("namespace")
     return _kubectl(ctx, "get", *([f"--namespace={namespace}"] if namespace else []), *words)
 
@@ -127,7 +127,7 @@ def _named(ctx: click.Context, kind: str) -> Found:
 
 
 def _read(ctx: click.Context, field: Callable[[Any], Any], *words: str) -> list[Any]:
-    """Return what a function finds in each object; those without it are left out."""
+    """Return the words that a function finds in the objects; it may find none in one."""
     import json  # noqa: PLC0415 (10 ms; help and options read none)
 
     try:

@@ -86,7 +86,7 @@ class Archive:
             await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
 
     async def find(self, pod_uid: str) -> Leftovers | None:
-        """Return what is stored of a lablet; None if there is nothing, or if it is damaged.
+        """Return the stored archive of a lablet; None if there is none, or if it is damaged.
 
         Raises:
             OutsideError: The API server does not answer, or refuses.

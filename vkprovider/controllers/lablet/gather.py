@@ -43,7 +43,7 @@ class Gatherer:
     renewals: Mapping[str, str]
 
     def gather(self, lablet: Lablet, worker: Worker) -> Facts:
-        """Return what is known of one lablet now."""
+        """Return the facts about one lablet."""
         memory, pod, claim = lablet.memory, lablet.pod, worker.claims.claims.get(lablet.uid)
         refusal = None
         if claim is None and pod is not None and pod.metadata.deletion_timestamp is None and not pod.terminal:

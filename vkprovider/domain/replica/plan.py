@@ -103,7 +103,7 @@ def imbalance(replicas: Collection[str], owners: Mapping[str, str | None]) -> in
 def duty(
     me: str, *, mine: bool, planned: str | None, free_for_s: float | None, patience_s: float = UNCLAIMED_S
 ) -> Duty:
-    """Return what a replica has to do about a key.
+    """Return the duty of a replica towards a key.
 
     Args:
         me: This replica.

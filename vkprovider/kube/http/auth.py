@@ -161,7 +161,7 @@ def _check(server: str, context: str) -> None:
 
 
 def _access(settings: client.Configuration) -> ClusterAccess:
-    """Return what a filled `Configuration` says.
+    """Return the access that a filled `Configuration` describes.
 
     Raises:
         InputError: `KubeconfigInvalid`, `KubeconfigUnsupported`.

@@ -29,7 +29,7 @@ INTERACTIVE_S_MAX: Final = 300.0
 
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
-"""By this name a cluster's extension is meant for plugins."""
+"""The name of a cluster's extension that is meant for plugins."""
 _INSTEAD: Final = {"token", "tokenFile", "username", "password", "client-certificate", "client-certificate-data"}
 
 
