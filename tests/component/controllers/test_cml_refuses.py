@@ -76,6 +76,23 @@ async def test_what_cml_warns_of_at_the_import_is_an_event(world: World, simulat
     assert await warnings(lablet) == ["ImportWarned"]
 
 
+async def test_import_that_cml_refuses_is_tried_less_often_than_other_steps(
+    world: World, simulator: CmlSimulator
+) -> None:
+    """The same topology is refused again, unless the worker changes; a licence may come at any time."""
+    cap_s = 0.5
+    await world.replica({**SHORT, "lablets": {**SHORT["lablets"], "step_retry_cap_s": cap_s}})
+    worker, definition = await world.worker(simulator.url), await world.define()
+    simulator.faults.add(Fault(kind="status", status=400, route="^POST .*/import"), simulator.now())
+    lablet = await world.pod(definition, worker)
+    await lablet.waits("ImportRefused")
+
+    def longest_s() -> float:
+        return max((b - a for a, b in pairwise(attempts(simulator, "POST", "/import"))), default=0.0)
+
+    await when(lambda: longest_s() > 2 * cap_s, "pauses longer than those of other steps")
+
+
 @pytest.mark.parametrize(("status", "reason"), [(400, "ImportRefused"), (500, "WorkerError")])
 async def test_import_is_tried_again_until_cml_carries_it_out(
     world: World, simulator: CmlSimulator, status: int, reason: str

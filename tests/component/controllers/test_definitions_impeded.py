@@ -12,6 +12,12 @@ from tests.support.apiserver import RUNTIME_CLASSES, SECRETS, SYSTEM
 from tests.support.topologies import topology
 
 LINK = {"id": "l0", "n1": "n0", "i1": "i0", "n2": "n99", "i2": "i1"}
+NUMBERED = {
+    "lab": {"version": "0.2.2", "title": "t"},
+    "nodes": [{"id": f"n{n}", "label": f"h{n}", "node_definition": "alpine"} for n in range(2)],
+    "links": [{"id": "l0", "n1": "n0", "i1": 0, "n2": "n1", "i2": 0}],
+}
+"""A lab as a generator writes it: nodes without interfaces, which links name by numbers."""
 
 
 async def impeded(world: World, name: str, reason: str) -> str:
@@ -33,8 +39,34 @@ async def test_tags_that_look_like_port_tags(world: World) -> None:
     name = await world.define(topology({"h0": "alpine"}, {"h0": ["pat:abc:22", "mine"]}))
     message = await impeded(world, name, "TagUnclear")
     assert message == "tag 'pat:abc:22' of 'h0' requests no port: write pat:PORT:INSIDE, or pat:udp:PORT:INSIDE"
-    await world.change_definition(name, source={"inline": topology({"h0": "alpine"}, {"h0": ["pat:5:22", "mine"]})})
+    await world.change_definition(name, source={"inline": topology({"h0": "alpine"}, {"h0": ["vnc:5", "mine"]})})
     await unimpeded(world, name)
+
+
+async def test_pat_tag_without_a_connector(world: World) -> None:
+    await world.replica()
+    kinds, tags = {"h0": "alpine", "h1": "alpine", "nat": "external_connector"}, {"h0": ["pat:5:22"], "h1": ["vnc:6"]}
+    name = await world.define(topology(kinds, tags))
+    message = await impeded(world, name, "PatUnreachable")
+    assert message == "CML passes no `pat:` port on to 'h0': no link joins it with an external connector"
+    joined = yaml.safe_load(topology(kinds, tags))
+    joined["links"] = [{"id": "l0", "n1": "n2", "i1": "i2", "n2": "n0", "i2": "i0"}]
+    await world.change_definition(name, source={"inline": yaml.safe_dump(joined)})
+    await unimpeded(world, name)
+
+
+async def test_what_cmls_schema_does_not_allow(world: World) -> None:
+    """A newer CML may allow it, so Pods may try."""
+    await world.replica()
+    document = yaml.safe_load(topology({"h0": "alpine"}))
+    document["lab"]["version"] = "0.3.0"
+    document["nodes"][0] |= {"x": 99999, "colour": "red"}
+    name = await world.define(yaml.safe_dump(document))
+    message = await impeded(world, name, "ImportDoubtful")
+    assert message == (
+        "nodes[0] has a field that CML does not know: colour; "
+        "nodes[0].x of 'h0' must be a whole number from -15000 to 15000"
+    )
 
 
 async def test_a_lab_larger_than_any_worker(world: World) -> None:
@@ -70,12 +102,17 @@ async def test_devices_secret_that_is_missing_or_not_meant_for_devices(world: Wo
             "links[0].n2 'n99' is not the id of a node; there are n0, n1",
         ),
         (
+            yaml.safe_dump(NUMBERED),
+            "TopologyInvalid",
+            "links[0].i1 must be a text, not 0; and 1 more",
+        ),
+        (
             topology({"h0": "alpine"}, {"h0": [f"serial:{port}" for port in range(60)]}),
             "TooManyPorts",
             "needs 60 external ports; the limit is 50 per lablet (PORTS_PER_INSTANCE_MAX)",
         ),
     ],
-    ids=["a link to nothing", "more ports than a lablet may have"],
+    ids=["a link to nothing", "ids that are numbers", "more ports than a lablet may have"],
 )
 async def test_content_that_no_lablet_could_run_is_refused(
     world: World, inline: str, reason: str, message: str

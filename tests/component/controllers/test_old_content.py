@@ -7,13 +7,13 @@ from tests.component.controllers.parts import Clock, claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
-from vkprovider.api.errors import OutsideError
+from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.definition.content import Content
+from vkprovider.domain.definition.content import Content, build
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
@@ -110,3 +110,20 @@ async def test_nothing_is_deleted_while_the_claims_cannot_be_read(
     with pytest.raises(OutsideError):
         await versions.drop(dropped)
     assert await stored(admin) == {"1", "2", "3"}
+
+
+async def test_content_of_an_earlier_release_stays_although_no_cml_imports_it_now(ctx: Context, admin: Admin) -> None:
+    """A lablet may run it; only new content is refused."""
+    doubled = TEXT.replace("version: 0.1.0", "version: 0.3.0").replace("id: n0", "id: 7")
+    package = Package("1", doubled)
+    versions = Versions(ctx, shared_parser(), list, SHIPPED, 50)
+    with pytest.raises(InputError, match=r"nodes\[0\].id of 'h0' must be a text, not 7"):
+        await versions.adopt(RESOURCE, SPEC, package, "")
+    body = build(definition="netlab", uid="u1", namespace=ctx.namespace, package=package, sequence=1)
+    await admin.create(CONFIG_MAPS, body)
+    config_map = await ctx.api.config_maps.get(body["metadata"]["name"])
+    assert config_map is not None
+    after_restart = Versions(ctx, shared_parser(), lambda: [config_map], SHIPPED, 50)
+    current = await after_restart.current(RESOURCE, SPEC)
+    assert current is not None
+    assert current.topology.faults

@@ -23,6 +23,16 @@ class DefinitionReason(Reasons):
         "A tag looks like a port tag but requests no port (condition Impeded).",
         "Write it as the message says; or give a tag that is not meant for a port another name.",
     )
+    IMPORT_DOUBTFUL = (
+        "ImportDoubtful",
+        "The topology has something that CML's schema does not allow, so an import may fail (condition Impeded).",
+        "Correct or remove what the message names, and apply it with a new version.",
+    )
+    PAT_UNREACHABLE = (
+        "PatUnreachable",
+        "A device has a `pat:` tag, and no link joins it with an external connector (condition Impeded).",
+        "Link the device, directly or over switches, to an external connector with NAT; or remove the tag.",
+    )
     TOO_LARGE = (
         "TooLarge",
         "No worker of the definition's environment is large enough for one lablet (condition Impeded).",

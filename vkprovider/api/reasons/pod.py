@@ -174,7 +174,10 @@ class Trouble(Reasons):
     IMPORT_REFUSED = (
         "ImportRefused",
         "CML refused the topology; the message is CML's.",
-        "Correct the LabletDefinition's topology.",
+        (
+            "Correct the LabletDefinition's topology and delete the Pod, because a lablet keeps the version that it "
+            "began with. Until then the import is tried again, less and less often: at last every five minutes."
+        ),
     )
     START_REFUSED = (
         "StartRefused",

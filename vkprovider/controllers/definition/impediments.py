@@ -1,6 +1,7 @@
 """What keeps lablets of a LabletDefinition from working although its content is good: said before a learner waits."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.messages import Fault
@@ -12,6 +13,9 @@ from vkprovider.domain.definition.content import Content, charged
 from vkprovider.domain.definition.fitting import Room, room_of, too_large
 from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.runtime.context import Context
+
+_NAMED_MAX: Final = 5
+"""The most devices in a message."""
 
 
 class Impediments:
@@ -41,7 +45,9 @@ class Impediments:
         """
         if not kept:
             return []
-        found = [Fault(DefinitionReason.TAG_UNCLEAR, text) for text in kept[0].topology.suspect_tags()]
+        topology = kept[0].topology
+        found = [Fault(DefinitionReason.IMPORT_DOUBTFUL, text) for text in (*topology.faults, *topology.doubts)]
+        found += [Fault(DefinitionReason.TAG_UNCLEAR, text) for text in topology.suspect_tags()]
         if text := too_large(charged(kept), spec.environment, self._all_rooms()):
             found.append(Fault(DefinitionReason.TOO_LARGE, text))
         if spec.device_secret_name is not None:
@@ -51,6 +57,8 @@ class Impediments:
                 found.append(error.fault)
             except OutsideError:
                 pass  # it cannot be told now
+        if topology.unreached:
+            found.append(Fault(DefinitionReason.PAT_UNREACHABLE, _unreached(topology.unreached)))
         return found
 
     def _all_rooms(self) -> list[Room]:
@@ -63,3 +71,9 @@ class Impediments:
                 known = (meta.generation, room_of(worker, self._port_range))
             self._rooms[meta.uid] = known
         return [room for _, room in self._rooms.values()]
+
+
+def _unreached(labels: Sequence[str]) -> str:
+    named = ", ".join(map(repr, labels[:_NAMED_MAX]))
+    more = f" and {len(labels) - _NAMED_MAX} more" if len(labels) > _NAMED_MAX else ""
+    return f"CML passes no `pat:` port on to {named}{more}: no link joins it with an external connector"

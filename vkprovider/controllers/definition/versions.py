@@ -10,6 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import ConfigMap, CustomResource
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.times import iso
 from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
@@ -229,9 +230,13 @@ class Versions:
             OutsideError: It could not be parsed now.
         """
         try:
-            return await self._parser.topology(package)
+            topology = await self._parser.topology(package)
         except InputError as error:
             raise ContentRefusedError(error, digest) from None
+        if faults := topology.faults:  # not of stored content: an earlier release took it, and lablets may run it
+            more = f"; and {len(faults) - 1} more" if len(faults) > 1 else ""
+            raise ContentRefusedError(InputError(DefinitionReason.TOPOLOGY_INVALID, faults[0] + more), digest)
+        return topology
 
     async def _read_all(self, resource: CustomResource, spec: LabletDefinitionSpec) -> list[Content]:
         """Return every stored version of a definition; parse those that are new."""

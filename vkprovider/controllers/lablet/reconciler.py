@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from vkprovider.api.errors import Fenced, InputError, OutsideError, StepFailed, Throttled
+from vkprovider.api.errors import Fenced, InputError, Invalid, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import NO_REASON
 from vkprovider.controllers import timeline
@@ -35,7 +35,7 @@ from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.memory import held_s, refreshed
 from vkprovider.domain.lablet.outcomes import Abandoned, Circumstances, Failure
-from vkprovider.domain.lablet.steps import WAIT, Extract, Forget, Release, Step, System, Wait
+from vkprovider.domain.lablet.steps import WAIT, Extract, Forget, Import, Release, Step, System, Wait
 from vkprovider.kube.queue import Result
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.runtime.context import Context
@@ -48,6 +48,8 @@ _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a queue worker for ever."""
 _BREATH_S: Final = 0.5
 """The pause after so many."""
+_REFUSED_TIMES: Final = 10
+"""How many times longer the pauses before an import that CML has refused may grow than those before other steps."""
 
 
 class ObserveSoon(Protocol):
@@ -254,6 +256,8 @@ class Lablets:
         failures[step.label] = failures.get(step.label, 0) + 1
         tries = lablet.memory.failures + 1
         first_s, cap_s = self.settings.step_retry_first_s, self.settings.step_retry_cap_s
+        if isinstance(step, Import) and isinstance(error, Invalid):
+            cap_s *= _REFUSED_TIMES  # the same topology is refused again, unless the worker changes
         pause_s = delay_s(tries, first_s=first_s, cap_s=cap_s, dice=self.ctx.dice())
         if isinstance(error, Throttled):
             pause_s = max(pause_s, error.after_s)

@@ -1,4 +1,4 @@
-"""Links of a topology: both ends of each must be interfaces that the topology has, or CML refuses the import.
+"""Links of a topology: both ends of each must be interfaces that the topology has, and what they join.
 
 links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]      nodes and, within them, interfaces by their ids
 """
@@ -32,6 +32,28 @@ def fault(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[str, str] | None:
                 has = f"it has {_listed(known)}" if known else "it has none"
                 return f"links[{i}].i{end}", f"{_show(interface)} is not an interface of {labels[node]!r}; {has}"
     return None
+
+
+def reached_from(definition: str, nodes: Sequence[Any], links: Sequence[Any]) -> frozenset[str]:
+    """Return the labels of the nodes that links, over any other nodes, join with a node of a definition.
+
+    Args:
+        definition: A node definition, such as `external_connector`.
+        nodes: Of the topology.
+        links: Of the topology; `fault` has found nothing in them.
+    """
+    next_to: dict[Any, set[Any]] = {}
+    for link in links:
+        next_to.setdefault(link["n1"], set()).add(link["n2"])
+        next_to.setdefault(link["n2"], set()).add(link["n1"])
+    found: set[Any] = set()
+    waiting = [_id(node.get("id")) for node in nodes if node["node_definition"] == definition]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += next_to.get(name, ())
+    return frozenset(node["label"] for node in nodes if _id(node.get("id")) in found)
 
 
 def _id(value: Any) -> str | int | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
 from vkprovider.api.reasons import DefinitionReason
-from vkprovider.domain.topology import links, parameters, visibility, yamltext
+from vkprovider.domain.topology import links, parameters, schema, visibility, yamltext
 from vkprovider.domain.topology import tags as grammar
 from vkprovider.domain.topology.parameters import Configuration
 from vkprovider.domain.topology.rewrite import Form, form_of, head_of
@@ -34,6 +34,8 @@ COUNT_MAX: Final = 2**24
 
 _FLAT_VERSIONS: Final = frozenset({"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"})
 """Versions whose header is at the top level."""
+_CONVERTED_VERSIONS: Final = frozenset({"0.1.0"})
+"""Versions that CML converts before it checks them, beside those of `_FLAT_VERSIONS`."""
 _FLAT_FIELDS: Final = ("version", "title", "description", "notes")
 _FLAT_HEADER: Final = frozenset({*_FLAT_FIELDS, *(f"lab_{field}" for field in _FLAT_FIELDS)})
 
@@ -72,6 +74,9 @@ class Topology:
         template: The ports that its tags request.
         form: Everything but the lab's fields, as text with gaps for the ports and for `configurations`.
         configurations: The day-0 configurations with parameters.
+        faults: What no CML imports, with the places, of a version that CML does not convert before.
+        doubts: What CML's schema does not allow, with the places; an import may fail for it.
+        unreached: Labels of devices that a `pat:` tag leads to, and that no link joins with an external connector.
     """
 
     version: str
@@ -81,6 +86,9 @@ class Topology:
     template: PortTemplate
     form: Form
     configurations: tuple[Configuration, ...] = ()
+    faults: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     def suspect_tags(self) -> list[str]:
         """Return the fault of each tag that looks like a port tag and requests no port."""
@@ -157,7 +165,33 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     except ValueError as error:
         raise InputError(DefinitionReason.TOPOLOGY_INVALID, str(error)) from None
     notes = header.get("notes") or header.get("lab_notes") or ""
-    return Topology(version, devices, notes, head, template, form, configurations)
+    faults, doubts = _against_schema(version, document, nodes)
+    reached = links.reached_from("external_connector", nodes, document.get("links", []))
+    passed_on = dict.fromkeys(slot.device for slot in template.slots if slot.kind == "pat")
+    return Topology(
+        version=version,
+        devices=devices,
+        notes=notes,
+        head=head,
+        template=template,
+        form=form,
+        configurations=configurations,
+        faults=faults,
+        doubts=doubts,
+        unreached=tuple(label for label in passed_on if label not in reached),
+    )
+
+
+def _against_schema(
+    version: str, document: dict[Any, Any], nodes: list[Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the faults and the doubts of a topology: of an older version doubts alone, for CML converts it first."""
+    if version in _FLAT_VERSIONS:
+        return (), ()
+    faults = tuple(schema.faults(nodes, document["links"]))
+    if version in _CONVERTED_VERSIONS:
+        return (), faults
+    return faults, tuple(schema.doubts(document, nodes))
 
 
 def _version(header: Any, *, flat: bool) -> str:
