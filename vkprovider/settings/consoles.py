@@ -12,7 +12,8 @@ class ConsoleSettings(Group):
         None,
         validation_alias="VKPROVIDER_CONSOLE_PROMPTS",
         description="YAML file of further prompts for `kubectl exec`, by node definition: `{acme-os: ios}`, or "
-        "`{acme-fw: {like: asa, prompt: 'fw[>#]'}}`; kinds are ios, iosxe, iosxr, nxos, asa and linux.",
+        "`{acme-fw: {like: asa, prompt: 'fw[>#]'}}`; kinds are ios, iosxe, iosxr, nxos, "
+        "asa, firepower, aireos, viptela, frr and linux.",
     )
     exec_timeout_s: float = Field(
         30.0,

@@ -20,7 +20,7 @@ from vkprovider.kubelet.spi import Exit, LogLine, LogOptions, Target
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.world.model import Node
 
-DEVICES = {"r1": "iosv", "h0": "alpine", "h1": "alpine", "fw": "ftdv", "sw": "unmanaged_switch"}
+DEVICES = {"r1": "iosv", "h0": "alpine", "h1": "alpine", "fw": "acme-fw", "sw": "unmanaged_switch"}
 TAGS = {
     "r1": ["serial:5000", "pat:5001:80"],
     "h0": ["vnc:5002", "pat:5003:80", "pat:udp:5004:53", "http:5005", "pat:5006:22"],
@@ -101,8 +101,8 @@ async def open_site(world: World, *, patty: bool = False) -> Site:
     simulator = await world.simulator(patty=opens)
     running = await world.replica({**SHORT, "consoles": {"exec_timeout_s": 3.0}})
     worker = await world.worker(simulator.url, portRange={"start": first, "end": first + NINE})
-    given = "node_definition: ftdv\n  cpus: 4\n  ram: 8192"
-    topology = topologies.topology(DEVICES, TAGS).replace("node_definition: ftdv", given)
+    given = "node_definition: acme-fw\n  cpus: 4\n  ram: 8192"
+    topology = topologies.topology(DEVICES, TAGS).replace("node_definition: acme-fw", given)
     lablet = await world.pod(await world.define(topology), worker, devices=["r1", "h0", "fw", "sw"], typed=True)
     await lablet.ready()
     return Site(world, running, simulator, worker, lablet)

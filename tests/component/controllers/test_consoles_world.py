@@ -88,12 +88,19 @@ async def test_a_command_prints_its_output_and_ends_at_the_prompt(site: Site) ->
 async def test_where_a_command_cannot_be_typed_the_user_reads_why(site: Site) -> None:
     with pytest.raises(InputError, match=r"NotADevice: container lab is not a device .* r1, h0, h1, fw, sw"):
         await site.run("lab", "show version")
-    with pytest.raises(InputError, match="UnsupportedDevice: the prompt of fw, a ftdv, is not known"):
+    with pytest.raises(InputError, match=r"UnsupportedDevice: the prompt of fw \(acme-fw\) is not known"):
         await site.run("fw", "show version")
     with pytest.raises(InputError, match="CommandInvalid"):
         await site.run("r1", "show version\nreload")
     with pytest.raises(InputError, match="NoConsole: CML has no console for sw"):
         await site.devices.attach(site.target("sw"), Terminal())
+    for words in ("show version", "console", "sh"):
+        with pytest.raises(
+            InputError, match=r"NoConsole: CML has no console for sw: .* unmanaged_switch never has one"
+        ):
+            await site.run("sw", words, tty=True, stdin=True)
+    with pytest.raises(InputError, match=r"NoConsole: .* never has one"):
+        await site.log("sw")
     with pytest.raises(NotFound):
         await site.devices.attach(Target("nowhere", "p", "no-uid", "r1"), Terminal())
     person = Terminal()
@@ -113,6 +120,68 @@ async def test_where_a_command_cannot_be_typed_the_user_reads_why(site: Site) ->
     await person.shows("Escape character")
     person.type("end\r\x1d")
     await session
+
+
+async def test_words_reach_a_device_as_they_are_or_not_at_all(site: Site) -> None:
+    exit_, terminal = await site.run("h0", "echo", "a   b")
+    assert (exit_, terminal.out) == (Exit(0), "'a   b'\n"), "the simulated echo prints the line as it was typed"
+    assert (await site.run("h0", "sh", "-c", "echo one; echo two"))[0] == Exit(0)
+    assert site.node("h0").typed[-2].text.endswith("sh -c 'echo one; echo two'")
+    with pytest.raises(InputError, match="CommandInvalid: the device would take the word 'foo bar' apart"):
+        await site.run("r1", "show", "run", "|", "include", "foo bar")
+    exit_, terminal = await site.run("r1", "echo 'foo  bar'")
+    assert (exit_, terminal.out) == (Exit(0), "'foo  bar'\n")
+
+
+async def test_input_that_no_device_gets_ends_a_command(site: Site) -> None:
+    def typed() -> list[str]:
+        return [typed.text for typed in site.node("h0").typed]
+
+    before = typed()
+    terminal = Terminal(tty=False)
+    terminal.type("payload")
+    with pytest.raises(InputError, match=r"NoInput: .* was not typed: .*`kubectl exec -i POD -c h0 -- console`"):
+        await site.devices.execute(site.target("h0"), ["tee", "/root/x"], terminal)
+    assert typed() == before
+    terminal = Terminal(tty=False)
+    terminal.half_close()
+    assert await site.devices.execute(site.target("h0"), ["echo", "no", "input"], terminal) == Exit(0)
+    shell = site.simulator.consoles._line(site.node("h0"), 0)._shell
+    pressed, press = [], shell.press
+
+    def sleeps(now: float, keys: str) -> str:
+        pressed.append(keys)
+        return keys + "\n" if keys == "sleep 9\r" else press(now, keys)
+
+    async def is_typed() -> bool:
+        return "sleep 9\r" in pressed
+
+    shell.press = sleeps  # type: ignore[method-assign]
+    terminal = Terminal()
+    running = asyncio.create_task(site.devices.execute(site.target("h0"), ["sleep", "9"], terminal))
+    await eventually(is_typed, "the command is typed")
+    terminal.type("\x03")
+    with pytest.raises(InputError, match=r"NoInput: .* was interrupted"):
+        await asyncio.wait_for(running, 60)
+    del shell.press
+    assert pressed[-1] == "\x03"
+
+
+async def test_a_shell_is_the_console_and_files_have_another_way(site: Site) -> None:
+    for words in (["/bin/bash"], ["sh", "-c", "exec zsh || exec sh"]):
+        person = Terminal()
+        session = asyncio.create_task(site.devices.execute(site.target("h1"), words, person))
+        await person.shows("Connected to the console of h1 (alpine)")
+        person.type("\r")
+        await person.shows("h1:~# ")
+        person.type("\x1d")
+        assert await asyncio.wait_for(session, 60) == Exit(0)
+    for how in ({"tty": True}, {"stdin": True}, {}):
+        with pytest.raises(InputError, match=r"NoTerminal: .*`kubectl exec -it .* -c h1 -- console`"):
+            await site.run("h1", "sh", **how)
+    for words in (["test", "-d", "/x"], ["tar", "-xmf", "-"], ["tar", "cf", "-", "/etc/motd"]):
+        with pytest.raises(InputError, match=r"NoFiles: .* `kubectl port-forward .* 2222:22`, then `scp -P 2222"):
+            await site.run("h1", *words, stdin=True)
 
 
 async def test_a_console_by_name_through_exec(site: Site) -> None:

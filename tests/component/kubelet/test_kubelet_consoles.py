@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -79,6 +80,32 @@ async def test_a_command_at_a_devices_prompt(place: Place, environ: Mapping[str,
     code, out, err = await place.run("exec", name, "-c", "lab", "--", "show version", environ=environ)
     assert (code, out) == (1, "")
     assert "container lab is not a device" in err
+
+
+@pytest.mark.parametrize("environ", [{}, SPDY], ids=["websocket", "spdy"])
+async def test_input_that_no_device_gets_is_an_error(place: Place, environ: Mapping[str, str]) -> None:
+    name = place.site.lablet.name
+    for size in (5, 300_000):
+        code, _, err = await place.run(
+            "exec", "-i", name, "-c", "h0", "--", "tee", "f", stdin=b"x" * size, environ=environ
+        )
+        assert (code, "kubectl attach -i" in err) == (1, True), err
+    assert not [line for line in place.site.node("h0").typed if "tee" in line.text]
+    code, out, err = await place.run("exec", "-i", name, "-c", "h0", "--", "echo", "no-input", environ=environ)
+    assert (code, out, err) == (0, "no-input\n", "")
+
+
+async def test_a_copy_that_fails_says_so(place: Place, tmp_path: Path) -> None:
+    name, file = place.site.lablet.name, tmp_path / "README"
+    file.write_text("hello\n")
+    before = [len(place.site.node(label).typed) for label in ("r1", "h0")]
+    for device in ("r1", "h0"):
+        code, _, err = await place.run("cp", str(file), f"{name}:/README", "-c", device)
+        assert (code, f"kubectl port-forward {name} 2222:22" in err) == (1, True), err
+        code, _, err = await place.run("cp", f"{name}:/etc/hostname", str(tmp_path / "copy"), "-c", device)
+        assert (code, f"kubectl port-forward {name} 2222:22" in err) == (1, True), err
+    assert [len(place.site.node(label).typed) for label in ("r1", "h0")] == before
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize("environ", [{}, SPDY], ids=["websocket", "spdy"])

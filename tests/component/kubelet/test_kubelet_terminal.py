@@ -95,6 +95,28 @@ async def test_a_person_works_at_a_console(desk: Desk) -> None:
     await asyncio.to_thread(work_at_a_console, desk)
 
 
+def press_the_shell_button(desk: Desk) -> None:
+    pod = desk.site.lablet.name
+    for words in (
+        ("sh", "-c", "command -v zsh >/dev/null && exec zsh || exec ash"),
+        ("/bin/bash",),
+        ("sh", "-c", "clear; (zsh || ash || sh)"),
+    ):
+        with desk.terminal("exec", "-it", pod, "-c", "r1", "--", *words) as shell:
+            shell.shows("the console of r1 (iosv)")
+            shell.type("\recho by the button\r")
+            shell.shows("by the button\r\nr1>")
+            shell.type("\x1d")
+            assert shell.ends() == 0
+    with desk.terminal("exec", pod, "-c", "r1", "--", "sh") as shell:
+        shell.shows(f"kubectl exec -it {pod} -c r1 -- console")
+        assert shell.ends() == 1
+
+
+async def test_the_shell_button_of_a_user_interface_is_the_console(desk: Desk) -> None:
+    await asyncio.to_thread(press_the_shell_button, desk)
+
+
 def use_ports(desk: Desk, ssh: str) -> None:
     pod = desk.site.lablet.name
     options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")

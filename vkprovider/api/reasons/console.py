@@ -13,7 +13,11 @@ class ConsoleReason(Reasons):
     )
     NO_LAB = ("NoLab", "The lablet has no lab (yet).", "Wait until it runs.")
     DEVICE_OFF = ("DeviceOff", "The device does not run.", "Wait until it runs; `kubectl describe pod` says more.")
-    NO_CONSOLE = ("NoConsole", "CML has no console for the device.", "Use another device.")
+    NO_CONSOLE = (
+        "NoConsole",
+        "CML has no console for the device; external connectors and unmanaged switches never have one.",
+        "Use another device.",
+    )
     CONSOLE_IN_USE = (
         "ConsoleInUse",
         "Another session types at the console of the device; any number may watch.",
@@ -23,6 +27,21 @@ class ConsoleReason(Reasons):
         "UnsupportedDevice",
         "The prompt of this kind of device is not known, so that nothing says when a command has ended.",
         "Use `kubectl lablet console`, or name the prompt in the file of VKPROVIDER_CONSOLE_PROMPTS.",
+    )
+    NO_INPUT = (
+        "NoInput",
+        "`kubectl exec` types one command at a console and passes no input on to it.",
+        "Use `kubectl attach -i POD -c DEVICE`, or `kubectl exec -i POD -c DEVICE -- console`; else leave out `-i`.",
+    )
+    NO_TERMINAL = (
+        "NoTerminal",
+        "A shell at a device is its console, which needs a person.",
+        "`kubectl exec -it POD -c DEVICE -- console`.",
+    )
+    NO_FILES = (
+        "NoFiles",
+        "A console carries text for people, so that `kubectl cp` and programs like it cannot copy files.",
+        "Tag the device's SSH port (`pat:…:22`), `kubectl port-forward POD 2222:22`, and `scp -P 2222`.",
     )
     COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")
     UNKNOWN_PORT = (

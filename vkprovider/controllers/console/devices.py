@@ -11,7 +11,7 @@ from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.console import logs
 from vkprovider.controllers.console.attach import attach
-from vkprovider.controllers.console.execute import Execution, command_of
+from vkprovider.controllers.console.execute import Execution
 from vkprovider.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.controllers.console.logs import Followed, chosen
 from vkprovider.controllers.console.open import OpenConsoles
@@ -20,6 +20,7 @@ from vkprovider.domain.console.dialogue import Dialogue
 from vkprovider.domain.console.history import Line
 from vkprovider.domain.console.manners import Manners
 from vkprovider.domain.console.ports import PortRoute
+from vkprovider.domain.console.words import is_shell, line_of, moves_files
 from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.rest.errors import Unsent
 from vkprovider.runtime.context import Context
@@ -128,15 +129,29 @@ class LabletDevices:
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             device = await self._finder.running(target, named="".join(named))
             return await self._attach(device, command, take_over=TAKE_OVER in words)
-        line = command_of(words)
+        if moves_files(words):
+            raise InputError(
+                ConsoleReason.NO_FILES,
+                "a console passes no files on. Use scp, if the device has a tag for its SSH port (`pat:…:22`):"
+                f" `kubectl port-forward {target.pod} 2222:22`, then `scp -P 2222 FILE USER@127.0.0.1:`",
+            )
+        if is_shell(words):
+            if not (command.stdin and command.tty):
+                raise InputError(
+                    ConsoleReason.NO_TERMINAL,
+                    "a shell at a device is its console, which needs a person: "
+                    f"`kubectl exec -it {target.pod} -c {target.container} -- console`",
+                )
+            return await self._attach(await self._finder.running(target), command, take_over=False)
         device = await self._finder.running(target)
         manner = self._manners.of(device.fact.definition)
         if manner is None:
             raise InputError(
                 ConsoleReason.UNSUPPORTED_DEVICE,
-                f"the prompt of {device.label}, a {device.fact.definition}, is not known: use `kubectl lablet console`,"
+                f"the prompt of {device.label} ({device.fact.definition}) is not known: use `kubectl lablet console`,"
                 " or name it in the file of VKPROVIDER_CONSOLE_PROMPTS",
             )
+        line = line_of(words, quotes=manner.quotes)
         console = self._opened.console(device)
         async with console.watching() as watcher:
             await console.claim(watcher, attached=False)
@@ -147,7 +162,7 @@ class LabletDevices:
                 timeout_s=self._exec_timeout_s,
                 now_s=asyncio.get_running_loop().time(),
             )
-            return await Execution(console, command).run(watcher, dialogue)
+            return await Execution(console, target.container, command).run(watcher, dialogue)
 
     async def _attach(self, device: FoundDevice, command: RemoteCommand, *, take_over: bool) -> Exit:
         about = f"the console of {device.label} ({device.fact.definition}) on worker {device.worker.name}"

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from tunnels.errors import ConnectionLost
@@ -13,23 +13,8 @@ from vkprovider.controllers.console.shared import Console, Watcher
 from vkprovider.domain.console.dialogue import Dialogue, End, Output, Print, Type
 from vkprovider.kubelet.spi import Exit, RemoteCommand
 
-COMMAND_CHARS_MAX: Final = 240
-"""IOS accepts 254 characters at a prompt."""
 WHOLE_S_MAX: Final = 3600.0
 """However much a command goes on printing."""
-
-
-def command_of(words: Sequence[str]) -> str:
-    """Return the line to type.
-
-    Raises:
-        InputError: `CommandInvalid`.
-    """
-    line = " ".join(words).strip()
-    if not line or len(line) > COMMAND_CHARS_MAX or not line.isprintable():
-        text = f"the command must be one line of 1 to {COMMAND_CHARS_MAX} printable characters"
-        raise InputError(ConsoleReason.COMMAND_INVALID, text)
-    return line
 
 
 class Execution:
@@ -37,30 +22,44 @@ class Execution:
 
     Args:
         console: The device's.
+        container: The container that stands for the device, for messages.
         command: The session.
     """
 
-    def __init__(self, console: Console, command: RemoteCommand) -> None:
+    def __init__(self, console: Console, container: str, command: RemoteCommand) -> None:
         self._console = console
+        self._container = container
         self._command = command
         self._end: End | None = None
+        self._has_input = False
 
     async def run(self, watcher: Watcher, dialogue: Dialogue) -> Exit:
         """Type the command and print its output until it ends, or the client leaves.
 
         Raises:
+            InputError: `NoInput`: the client sends input, which the device would never see.
             OutsideError: The console broke off before the command was typed.
         """
-        gone = asyncio.create_task(self._command.gone(), name="exec: client")
-        gone.add_done_callback(lambda _: watcher.end(""))
+        watched = [
+            asyncio.create_task(self._until_gone(watcher), name="exec: client"),
+            asyncio.create_task(self._until_input(watcher), name="exec: input"),
+        ]
         try:
             async with asyncio.timeout(WHOLE_S_MAX):
                 await self._converse(watcher, dialogue)
         except (ConnectionLost, TimeoutError):
             await self._abandon(dialogue)
         finally:
-            gone.cancel()
-            await asyncio.gather(gone, return_exceptions=True)
+            for task in watched:
+                task.cancel()
+            await asyncio.gather(*watched, return_exceptions=True)
+        if self._has_input and self._end is None:
+            state = "was interrupted" if dialogue.was_typed else "was not typed"
+            raise InputError(
+                ConsoleReason.NO_INPUT,
+                f"exec passes no input on to a device, and the command {state}: for input use `kubectl attach -i` or"
+                f" `kubectl exec -i POD -c {self._container} -- console`",
+            )
         if self._end is None:
             why = watcher.ended or "the command went on for an hour, and was ended"
             await say(self._command, why)
@@ -79,10 +78,19 @@ class Execution:
             except TimeoutError:
                 await self._do(dialogue.tick(now_s()))
                 continue
-            if not data:
+            if not data or self._has_input:
                 await self._abandon(dialogue)
                 return
             await self._do(dialogue.received(data, now_s()))
+
+    async def _until_gone(self, watcher: Watcher) -> None:
+        await self._command.gone()
+        watcher.end("")
+
+    async def _until_input(self, watcher: Watcher) -> None:
+        if self._command.stdin and await self._command.read():
+            self._has_input = True
+            watcher.end("")
 
     async def _abandon(self, dialogue: Dialogue) -> None:
         with contextlib.suppress(Unavailable):

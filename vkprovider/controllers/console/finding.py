@@ -12,6 +12,7 @@ from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.console.manners import WITHOUT_CONSOLE
 from vkprovider.domain.console.ports import PortRoute, way_to
 from vkprovider.domain.definition.content import Content
 from vkprovider.kubelet.spi import Target
@@ -104,10 +105,10 @@ class Finder:
         return None
 
     async def device(self, target: Target, *, named: str = "") -> FoundDevice:
-        """Find a device, by its container or, in a session with the lablet as a whole, by its name.
+        """Find a device with a console, by its container or, in a session with the lablet as a whole, by its name.
 
         Raises:
-            InputError: `NotADevice`, `NoLab`.
+            InputError: `NotADevice`, `NoLab`, `NoConsole`.
             OutsideError: The worker did not answer; `NotFound`: there is no such Pod here.
         """
         place = self.place(target.namespace, target.pod, target.uid)
@@ -123,6 +124,9 @@ class Finder:
             what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
             hint = "" if named else f". For one without a container: kubectl lablet console {target.pod} DEVICE"
             raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of the lab, which has {known}{hint}")
+        if fact.definition in WITHOUT_CONSOLE:
+            text = f"CML has no console for {fact.label}: a device of the kind {fact.definition} never has one"
+            raise InputError(ConsoleReason.NO_CONSOLE, text)
         return FoundDevice(place, fact)
 
     async def running(self, target: Target, *, named: str = "") -> FoundDevice:

@@ -81,7 +81,7 @@ async def _connected(device: FoundDevice) -> Channel:
     try:
         return await device.worker.labs.consoles.open_console(device.lab_id, device.fact.id)
     except NotFound:
-        text = f"CML has no console for {device.label}, a {device.fact.definition}, at the moment"
+        text = f"CML has no console for {device.label} ({device.fact.definition}) at the moment"
         raise InputError(ConsoleReason.NO_CONSOLE, text) from None
 
 

@@ -85,13 +85,18 @@ class Dialogue:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._prompt = ""
-        self._heard = self._passed = False
+        self._heard = self._passed = self._typed = False
         self._heard_s = self._woken_s = self._progress_s = now_s
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended."""
         return self._phase is _Phase.ENDED
+
+    @property
+    def was_typed(self) -> bool:
+        """Whether the command itself was typed."""
+        return self._typed
 
     def begin(self) -> Iterator[Output]:
         """Wake the line."""
@@ -167,7 +172,7 @@ class Dialogue:
                 yield self._ended(REFUSED, self._asks(line))
             elif manner.is_prompt(line):
                 self._prompt, self._phase, self._line = line, _Phase.ECHOING, ""
-                self._progress_s, self._heard = now_s, False
+                self._progress_s, self._heard, self._typed = now_s, False, True
                 yield Type(f"{self._command}\r")
         elif self._phase is _Phase.PRINTING:
             if line == self._prompt:

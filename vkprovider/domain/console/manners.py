@@ -26,6 +26,7 @@ class Manner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         more: The keys for the next page.
         leave: What leads from `configuring` to `prompt`.
         interrupt: The keys that end a command.
+        quotes: Whether a POSIX shell reads the line, so that a quoted word stays whole.
     """
 
     prompt: str
@@ -35,6 +36,7 @@ class Manner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     more: str = " "
     leave: str = "end\r"
     interrupt: str = "\x03"
+    quotes: bool = False
 
     def is_prompt(self, line: str) -> bool:
         """Return whether a line is the prompt at which a command can be typed."""
@@ -66,6 +68,7 @@ _LOGIN: Final = r"(?:.*\b)?(?i:username|login|password|passcode)(?: for \S+)?:"
 _CONFIRM: Final = r".*\[(?:yes/no|y/n|no|yes|confirm)[^\]]*\]\s?[:?]*"
 _QUESTION: Final = f"{_LOGIN}|{_CONFIRM}"
 _MORE: Final = r"-+ ?[Mm]ore ?-+"
+_SHELL: Final = r"[\w.@:~/\-\[\] ]{0,128}[$#]"
 
 _IOS: Final = Manner(
     prompt=rf"{_HOST}[>#]",
@@ -74,17 +77,26 @@ _IOS: Final = Manner(
     pager=_MORE,
     interrupt="\x1e",  # Ctrl-^, Cisco's escape character
 )
+_NXOS: Final = msgspec.structs.replace(_IOS, interrupt="\x03")
+_ASA: Final = msgspec.structs.replace(_NXOS, pager=r"<-+ ?More ?-+>")
+_LINUX: Final = Manner(prompt=_SHELL, question=_LOGIN, pager=r"--More--(?: ?\(\d+%.*\))?", quotes=True)
 KINDS: Final[Mapping[str, Manner]] = MappingProxyType(
     {
         "ios": _IOS,
         "iosxe": _IOS,
-        "iosxr": msgspec.structs.replace(_IOS, interrupt="\x03"),
-        "nxos": msgspec.structs.replace(_IOS, interrupt="\x03"),
-        "asa": msgspec.structs.replace(_IOS, pager=r"<-+ ?More ?-+>", interrupt="\x03"),
-        "linux": Manner(
-            prompt=r"[\w.@:~/\-\[\] ]{0,128}[$#]",
-            question=_LOGIN,
-            pager=r"--More--(?: ?\(\d+%.*\))?",
+        "iosxr": _NXOS,
+        "nxos": _NXOS,
+        "asa": _ASA,
+        "linux": _LINUX,
+        "viptela": msgspec.structs.replace(_NXOS, prompt=rf"{_HOST}[>#]|{_SHELL}"),
+        "frr": msgspec.structs.replace(_NXOS, prompt=rf"{_HOST}[>#]|{_SHELL}"),
+        "firepower": msgspec.structs.replace(_ASA, prompt=rf">|{_HOST}[>#]|{_SHELL}", pager=rf"{_ASA.pager}|{_MORE}"),
+        "aireos": Manner(
+            prompt=r"\([\w\-. ]{1,64}\) >",
+            configuring=r"\([\w\-. ]{1,64}\) [\w\- ]{1,64}>",
+            question=rf"{_QUESTION}|User:|.*\((?:y/n|Y/N|y/N|Y/n)\)\s?[:?]*",
+            pager=r"--More(?:--)? or \(q\)uit.*|Press Enter to continue.*",
+            leave="exit\r",
         ),
     }
 )
@@ -95,12 +107,21 @@ _BY_DEFINITION: Final = (
     ("ios-xrd", "iosxr"),
     ("nxosv", "nxos"),
     ("asav", "asa"),
+    ("xrd", "iosxr"),
+    ("iosxe", "iosxe"),
     ("iosv", "ios"),
     ("iol", "ios"),
+    ("pagent", "ios"),
     ("cat8", "iosxe"),
     ("cat9", "iosxe"),
     ("csr1000v", "iosxe"),
     ("cat-sdwan-edge", "iosxe"),
+    ("cat-sdwan-", "viptela"),
+    ("viptela-", "viptela"),
+    ("ftdv", "firepower"),
+    ("fmcv", "firepower"),
+    ("vwlc", "aireos"),
+    ("frr", "frr"),
     ("alpine", "linux"),
     ("coreos", "linux"),
     ("desktop", "linux"),
@@ -109,8 +130,18 @@ _BY_DEFINITION: Final = (
     ("ubuntu", "linux"),
     ("net-tools", "linux"),
     ("wan_emulator", "linux"),
+    ("dnsmasq", "linux"),
+    ("netflow", "linux"),
+    ("nginx", "linux"),
+    ("radius", "linux"),
+    ("snort", "linux"),
+    ("splunk", "linux"),
+    ("syslog", "linux"),
+    ("tacplus", "linux"),
 )
 """The beginning of a node definition's name, and its kind."""
+WITHOUT_CONSOLE: Final = frozenset({"external_connector", "unmanaged_switch"})
+"""The node definitions whose devices are part of CML itself and never have a console."""
 
 
 class Manners:

@@ -310,12 +310,54 @@ def of(definition: str) -> Callable[[str], bool] | None:
 REFERENCE_PLATFORM = (
     *("iosv", "iosvl2", "iol-xe", "ioll2-xe", "iol-xe-serial-4eth", "cat8000v", "cat9000v-q200", "csr1000v"),
     *("iosxrv9000", "nxosv9000", "asav", "alpine", "ubuntu", "server", "desktop"),
+    *("frr", "dnsmasq", "radius", "tacplus", "syslog", "nginx", "netflow", "net-tools", "snort", "splunk"),
+    *("iosxe-sdwan", "pagent", "viptela-bond", "viptela-edge", "viptela-manage", "viptela-smart"),
+    *("cat-sdwan-controller", "cat-sdwan-manager", "cat-sdwan-validator", "cat-sdwan-vedge", "cat-sdwan-edge"),
+    *("ftdv", "fmcv", "vwlc", "cat9800", "xrd", "ios-xrd-control-plane", "trex", "wan_emulator", "coreos"),
 )
 
 
 @pytest.mark.parametrize("definition", REFERENCE_PLATFORM)
 def test_the_devices_of_the_reference_platform_are_known(definition: str) -> None:
     assert of(definition) is not None
+
+
+@pytest.mark.parametrize(
+    ("definition", "prompts", "others"),
+    [
+        ("ftdv", (">", "firepower>", "firepower#", "admin@ftd-1:~$"), ("firepower(config)#", "firepower login:", "")),
+        ("fmcv", (">", "admin@fmc:~$", "root@fmc:/Volume/home/admin#"), ("fmc login:", "Password:")),
+        ("vwlc", ("(Cisco Controller) >", "(WLC-2) >"), ("(Cisco Controller) config>", "User:", "Password:", ">")),
+        ("viptela-edge", ("vedge#", "vedge-1:~$"), ("vedge(config)#", "vedge(config-vpn-0)#", "vedge login:")),
+        ("cat-sdwan-manager", ("vmanage#",), ("vmanage(config)#", "Password:")),
+        ("frr", ("frr-0#", "frr-0>", "root@frr-0:/#", "bash-5.2#"), ("frr-0(config-router)#",)),
+        ("xrd", ("RP/0/RP0/CPU0:xrd#",), ("RP/0/RP0/CPU0:xrd(config)#", "Username:")),
+        ("pagent", ("PAGENT>", "PAGENT#"), ("PAGENT(config)#",)),
+        ("radius", ("radius-0:/#", "root@radius-0:~#"), ("radius-0 login:",)),
+    ],
+)
+def test_the_prompts_of_other_shipped_kinds(definition: str, prompts: tuple[str, ...], others: tuple[str, ...]) -> None:
+    is_prompt = of(definition)
+    assert is_prompt is not None
+    assert [line for line in prompts if not is_prompt(line)] == []
+    assert [line for line in others if is_prompt(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("aireos", "--More-- or (q)uit"),
+        ("aireos", "--More or (q)uit current module or <ctrl-z> to abort"),
+        ("firepower", "<--- More --->"),
+        ("firepower", "--More--"),
+    ],
+)
+def test_the_pagers_of_other_shipped_kinds(kind: str, line: str) -> None:
+    assert KINDS[kind].is_pager(line)
+
+
+def test_only_a_shell_reads_quotes() -> None:
+    assert [kind for kind, manner in KINDS.items() if manner.quotes] == ["linux"]
 
 
 @pytest.mark.parametrize("definition", ["external_connector", "unmanaged_switch", "acme-os"])
