@@ -80,6 +80,29 @@ async def test_a_lab_larger_than_any_worker(world: World) -> None:
     await unimpeded(world, name)
 
 
+async def test_topology_that_is_newer_than_every_worker(world: World) -> None:
+    """With a worker that imports it, lablets go there and nowhere else; the RuntimeClass selects it."""
+    await world.replica()
+    environment = world.name("env")
+    old = await world.worker((await world.simulator(version="2.9.1+build.7")).url, environment=environment)
+    text = topology({"h0": "alpine"})
+    name = await world.define(text.replace("version: 0.1.0", "version: 0.3.1"), environment=environment)
+    message = await impeded(world, name, "TopologyTooNew")
+    assert message.endswith(f"the newest worker of environment {environment} has CML 2.9.1")
+    new = await world.worker((await world.simulator(version="2.10.1+build.2")).url, environment=environment)
+    await unimpeded(world, name)
+    key = "vkprovider.io/topology-0.3.1"
+    labels = [(await world.node(worker))["metadata"]["labels"][key] for worker in (old, new)]
+    assert labels == ["false", "true"]
+    found = await world.admin.get(f"{RUNTIME_CLASSES}/{name}")
+    assert found is not None
+    assert found["scheduling"]["nodeSelector"][key] == "true"
+    await world.change_definition(name, version="2.0.0", keepVersions=1, source={"inline": text})
+    await world.admin.until(
+        f"{RUNTIME_CLASSES}/{name}", lambda found: key not in found["scheduling"]["nodeSelector"], "free to go anywhere"
+    )
+
+
 async def test_devices_secret_that_is_missing_or_not_meant_for_devices(world: World) -> None:
     await world.replica(WITH_PASSES)  # nobody may watch Secrets
     secret = world.name("devices")

@@ -33,6 +33,11 @@ class DefinitionReason(Reasons):
         "A device has a `pat:` tag, and no link joins it with an external connector (condition Impeded).",
         "Link the device, directly or over switches, to an external connector with NAT; or remove the tag.",
     )
+    TOPOLOGY_TOO_NEW = (
+        "TopologyTooNew",
+        "No worker of the definition's environment has a CML that imports the topology's version (condition Impeded).",
+        "Add or upgrade a worker, or export the lab from a CML of the workers' release.",
+    )
     TOO_LARGE = (
         "TooLarge",
         "No worker of the definition's environment is large enough for one lablet (condition Impeded).",

@@ -6,6 +6,7 @@ controller wakes another (a claim is saved, a worker was observed, content is th
 | what changes | which keys it adds |
 |---|---|
 | a CMLWorker comes, goes, or asks for something else | `workers`; `definitions`, all, if this replica leads |
+| its CML has another version | `definitions`, all, if this replica leads |
 | a CMLWorker comes or goes | `agents`, if there are tunnels; a new plan |
 | a Node | `workers` |
 | a LabletDefinition, a RuntimeClass | `definitions` |
@@ -110,10 +111,12 @@ def _worker_changed(
 
     def changed(old: CustomResource | None, new: CustomResource | None) -> None:
         name = _name(old, new)
+        if (
+            _offered(old) != _offered(new)
+        ) and base.membership.leads():  # a definition may fit that did not, or no more
+            _add_all(queues.definitions.add, base.objects.definitions.items)
         if old is None or new is None or _asked(old) != _asked(new):  # else it is a status that a replica wrote
             queues.workers.add(name)
-            if base.membership.leads():  # it may be large enough for a definition that no worker held
-                _add_all(queues.definitions.add, base.objects.definitions.items)
         if old is None or new is None:
             replan()
             if has_agents:
@@ -175,6 +178,11 @@ def _asked(resource: CustomResource) -> tuple[Any, ...]:
     """Return the fields by which people ask something of a worker, without the reports of replicas."""
     meta = resource.metadata
     return meta.generation, meta.deletion_timestamp, meta.annotations, meta.finalizers
+
+
+def _offered(resource: CustomResource | None) -> tuple[Any, ...]:
+    """Return the fields of a worker, if there is one, by which definitions fit or do not."""
+    return () if resource is None else (*_asked(resource), resource.status.get("cmlVersion"))
 
 
 def _name(old: Any, new: Any) -> str:

@@ -9,8 +9,8 @@ from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.controllers.secrets import read_device_secret
-from vkprovider.domain.definition.content import Content, charged
-from vkprovider.domain.definition.fitting import Room, room_of, too_large
+from vkprovider.domain.definition.content import Content, charged, versions_of_few
+from vkprovider.domain.definition.fitting import Room, room_of, too_large, too_new
 from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.runtime.context import Context
 
@@ -19,7 +19,7 @@ _NAMED_MAX: Final = 5
 
 
 class Impediments:
-    """Checks what a definition needs beside its content: a worker that is large enough, and a Secret."""
+    """Checks what a definition needs beside its content: a worker that is large and new enough, and a Secret."""
 
     def __init__(
         self, ctx: Context, workers: Callable[[], Collection[CustomResource]], port_range: tuple[int, int]
@@ -34,7 +34,7 @@ class Impediments:
         self._ctx = ctx
         self._workers = workers
         self._port_range = port_range
-        self._rooms: dict[str, tuple[int, Room]] = {}  # by UID, with the generation of the spec
+        self._rooms: dict[str, tuple[tuple[int, str], Room]] = {}  # by UID, with generation and version
 
     async def of(self, spec: LabletDefinitionSpec, kept: list[Content]) -> list[Fault]:
         """Return the impediments.
@@ -48,7 +48,10 @@ class Impediments:
         topology = kept[0].topology
         found = [Fault(DefinitionReason.IMPORT_DOUBTFUL, text) for text in (*topology.faults, *topology.doubts)]
         found += [Fault(DefinitionReason.TAG_UNCLEAR, text) for text in topology.suspect_tags()]
-        if text := too_large(charged(kept), spec.environment, self._all_rooms()):
+        rooms = self._all_rooms()
+        if text := too_new(versions_of_few(kept), spec.environment, rooms):
+            found.append(Fault(DefinitionReason.TOPOLOGY_TOO_NEW, text))
+        if text := too_large(charged(kept), spec.environment, rooms):
             found.append(Fault(DefinitionReason.TOO_LARGE, text))
         if spec.device_secret_name is not None:
             try:
@@ -67,8 +70,9 @@ class Impediments:
         for worker in self._workers():
             meta = worker.metadata
             known = before.get(meta.uid)
-            if known is None or known[0] != meta.generation:
-                known = (meta.generation, room_of(worker, self._port_range))
+            state = (meta.generation, str(worker.status.get("cmlVersion", "")))
+            if known is None or known[0] != state:
+                known = (state, room_of(worker, self._port_range))
             self._rooms[meta.uid] = known
         return [room for _, room in self._rooms.values()]
 

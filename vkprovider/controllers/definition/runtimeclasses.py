@@ -35,8 +35,8 @@ class RuntimeClasses:
             OutsideError: The API server refused it, or did not answer.
         """
         name, api = resource.metadata.name, self.ctx.api.runtime_classes
-        charge = contents.charged(versions)
-        wanted = contents.runtime_class(name, resource.metadata.uid, self.ctx.installation, spec, charge)
+        charge, few = contents.charged(versions), contents.versions_of_few(versions)
+        wanted = contents.runtime_class(name, resource.metadata.uid, self.ctx.installation, spec, charge, few)
         if self._is_current(self.known(name), resource, wanted):
             return
         found = await api.get(name)

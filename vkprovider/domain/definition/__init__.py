@@ -1,6 +1,6 @@
 """LabletDefinitions.
 
 * `content`: content versions, named by digest, as ConfigMaps; `status`: the definition's status.
-* `fitting`: whether a worker is large enough for one lablet.
+* `fitting`: whether a worker is large and new enough for one lablet.
 * `package`, `devicefile`: the files that an exam's package holds; `refresh`: when sources are read again.
 """

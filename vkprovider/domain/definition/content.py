@@ -20,7 +20,7 @@ from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import NodeDefinition, Resources, need_of
-from vkprovider.domain.topology.topology import Topology
+from vkprovider.domain.topology.topology import SINCE, Topology
 
 PACKED: Final = ".gz"
 CONTENT_KEY: Final = f"cml.yaml{PACKED}"
@@ -272,13 +272,31 @@ def charged(kept: Sequence[Content]) -> Resources:
     return total
 
 
+def versions_of_few(kept: Iterable[Content]) -> list[str]:
+    """List the topology versions of contents that not every supported CML imports."""
+    return sorted({content.topology.version for content in kept} & SINCE.keys())
+
+
 def runtime_class(
-    name: str, uid: str, installation: str, spec: LabletDefinitionSpec, charge: Resources
+    name: str,
+    uid: str,
+    installation: str,
+    spec: LabletDefinitionSpec,
+    charge: Resources,
+    topology_versions: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Build the RuntimeClass: the scheduling contract of a definition.
 
     The scheduler adds the overhead to each Pod's requests, admission injects selector and tolerations. The two
     tolerations of `not-ready` and `unreachable` keep a silent worker from ending its learners' work.
+
+    Args:
+        name: The definition's.
+        uid: The definition's.
+        installation: Marks the object as ours.
+        spec: The definition's.
+        charge: For one Pod.
+        topology_versions: Versions that the CML of a Pod's Node must import, as its labels say.
     """
     patience = {} if (s := spec.unreachable_toleration_seconds) is None else {"tolerationSeconds": s}
     return {
@@ -296,7 +314,11 @@ def runtime_class(
         "handler": RUNTIME_HANDLER,
         "overhead": {"podFixed": {k: v for k, v in charge.quantities().items() if v != "0"}},
         "scheduling": {
-            "nodeSelector": {names.LABEL_COMPONENT: names.COMPONENT_VNODE, names.LABEL_ENV: spec.environment},
+            "nodeSelector": {
+                names.LABEL_COMPONENT: names.COMPONENT_VNODE,
+                names.LABEL_ENV: spec.environment,
+                **{names.LABEL_TOPOLOGY_PREFIX + version: "true" for version in topology_versions},
+            },
             "tolerations": [
                 {"key": names.TAINT_VIRTUAL_NODE, "operator": "Equal", "value": "true"},
                 {"key": names.TAINT_ENV, "operator": "Equal", "value": spec.environment},

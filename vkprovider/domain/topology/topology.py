@@ -20,12 +20,14 @@ from vkprovider.domain.topology.rewrite import Form, form_of, head_of
 from vkprovider.domain.topology.template import PortSlot, PortTemplate
 from vkprovider.domain.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
 
-__all__ = ["NOTES_CHARS_MAX", "TOPOLOGY_CHARS_MAX", "VERSIONS", "Device", "Topology", "parse"]
+__all__ = ["NOTES_CHARS_MAX", "SINCE", "TOPOLOGY_CHARS_MAX", "VERSIONS", "Device", "Topology", "parse"]
 
 VERSIONS: Final = frozenset(
     {"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5", "0.1.0", "0.2.0", "0.2.1", "0.2.2", "0.3.0", "0.3.1"}
 )
 """Topology versions that CML 2.8 to 2.10 import."""
+SINCE: Final[Mapping[str, tuple[int, int]]] = MappingProxyType({"0.3.1": (2, 10)})
+"""The first release of CML that imports a version, of those that not every supported release imports."""
 LABEL_CHARS_MAX: Final = 128
 TAG_CHARS_MAX: Final = 64
 NOTES_CHARS_MAX: Final = 32768

@@ -15,6 +15,7 @@ from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
 from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason, reason_of
 from vkprovider.domain.conditions import node_condition
+from vkprovider.domain.topology.topology import SINCE
 from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
 
 OLDEST: Final = (2, 8)
@@ -90,6 +91,8 @@ class NodeView:
         }
         if release := names.cml_release(self.version):
             labels[names.LABEL_CML_VERSION] = ".".join(map(str, release))
+            for topology, since in SINCE.items():
+                labels[names.LABEL_TOPOLOGY_PREFIX + topology] = str(release >= since).lower()
         return labels
 
     @property

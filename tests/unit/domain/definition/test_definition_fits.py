@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from vkprovider.api.objects import CustomResource
-from vkprovider.domain.definition.fitting import Room, room_of, too_large
+from vkprovider.domain.definition.fitting import Room, room_of, too_large, too_new
 from vkprovider.domain.topology.resources import Resources
 
 NEED = Resources(8000, 2**30, 4, 10)
@@ -50,3 +50,36 @@ def test_the_room_of_a_worker() -> None:
     )
     assert room_of(worker(capacity={}, stats="On"), (1, 2)) == Room("default", None)
     assert room_of(worker(capacity={"cpu": "many"}, environment="lab"), (1, 2)) == Room("lab", None)
+
+
+OLD, NEW = Room("default", SMALL, (2, 9, 1)), Room("default", SMALL, (2, 10, 0))
+
+
+@pytest.mark.parametrize(
+    ("versions", "rooms"),
+    [
+        (["0.3.1"], [OLD, NEW]),
+        (["0.3.1"], []),
+        (["0.3.1"], [OLD, Room("default", SMALL)]),
+        (["0.3.1"], [OLD._replace(environment="other")]),
+        ([], [OLD]),
+    ],
+    ids=["one imports it", "no workers", "one that is not known yet", "none of that environment", "every CML does"],
+)
+def test_nothing_is_said_of_a_topology_that_is_or_may_be_imported(versions: list[str], rooms: list[Room]) -> None:
+    assert too_new(versions, "default", rooms) == ""
+
+
+def test_what_is_too_new_is_compared_with_the_newest() -> None:
+    said = too_new(["0.3.1"], "default", [OLD, OLD._replace(release=(2, 8, 1)), NEW._replace(environment="other")])
+    assert (
+        said
+        == "topology version 0.3.1 needs CML 2.10 or later, and the newest worker of environment default has CML 2.9.1"
+    )
+
+
+def test_the_release_of_a_worker() -> None:
+    known = msgspec.convert(
+        {**msgspec.to_builtins(worker()), "status": {"cmlVersion": "2.10.1+build.2"}}, CustomResource
+    )
+    assert (room_of(known, (1, 2)).release, room_of(worker(), (1, 2)).release) == ((2, 10, 1), None)

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -225,6 +226,19 @@ def test_the_runtime_class_is_the_scheduling_contract() -> None:
     assert "tolerationSeconds" not in not_ready, "a silent worker does not end learners' work"
     impatient = runtime_class(unreachableTolerationSeconds=600)["scheduling"]["tolerations"]
     assert [t.get("tolerationSeconds") for t in impatient] == [None, None, 600, 600]
+
+
+def test_a_topology_that_not_every_cml_imports_goes_where_it_is_known() -> None:
+    def of(number: str, version: str) -> Content:
+        made = content(number, int(number))
+        return replace(made, topology=replace(made.topology, version=version))
+
+    assert contents.versions_of_few([of("1", "0.3.0"), of("2", "0.0.5")]) == []
+    few = contents.versions_of_few([of("1", "0.3.0"), of("2", "0.3.1"), of("3", "0.3.1")])
+    made = contents.runtime_class("netlab", "uid", "inst", spec(), Resources(), few)
+    selector = made["scheduling"]["nodeSelector"]
+    assert selector.pop("vkprovider.io/topology-0.3.1") == "true"
+    assert selector == runtime_class()["scheduling"]["nodeSelector"]
 
 
 def back(made: dict[str, Any]) -> RuntimeClass:

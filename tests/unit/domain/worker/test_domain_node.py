@@ -100,6 +100,14 @@ def test_labels_taints_and_names() -> None:
     assert found.spec.provider_id == "vkprovider://w1"
 
 
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("2.9.1+build.7", "false"), ("2.10.0+build.1", "true"), ("2.10.1", "true"), ("", None), ("nightly", None)],
+)
+def test_which_topologies_its_cml_imports(version: str, known: str | None) -> None:
+    assert made(view(version=version)).metadata.labels.get("vkprovider.io/topology-0.3.1") == known
+
+
 def test_addresses() -> None:
     """R004-013."""
     assert [(a.type, a.address) for a in made(view()).status.addresses] == [
