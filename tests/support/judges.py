@@ -13,8 +13,8 @@ _FOLDER: Final = Path(sys.prefix) / "judges"
 _HOME: Final = Path(__file__).parents[2]
 
 
-def run_judge(name: str | None, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run Python with the packages of a judge before those of the tests; fail with its output if it fails.
+def run_judge(name: str | None, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run Python with the packages of a judge before those of the tests; return its output, or fail with it.
 
     Args:
         name: The judge; None is one that stands among the packages of the tests.
@@ -35,6 +35,7 @@ def run_judge(name: str | None, *arguments: str, environment: Mapping[str, str] 
     )
     print(done.stdout)  # noqa: T201 (pytest shows it if the test fails)
     assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
 
 
 def _packages(name: str) -> Path:

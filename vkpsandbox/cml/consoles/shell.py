@@ -6,6 +6,8 @@ All who are connected to a line see the same, because there is one shell: as on 
 import re
 from typing import Final
 
+from vkpsandbox.cml.consoles.commands import KEEPS_MODE, passed_on, submode_of, understand
+from vkpsandbox.cml.consoles.commands import Typed as Command
 from vkpsandbox.cml.consoles.devices import Family, Mode, family_of
 from vkpsandbox.cml.world.model import Node, Typed
 
@@ -15,6 +17,9 @@ PAGE: Final = 23
 LONG: Final = 120
 """Lines of `show tech-support`."""
 _ABORT, _LEAVE, _RUB_OUT = "\x03", "\x1a", "\x7f\b"
+_TOP: Final = "config"
+_UNCOMMITTED: Final = "Uncommitted changes found, commit them before exiting(yes/no/cancel)? [cancel]:"
+"""What an IOS XR asks at the end of a configuration that was not committed."""
 
 
 class Shell:
@@ -25,9 +30,15 @@ class Shell:
         self._line = line
         self._family: Family = family_of(node.node_definition)
         self._mode: Mode = self._family.first
+        self._submode = _TOP
+        self._host = ""
+        """The host name that was configured here; empty: the label."""
+        self._staged: list[str] = []
+        """Configuration lines that await a commit."""
         self._typed = ""
         self._rest: list[str] = []
-        self._paged = bool(self._family.pager)
+        self._page = PAGE if self._family.pager else 0
+        """Lines of a page; 0: output never stops."""
         self._asks: list[str] = []
         self._after_return = False
 
@@ -36,8 +47,8 @@ class Shell:
         """The prompt, or the question that the device asks."""
         if self._asks:
             return self._asks[0]
-        host = re.sub(r"[^\w.-]", "-", self._node.label)  # a host name has no spaces, unlike a label
-        return self._family.prompts[self._mode].format(host=host)
+        host = re.sub(r"[^\w.-]", "-", self._host or self._node.label)  # a host name has no spaces, unlike a label
+        return self._family.prompts[self._mode].format(host=host, mode=self._submode)
 
     def wake(self) -> str:
         """Return the text that the device prints when it has booted."""
@@ -62,7 +73,7 @@ class Shell:
         if key in {_ABORT, _LEAVE}:
             self._typed, self._asks = "", []
             if key == _LEAVE and self._mode == "config":
-                self._mode = "enable"
+                self._end_configuration()
             return "^C\r\n" + self.prompt if key == _ABORT else "\r\n" + self.prompt
         if key in _RUB_OUT:
             rubbed = self._typed != ""
@@ -76,6 +87,9 @@ class Shell:
     def _enter(self, now: float, text: str) -> str:
         if self._asks:
             asked = self._asks.pop(0)
+            if asked == _UNCOMMITTED:
+                self._decide(text.strip().lower())
+                return self.prompt
             if not text and asked.startswith("Username"):
                 self._asks.insert(0, asked)
             return self.prompt
@@ -84,61 +98,108 @@ class Shell:
         if text.strip():
             self._node.typed += [Typed(now, self._line, before + text), *(Typed(now, self._line, a) for a in answer)]
             self._node.typed = self._node.typed[-LINES_KEPT:]
-        return self._show(answer)
+        return self._show(answer, whole=text.rstrip().endswith("| no-more"))
 
-    def _show(self, answer: list[str]) -> str:
-        if not self._paged or len(answer) <= PAGE:
+    def _show(self, answer: list[str], *, whole: bool) -> str:
+        if whole or not self._page or len(answer) <= self._page:
             return "".join(f"{line}\r\n" for line in answer) + self.prompt
-        self._rest = answer[PAGE:]
-        return "".join(f"{line}\r\n" for line in answer[:PAGE]) + self._family.pager
+        self._rest = answer[self._page :]
+        return "".join(f"{line}\r\n" for line in answer[: self._page]) + self._family.pager
 
     def _turn_page(self, key: str) -> str:
-        count = {" ": PAGE, "\r": 1, "\n": 1}.get(key, 0)
+        count = {" ": self._page, "\r": 1, "\n": 1}.get(key, 0)
         shown, self._rest = self._rest[:count], self._rest[count:] if count else []
         after = self._family.pager if self._rest else self.prompt
         return self._family.erased + "".join(f"{line}\r\n" for line in shown) + after
 
-    def answer(self, command: str) -> list[str]:
+    def answer(self, text: str) -> list[str]:
         """Carry a command out; return what the device prints."""
-        host = self._node.label
-        if self._mode == "config":
-            return self._configure(command)
-        if command.startswith("echo "):
-            return [command.removeprefix("echo ")]
-        match command:
-            case "":
-                return []
-            case "show version" | "uname -a":
-                return [text.format(host=host) for text in self._family.version]
-            case "show running-config" | "show run":
-                return running_configuration(self._node).splitlines()
-            case "show tech-support" | "show tech" | "dmesg":
-                return [f"line {number} of {LONG}: {host}" for number in range(1, LONG + 1)]
-            case "terminal length 0" | "terminal pager 0" if self._family.pager:
-                self._paged = False
-                return []
-        return self._change_mode(command)
+        if not text:
+            return []
+        if self._mode != "config":
+            return self._execute(text)
+        if text.startswith("do "):
+            return self._execute(text.removeprefix("do "))
+        command = self._understand(text) if self._family.executes_within else None
+        return self._execute(text) if command and command.action in KEEPS_MODE else self._configure(text)
 
-    def _change_mode(self, command: str) -> list[str]:
+    def _understand(self, text: str) -> Command | None:
+        commands = self._family.commands
         if self._family.has_modes:
-            match command:
-                case "enable":
-                    self._mode = "enable"
-                    return []
-                case "disable" | "exit":
-                    self._mode = self._family.first
-                    return []
-                case "configure terminal" | "conf t" if self._mode == "enable":
-                    self._mode = "config"
-                    return ["Enter configuration commands, one per line.  End with CNTL/Z."]
-        return list(self._family.unknown(command))
+            return understand(text.partition("|")[0], commands)
+        return Command(commands[text]) if text in commands else None
 
-    def _configure(self, command: str) -> list[str]:
-        if command in {"end", "exit"}:
-            self._mode = "enable"
-        elif command:
-            self._node.learned.append(command)
+    def _execute(self, text: str) -> list[str]:
+        if text.startswith("echo "):
+            return [text.removeprefix("echo ")]
+        command = self._understand(text)
+        printed = None if command is None else self._carry_out(command)
+        _, bar, condition = text.partition("|")
+        if bar and printed is not None and self._family.has_modes:
+            printed = passed_on(printed, condition)
+        return list(self._family.unknown(text)) if printed is None else printed
+
+    def _carry_out(self, command: Command) -> list[str] | None:
+        """Return what a command prints; None if it is unknown in this mode."""
+        match command.action:
+            case "version":
+                return [text.format(host=self._host or self._node.label) for text in self._family.version]
+            case "configuration":
+                return running_configuration(self._node).splitlines()
+            case "long":
+                return [f"line {number} of {LONG}: {self._node.label}" for number in range(1, LONG + 1)]
+            case "page":
+                self._page = max(command.number - 1, 0)
+            case "enable":
+                self._mode = "enable"
+            case "leave":
+                self._mode, self._submode = self._family.first, _TOP
+            case "configure" if self._mode == "enable":
+                self._mode = "config"
+                return ["Enter configuration commands, one per line.  End with CNTL/Z."]
+            case "configure":
+                return None
+            case "nothing":
+                pass
         return []
+
+    def _configure(self, text: str) -> list[str]:
+        word = text.partition(" ")[0].lower()
+        if word == "end" or (word == "exit" and self._submode == _TOP):
+            self._end_configuration()
+        elif word == "exit":
+            self._submode = _TOP
+        elif word in {"sh", "sho", "show"}:
+            return list(self._family.unknown(text))
+        elif word == "commit" and self._family.commits:
+            self._commit()
+        elif word == "abort" and self._family.commits:
+            self._staged, self._submode, self._mode = [], _TOP, "enable"
+        else:
+            self._submode = submode_of(text) or self._submode
+            self._staged.append(text)
+            if not self._family.commits:
+                self._commit()
+        return []
+
+    def _end_configuration(self) -> None:
+        if self._staged:
+            self._asks = [_UNCOMMITTED]
+        else:
+            self._mode, self._submode = "enable", _TOP
+
+    def _decide(self, reply: str) -> None:
+        if reply not in {"yes", "y", "no", "n"}:
+            return
+        if reply.startswith("y"):
+            self._commit()
+        self._staged, self._mode, self._submode = [], "enable", _TOP
+
+    def _commit(self) -> None:
+        self._node.learned += self._staged
+        names = [line.removeprefix("hostname ") for line in self._staged if line.startswith("hostname ")]
+        self._host = names[-1].strip() if names else self._host
+        self._staged = []
 
 
 def running_configuration(node: Node) -> str:
