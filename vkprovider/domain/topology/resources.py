@@ -34,27 +34,54 @@ class NodeDefinition:
 
 SHIPPED: Final[Mapping[str, NodeDefinition]] = {
     "alpine": NodeDefinition(1, 512),
-    "alpine-trex": NodeDefinition(1, 512),
-    "alpine-wanem": NodeDefinition(1, 512),
     "asav": NodeDefinition(1, 2048),
+    "cat-sdwan-controller": NodeDefinition(2, 4096),
+    "cat-sdwan-edge": NodeDefinition(2, 5120),
+    "cat-sdwan-manager": NodeDefinition(8, 32768),
+    "cat-sdwan-validator": NodeDefinition(2, 4096),
+    "cat-sdwan-vedge": NodeDefinition(2, 2048),
     "cat8000v": NodeDefinition(1, 4096),
     "cat9000v-q200": NodeDefinition(4, 18432),
     "cat9000v-uadp": NodeDefinition(4, 18432),
-    "cat9000v": NodeDefinition(4, 18432),
+    "cat9800": NodeDefinition(2, 6144),
+    "chrome": NodeDefinition(1, 2048),
     "csr1000v": NodeDefinition(1, 3072),
     "desktop": NodeDefinition(1, 512),
+    "dnsmasq": NodeDefinition(1, 512),
     "external_connector": NodeDefinition(0, 0, licensed=False),
+    "firefox": NodeDefinition(1, 2048),
+    "fmcv": NodeDefinition(4, 32768),
+    "frr": NodeDefinition(1, 256),
+    "ftdv": NodeDefinition(4, 8192),
     "iol-xe": NodeDefinition(1, 1024),
+    "iol-xe-serial-4eth": NodeDefinition(1, 1024),
     "ioll2-xe": NodeDefinition(1, 1024),
+    "ios-xrd-control-plane": NodeDefinition(1, 2048),
     "iosv": NodeDefinition(1, 512),
     "iosvl2": NodeDefinition(1, 768),
     "iosxrv9000": NodeDefinition(4, 20480),
+    "net-tools": NodeDefinition(1, 512),
+    "nginx": NodeDefinition(1, 256),
     "nxosv9000": NodeDefinition(2, 12288),
+    "radius": NodeDefinition(1, 512),
     "server": NodeDefinition(1, 128),
+    "snort": NodeDefinition(1, 1024),
+    "splunk": NodeDefinition(1, 4096),
+    "syslog": NodeDefinition(1, 512),
+    "tacplus": NodeDefinition(1, 512),
+    "thousandeyes-ea": NodeDefinition(1, 2048),
+    "trex": NodeDefinition(1, 512),
     "ubuntu": NodeDefinition(1, 2048),
     "unmanaged_switch": NodeDefinition(0, 0, licensed=False),
+    "vwlc": NodeDefinition(1, 2048),
+    "wan_emulator": NodeDefinition(1, 512),
+    "xrd": NodeDefinition(1, 2048),
 }
-"""CML's own node definitions with the values that they inherit; a setting adds site-made ones."""
+"""CML's own node definitions with the values that a device inherits; a setting adds site-made ones.
+
+Sources: Cisco's reference platform, CiscoLearning/cml-docker-containers for containers, CiscoDevNet/cml-community for
+SD-WAN, wireless and firewalls. What Cisco publishes no figure for is not here: pagent, iosxrv, nxosv, viptela-edge.
+"""
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models.definition import ResourcesSpec
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
 from vkprovider.domain.topology.topology import Topology, parse
+from vkpsandbox.cml.world.platforms import DEFINITIONS
 
 GIB = 2**30
 MIB = 2**20
@@ -116,3 +117,26 @@ def test_an_unknown_definition_is_enough_if_the_rest_is_said(
 def test_a_setting_adds_definitions() -> None:
     table = {**SHIPPED, "mybox": NodeDefinition(3, 1000, licensed=False)}
     assert need_of(topology({"node_definition": "mybox"}), ResourcesSpec(), table) == Resources(3000, 1000 * MIB, 0, 0)
+
+
+LATER_OR_OF_THE_COMMUNITY = {"cat-sdwan-vedge", "xrd"}
+"""Ids that Cisco publishes beyond those of a CML 2.9.1, which the simulator has."""
+
+
+def test_the_shipped_definitions_are_named_as_cml_names_them() -> None:
+    assert SHIPPED.keys() - DEFINITIONS.keys() <= LATER_OR_OF_THE_COMMUNITY
+
+
+def test_what_has_no_machine_needs_nothing_and_no_licence() -> None:
+    bare = {name for name, known in SHIPPED.items() if not known.licensed}
+    assert bare == {name for name, one in DEFINITIONS.items() if not one.licensed} & SHIPPED.keys()
+    assert {(SHIPPED[name].cpus, SHIPPED[name].ram_mib) for name in bare} == {(0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("definition", "cpus", "ram_mib"),
+    [("trex", 1, 512), ("wan_emulator", 1, 512), ("nginx", 1, 256), ("cat-sdwan-edge", 2, 5120), ("chrome", 1, 2048)],
+)
+def test_labs_of_cisco_itself_have_a_price(definition: str, cpus: int, ram_mib: int) -> None:
+    found = need_of(topology({"node_definition": definition}), ResourcesSpec())
+    assert found == Resources(cpus * 1000, ram_mib * MIB, 1, 0)
