@@ -9,7 +9,7 @@ from vkpsandbox.cml.errors import CmlError, E, invalid
 from vkpsandbox.cml.world.model import ConfigFile, Interface, Lab, Link, Node
 from vkpsandbox.cml.world.rules import NodeOp
 from vkpsandbox.cml.world.states import WireState
-from vkpsandbox.cml.world.topology import Configuration, Topology
+from vkpsandbox.cml.world.topology import Configuration, Topology, files_of
 from vkpsandbox.cml.world.wires import carries
 from vkpsandbox.cml.world.world import World
 
@@ -50,8 +50,8 @@ def import_topology(world: World, now: float, owner: str, topology: Topology, ti
             lab=lab.id,
             label=part.label,
             node_definition=part.node_definition,
-            x=part.x,
-            y=part.y,
+            x=part.x or 0,
+            y=part.y or 0,
             image_definition=part.image_definition,
             ram=part.ram,
             cpus=part.cpus,
@@ -64,7 +64,7 @@ def import_topology(world: World, now: float, owner: str, topology: Topology, ti
             priority=part.priority,
             pyats=part.pyats,
         )
-        configure(world, node, part.configuration)
+        configure(world, node, files_of(part.configuration))
         lab.nodes[node.id] = node
         for port in part.interfaces:
             label = port.label or ("Loopback0" if port.slot is None else definition.port(port.slot))

@@ -1,9 +1,11 @@
 """The topology file: what CML imports and exports.
 
-Versions: `0.0.1` to `0.0.5` have a flat header, `0.1.0` introduced the object `lab`, `0.3.1` came with CML 2.10.
-A two-part number such as `0.1`, which YAML reads as a float, is not a version.
+Files of `0.0.1` to `0.1.0` are converted before they are checked. They have a time stamp, and figures of 0 that stand
+for "as the definition says"; some have a flat header instead of the object `lab`. `0.3.1` came with CML 2.10. A
+two-part number such as `0.1`, which YAML reads as a float, is not a version.
 """
 
+import contextlib
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -14,8 +16,9 @@ from vkpsandbox.cml.errors import CmlError, E
 from vkpsandbox.cml.world.model import ConfigFile, Lab, Node
 
 FLAT_VERSIONS: Final = ("0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5")
-"""Versions whose title, description and notes stand at the top level."""
-VERSIONS: Final = (*FLAT_VERSIONS, "0.1.0", "0.2.0", "0.2.1", "0.2.2", "0.3.0")
+"""Versions whose title, description and notes may stand at the top level."""
+CONVERTED_VERSIONS: Final = (*FLAT_VERSIONS, "0.1.0")
+VERSIONS: Final = (*CONVERTED_VERSIONS, "0.2.0", "0.2.1", "0.2.2", "0.3.0")
 """Versions that CML 2.8 and 2.9 read."""
 VERSIONS_2_10: Final = (*VERSIONS, "0.3.1")
 """Versions that CML 2.10 reads."""
@@ -30,9 +33,20 @@ Tag = Annotated[str, msgspec.Meta(max_length=64)]
 Cpus = Annotated[int, msgspec.Meta(ge=1, le=128)]
 CpuLimit = Annotated[int, msgspec.Meta(ge=20, le=100)]
 Slot = Annotated[int, msgspec.Meta(ge=0, le=128)]
+
+
+class FilePart(msgspec.Struct, forbid_unknown_fields=True):
+    """A configuration file; null content is an empty one."""
+
+    name: str
+    content: str | None = None
+
+
 Configuration = str | list[ConfigFile] | None
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=10000)]
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+_INHERITED: Final = ("ram", "cpus", "cpu_limit", "data_volume", "boot_disk_size")
+"""Figures that old files set to 0 where the definition's are meant."""
 
 
 class Condition(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +88,8 @@ class InterfacePart(msgspec.Struct, forbid_unknown_fields=True):
     label: str | None = None
     slot: Slot | None = None
     mac_address: str | None = None
+    node: str | None = None
+    """The id of its node, which says nothing new."""
 
 
 class NodePart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -82,10 +98,10 @@ class NodePart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     id: ShortId
     label: Label
     node_definition: str
-    x: Coordinate
-    y: Coordinate
+    x: Coordinate | None = None
+    y: Coordinate | None = None
     image_definition: str | None = None
-    configuration: Configuration = None
+    configuration: str | list[FilePart] | FilePart | None = None
     ram: int | None = None
     cpus: Cpus | None = None
     cpu_limit: CpuLimit | None = None
@@ -128,12 +144,12 @@ def parse(text: bytes, versions: tuple[str, ...]) -> Topology:
         CmlError: 400, with what is wrong.
     """
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe loaders)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
+        document = _read(text)
+    except (yaml.YAMLError, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise CmlError(E.BAD_TOPOLOGY, details=f"not valid YAML: {error}") from error
     if not isinstance(document, dict):
         raise CmlError(E.BAD_TOPOLOGY, details="the topology is not a mapping.")
-    document = _lift_flat_header(document)
+    document = _converted(_lift_flat_header(document))
     header = document.get("lab")
     version = header.get("version") if isinstance(header, dict) else None
     if version not in versions:
@@ -145,8 +161,26 @@ def parse(text: bytes, versions: tuple[str, ...]) -> Topology:
     newer = topology.lab.node_staging is not None or any(node.priority or node.pyats for node in topology.nodes)
     if newer and versions is not VERSIONS_2_10:
         raise CmlError(E.BAD_TOPOLOGY, details="node_staging, priority and pyats came with CML 2.10.")
+    if versions is not VERSIONS_2_10:
+        _check_places(topology)
     _check_references(topology)
     return topology
+
+
+def files_of(configuration: str | list[FilePart] | FilePart | None) -> Configuration:
+    """Return the configuration of a node: its main file as a text, or all files."""
+    if isinstance(configuration, str) or configuration is None:
+        return configuration
+    files = [configuration] if isinstance(configuration, FilePart) else configuration
+    return [ConfigFile(file.name, file.content or "") for file in files]
+
+
+def _read(text: bytes) -> Any:
+    """Read YAML, or JSON, whose escapes of characters beyond the BMP YAML does not know."""
+    if text.lstrip().startswith(b"{"):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text)
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe loaders)
 
 
 def _lift_flat_header(document: dict[str, Any]) -> dict[str, Any]:
@@ -162,6 +196,34 @@ def _lift_flat_header(document: dict[str, Any]) -> dict[str, Any]:
         elif name not in {"owner", "state", "created"}:
             rest[key] = value
     return {"lab": header, **rest}
+
+
+def _converted(document: dict[str, Any]) -> dict[str, Any]:
+    """Bring a file of an old version into the form of the present ones; what has another shape is left to the check."""
+    header, nodes = document.get("lab"), document.get("nodes")
+    if not isinstance(header, dict) or not isinstance(nodes, list) or header.get("version") not in CONVERTED_VERSIONS:
+        return document
+    header = {key: value for key, value in header.items() if key not in {"timestamp", "owner"}}
+    return {**document, "lab": header, "nodes": [_converted_node(node) for node in nodes]}
+
+
+def _converted_node(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: value
+        for key, value in node.items()
+        if not (key in _INHERITED and value == 0) and not (key == "hide_links" and value is None)
+    }
+
+
+def _check_places(topology: Topology) -> None:
+    """Check that each node has a place: CML 2.10 does without."""
+    for number, node in enumerate(topology.nodes):
+        for name in ("x", "y"):
+            if getattr(node, name) is None:
+                details = f"Object missing required field `{name}` - at `$.nodes[{number}]`"
+                raise CmlError(E.BAD_TOPOLOGY, details=details)
 
 
 def _check_references(topology: Topology) -> None:

@@ -1,6 +1,7 @@
 """What the simulator accepts as a topology, and the form in which it hands one out."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import yaml
 
 from tests.unit.vkpsandbox.cml.bench import TWO_HOSTS, Bench
 from vkpsandbox.cml.errors import CmlError
-from vkpsandbox.cml.world.topology import VERSIONS, VERSIONS_2_10, parse
+from vkpsandbox.cml.world.topology import CONVERTED_VERSIONS, VERSIONS, VERSIONS_2_10, parse
 
 
 def topology(**changes: Any) -> dict[str, Any]:
@@ -36,6 +37,69 @@ def test_versions_with_a_flat_header(prefix: str) -> None:
     del document["lab"]
     header = parse(yaml.safe_dump(document).encode(), VERSIONS).lab
     assert (header.version, header.title, header.notes) == ("0.0.5", "t", "n")
+
+
+OLD = """
+lab: {title: old, description: "", notes: "", timestamp: 1600000000.5, version: VERSION, owner: somebody}
+nodes:
+- {id: n0, label: r0, node_definition: iosv, x: -450, y: 100, configuration: "", ram: 0, cpus: 0, cpu_limit: 100,
+   data_volume: 0, boot_disk_size: 0, hide_links: null, tags: [],
+   interfaces: [{id: i0, label: Loopback0, node: n0, type: loopback}, {id: i1, node: n0, slot: 0, type: physical}]}
+- {id: n1, label: out, node_definition: external_connector, x: 0, y: 0, ram: 0, cpus: 0, cpu_limit: 0,
+   interfaces: [{id: i0, node: n1, slot: 0, label: port, type: physical}]}
+links: [{id: l0, i1: i1, n1: n0, i2: i0, n2: n1}]
+"""
+"""An export of CML 2.0 to 2.4: a time stamp, 0 for "as the definition says", null, an interface that names its node."""
+
+
+@pytest.mark.parametrize("version", CONVERTED_VERSIONS)
+def test_files_of_old_versions_are_converted(version: str) -> None:
+    found = parse(OLD.replace("VERSION", version).encode(), VERSIONS)
+    router, connector = found.nodes
+    assert (found.lab.title, router.hide_links, router.cpu_limit, connector.cpu_limit) == ("old", False, 100, None)
+    for node in found.nodes:
+        assert (node.ram, node.cpus, node.data_volume, node.boot_disk_size) == (None,) * 4
+
+
+@pytest.mark.parametrize("field", ["timestamp: 1600000000.5", "owner: somebody"])
+def test_a_file_of_a_present_version_has_nothing_of_the_old_ones(field: str) -> None:
+    assert "unknown field" in refused(f"lab: {{version: 0.2.0, title: t, {field}}}\nnodes: []\nlinks: []".encode())
+    for broken in ({"cpus": 0}, {"hide_links": "no"}):
+        refused(break_node(**broken) | {"lab": {"version": "0.2.2", "title": "t"}})
+
+
+def test_a_node_needs_a_place_before_cml_2_10() -> None:
+    document = topology(lab={"version": "0.3.0", "title": "t"})
+    del document["nodes"][1]["y"]
+    assert "missing required field `y` - at `$.nodes[1]`" in refused(document)
+    assert parse(yaml.safe_dump(document).encode(), VERSIONS_2_10).nodes[1].y is None
+    bench = Bench(version="2.10.0")
+    lab = bench.load(yaml.safe_dump(document))
+    assert {(node.x, node.y) for node in bench.world.labs[lab].nodes.values()} == {(0, 0), (200, 0)}
+
+
+@pytest.mark.parametrize(
+    ("given", "files"),
+    [
+        ({"name": "node.cfg", "content": "hostname a"}, [("node.cfg", "hostname a")]),
+        ([{"name": "node.cfg", "content": None}, {"name": "b", "content": "c"}], [("node.cfg", ""), ("b", "c")]),
+        ([{"name": "node.cfg"}], [("node.cfg", "")]),
+    ],
+)
+def test_forms_of_a_configuration(given: object, files: list[tuple[str, str]]) -> None:
+    bench = Bench()
+    lab = bench.load(yaml.safe_dump(break_node(configuration=given)))
+    node = bench.world.labs[lab].nodes[bench.node(lab, "h0")]
+    assert [(file.name, file.content) for file in node.configuration] == files
+
+
+def test_json_with_escaped_characters_beyond_the_basic_plane_is_read() -> None:
+    text = json.dumps(break_node(configuration="banner 🔥"))
+    assert "\\ud83d" in text
+    assert parse(text.encode(), VERSIONS).nodes[0].configuration == "banner 🔥"
+    assert (
+        parse(b"{lab: {version: 0.1.0, title: flow style}, nodes: [], links: []}", VERSIONS).lab.title == "flow style"
+    )
 
 
 @pytest.mark.parametrize("version", [None, 0.1, "0.1", "0.3.1", "0.4.0", "", ["0.1.0"]])
@@ -95,7 +159,7 @@ def break_link(**changes: Any) -> dict[str, Any]:
         break_node(id="n1"),
         break_node(tags=["t" * 65]),
         break_node(tags=[1342]),
-        break_node(cpus=0),
+        break_node(cpus=0) | {"lab": {"version": "0.3.0", "title": "t"}},
         break_node(cpu_limit=19),
         break_node(surprise=True),
         break_node(interfaces=[{"id": "i0", "type": "wireless"}]),
