@@ -190,6 +190,51 @@ async def test_the_simplified_definitions_are_flat(client: Plain) -> None:
     assert found["alpine"]["image_definitions"] == ["alpine-sim"]
 
 
+async def test_the_simplified_definitions_name_the_interfaces(client: Plain) -> None:
+    simplified = {one["id"]: one["device"]["interfaces"] for one in await get(client, "/simplified_node_definitions")}
+    full = {one["id"]: one["device"]["interfaces"] for one in await get(client, "/node_definitions")}
+    assert simplified == full
+    assert simplified["ubuntu"]["physical"][:2] == ["ens2", "ens3"]
+    assert simplified["iosvl2"]["loopback"] == ["Loopback0"]
+    statics = {name: ports.get("iol_static_ethernets") for name, ports in simplified.items()}
+    assert {name for name, count in statics.items() if count is not None} == {"iol-xe-serial-4eth"}
+    serial = simplified["iol-xe-serial-4eth"]
+    assert [port for port in serial["physical"][:8] if port.startswith("Ethernet")] == [
+        f"Ethernet0/{n}" for n in range(serial["iol_static_ethernets"])
+    ]
+
+
+@pytest.mark.parametrize("missing", ["disk_driver", "nic_driver"])
+async def test_a_virtual_machine_needs_its_drivers(client: Plain, missing: str) -> None:
+    definition = await get(client, "/node_definitions/csr1000v?json=true")
+    definition |= {"id": "mine", "general": {**definition["general"], "read_only": False}}
+    native = definition["sim"]["linux_native"]
+    without = {key: value for key, value in native.items() if key != missing}
+    status, answer = await client.api(
+        "POST", "/node_definitions", json={**definition, "sim": {"linux_native": without}}
+    )
+    assert (status, f"{missing} must be specified" in problem(answer)["message"]) == (400, True)
+    assert (await client.api("GET", "/node_definitions/mine"))[0] == 404
+    as_docker = {**without, "libvirt_domain_driver": "docker"}
+    for sim in (native, as_docker):
+        document = {**definition, "id": sim["libvirt_domain_driver"], "sim": {"linux_native": sim}}
+        assert (await client.api("POST", "/node_definitions", json=document))[0] == 200
+
+
+async def test_pyats_knows_each_kind_by_its_own_system(client: Plain) -> None:
+    found = {one["id"]: one["pyats"]["os"] for one in await get(client, "/node_definitions") if "pyats" in one}
+    expected = {
+        "ios": {"iosv", "iosvl2", "pagent", "frr"},
+        "nxos": {"nxosv", "nxosv9000"},
+        "asa": {"asav"},
+        "iosxr": {"iosxrv", "iosxrv9000", "ios-xrd-control-plane"},
+    }
+    assert {os: {name for name, its in found.items() if its == os} for os in expected} == expected
+    assert {"csr1000v", "cat8000v", "iol-xe", "ioll2-xe"} <= {name for name, os in found.items() if os == "iosxe"}
+    assert {"alpine", "ubuntu", "nginx"} <= {name for name, os in found.items() if os == "linux"}
+    assert {"external_connector", "unmanaged_switch"}.isdisjoint(found)
+
+
 async def test_licensing_names_the_times_of_registration_and_authorization(simulator: CmlSimulator) -> None:
     def scenario(client: Any) -> None:
         status = client.licensing.status()
@@ -325,3 +370,17 @@ async def test_an_unknown_field_is_an_extra_input(
     found = problem(answer)
     assert (status, found["type"], found["message"]) == (400, "extra_forbidden", "Extra inputs are not permitted")
     assert found["location"] == location
+
+
+@pytest.mark.parametrize(
+    ("definition", "cpus", "mib"),
+    [
+        *(("cat-sdwan-edge", 2, 5120), ("cat-sdwan-manager", 8, 32768), ("cat9800", 2, 6144), ("vwlc", 1, 2048)),
+        *(("frr", 1, 256), ("nginx", 1, 256), ("splunk", 1, 4096), ("thousandeyes-ea", 1, 2048), ("syslog", 1, 512)),
+    ],
+)
+async def test_figures_are_those_of_the_definitions_that_cisco_publishes(
+    client: Plain, definition: str, cpus: int, mib: int
+) -> None:
+    native = (await get(client, f"/node_definitions/{definition}?json=true"))["sim"]["linux_native"]
+    assert (native["cpus"], native["ram"]) == (cpus, mib)

@@ -17,23 +17,19 @@ class General(Shape):
     read_only: bool | UnsetType = UNSET
 
 
-class Counted(Shape):
-    """The interfaces of a kind, as counts."""
-
-    serial_ports: Annotated[int, Meta(ge=0, le=4)]
-    has_loopback_zero: bool
-    default_count: Annotated[int, Meta(ge=1, le=64)] | UnsetType = UNSET
-    min_count: Annotated[int, Meta(ge=0, le=64)] | UnsetType = UNSET
-    default_console: Annotated[int, Meta(ge=0, le=4)] | UnsetType = UNSET
-
-
 Ports = Annotated[list[Annotated[str, Meta(min_length=1, max_length=32)]], Meta(min_length=1)]
 
 
-class Interfaces(Counted, kw_only=True):
-    """The interfaces of a kind by label."""
+class Interfaces(Shape):
+    """The interfaces of a kind; the simplified definitions have the same, as in the document of 2.9."""
 
+    serial_ports: Annotated[int, Meta(ge=0, le=4)]
+    has_loopback_zero: bool
     physical: Ports
+    default_count: Annotated[int, Meta(ge=1, le=64)] | UnsetType = UNSET
+    min_count: Annotated[int, Meta(ge=0, le=64)] | UnsetType = UNSET
+    default_console: Annotated[int, Meta(ge=0, le=4)] | UnsetType = UNSET
+    iol_static_ethernets: Literal[0, 4, 8, 12, 16] | UnsetType = UNSET
     loopback: Ports | UnsetType = UNSET
     management: Ports | UnsetType = UNSET
 
@@ -42,12 +38,6 @@ class Device(Shape):
     """The device of a definition."""
 
     interfaces: Interfaces
-
-
-class CountedDevice(Shape):
-    """The device of a simplified definition."""
-
-    interfaces: Counted
 
 
 class Ui(Shape):
@@ -71,7 +61,7 @@ class Ui(Shape):
 class Native(Shape):
     """The machine of a kind."""
 
-    libvirt_domain_driver: str
+    libvirt_domain_driver: Literal["none", "kvm", "lxc", "docker", "iol"]
     driver: str
     ram: Ram | UnsetType = UNSET
     cpus: Annotated[int, Meta(ge=1, le=128)] | UnsetType = UNSET
@@ -81,6 +71,11 @@ class Native(Shape):
     disk_driver: str | UnsetType = UNSET
     nic_driver: str | UnsetType = UNSET
     video: dict[str, Any] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Require what CML requires of a virtual machine."""
+        if self.libvirt_domain_driver == "kvm" and UNSET in {self.disk_driver, self.nic_driver}:
+            raise ValueError("disk_driver and nic_driver must be specified when libvirt_domain_driver is kvm")
 
 
 class Simulation(Shape):
@@ -143,6 +138,18 @@ class Configuration(Shape):
     provisioning: Provisioning | UnsetType = UNSET
 
 
+class Pyats(Shape):
+    """What pyATS needs to know of a kind."""
+
+    os: Name
+    series: Annotated[str, Meta(min_length=1, max_length=32)] | UnsetType = UNSET
+    model: Annotated[str, Meta(min_length=1, max_length=32)] | UnsetType = UNSET
+    use_in_testbed: bool | UnsetType = UNSET
+    username: Name | UnsetType = UNSET
+    password: Name | UnsetType = UNSET
+    config_extract_command: Description | UnsetType = UNSET
+
+
 class NodeDefinition(Shape):
     """A node definition."""
 
@@ -154,7 +161,7 @@ class NodeDefinition(Shape):
     device: Device
     ui: Ui
     inherited: dict[Literal["image", "node"], dict[str, bool]] | UnsetType = UNSET
-    pyats: dict[str, Any] | UnsetType = UNSET
+    pyats: Pyats | UnsetType = UNSET
     schema_version: str | UnsetType = UNSET
 
 
@@ -163,7 +170,7 @@ class SimplifiedDefinition(Shape):
 
     id: DefinitionId
     general: General
-    device: CountedDevice
+    device: Device
     ui: Ui
     sim: FlatSimulation
     image_definitions: list[DefinitionId]

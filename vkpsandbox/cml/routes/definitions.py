@@ -104,6 +104,11 @@ def _put_node_definition(call: Call, given: dict[str, Any]) -> str:
         definition: Definition = from_json(given)
     except (KeyError, TypeError, AttributeError) as error:
         raise invalid(f"Field required: {error}", ("body",), "missing") from error
+    native = given["sim"]["linux_native"]
+    for name in ("disk_driver", "nic_driver") if native["libvirt_domain_driver"] == "kvm" else ():
+        if not native.get(name):
+            message = f"Value error, {name} must be specified when libvirt_domain_driver is kvm"
+            raise invalid(message, ("body", "sim", "linux_native"))
     given["general"].setdefault("read_only", False)
     call.sim.system.node_definitions[definition.id] = given
     call.sim.world.definitions[definition.id] = definition

@@ -14,6 +14,25 @@ _KNOWN_DRIVERS: Final = (
     *("nxosv", "nxosv9000", "pagent", "server", "trex", "ubuntu", "unmanaged_switch", "wan_emulator"),
 )
 """Simulation drivers of CML that are named as their node definition."""
+_SYSTEMS: Final = (
+    (("iosxrv9000",), "iosxr", "iosxrv9k"),
+    (("iosxrv",), "iosxr", "iosxrv"),
+    (("ios-xrd",), "iosxr", "xrd"),
+    (("nxosv9000",), "nxos", "n9k"),
+    (("nxosv",), "nxos", "nxosv"),
+    (("asav",), "asa", "asav"),
+    (("ftdv",), "fxos", "ftd"),
+    (("iosvl2",), "ios", "iosvl2"),
+    (("iosv", "pagent"), "ios", "iosv"),
+    (("frr",), "ios", "frr"),
+    (("iol", "ioll2"), "iosxe", "iol"),
+    (("csr1000v",), "iosxe", "csr1000v"),
+    (("cat8000v",), "iosxe", "cat8k"),
+    (("cat9",), "iosxe", "cat9k"),
+    (("cat-sdwan-edge", "iosxe-sdwan"), "iosxe", "sdwan"),
+    (("cat-sdwan", "viptela"), "viptela", "vedge"),
+)
+"""The beginning of a node definition's name, and what unicon calls its operating system and series."""
 
 
 def node_definition_json(definition: Definition) -> dict[str, Any]:
@@ -41,14 +60,13 @@ def simplified_json(full: dict[str, Any], image_ids: list[str]) -> dict[str, Any
     native = full["sim"]["linux_native"]
     files = full.get("configuration", {}).get("provisioning", {}).get("files", [])
     pyats = full.get("pyats", {})
-    counts = ("serial_ports", "default_console", "has_loopback_zero", "min_count", "default_count")
     shown = {f"show_{name}": bool(full.get("inherited", {}).get("node", {}).get(name)) for name in INHERITED}
     figures = {name: native[name] for name in INHERITED if native.get(name) is not None}
     runs = native["libvirt_domain_driver"] != "none"
     return {
         "id": full["id"],
         "general": full["general"],
-        "device": {"interfaces": {name: interfaces[name] for name in counts if name in interfaces}},
+        "device": full["device"],
         "ui": {
             **full["ui"],
             "has_configuration": bool(files),
@@ -118,7 +136,11 @@ def _general(definition: Definition) -> dict[str, Any]:
 
 
 def _interfaces(definition: Definition) -> dict[str, Any]:
-    optional = {"min_count": definition.min_ports, "default_console": definition.default_console}
+    optional = {
+        "min_count": definition.min_ports,
+        "default_console": definition.default_console,
+        "iol_static_ethernets": definition.static_ethernets,
+    }
     return {
         "has_loopback_zero": definition.loopback,
         "default_count": definition.ports,
@@ -149,9 +171,16 @@ def _native(definition: Definition) -> dict[str, Any]:
         "libvirt_domain_driver": _DOMAINS[definition.driver],
         "driver": driver,
         **{key: value for key, value in figures.items() if value},
+        **(_drivers(definition) if definition.driver == "KVM" else {}),
         "cpu_limit": 100,
         **({"video": {"model": "vga", "memory": 16}} if definition.vnc else {}),
     }
+
+
+def _drivers(definition: Definition) -> dict[str, str]:
+    """Return the devices of a virtual machine; CML requires both with KVM."""
+    disk = "sata" if definition.id == "nxosv9000" else "virtio"
+    return {"disk_driver": disk, "nic_driver": "e1000" if definition.extracts and definition.loopback else "virtio"}
 
 
 def _configuration(definition: Definition) -> dict[str, Any]:
@@ -165,6 +194,7 @@ def _configuration(definition: Definition) -> dict[str, Any]:
 
 
 def _pyats(definition: Definition) -> dict[str, Any]:
-    os = "iosxe" if definition.config_name.startswith("ios") and definition.loopback else "linux"
+    known = ((os, series) for names, os, series in _SYSTEMS if definition.id.startswith(names))
+    os, series = next(known, ("linux", definition.id))
     extraction = {"config_extract_command": "show running-config"} if definition.extracts else {}
-    return {"os": os, "series": definition.id, "use_in_testbed": True, **extraction}
+    return {"os": os, "series": series, "use_in_testbed": True, **extraction}

@@ -23,6 +23,8 @@ class Definition:
     min_ports: int | None = None
     """Interfaces that a node needs to start, as CML states it; the simulator does not enforce it."""
     max_ports: int = 32
+    static_ethernets: int | None = None
+    """Ethernet ports of an IOL that come before its serial ones; None if it has no serial ones."""
     serial_ports: int = 1
     default_console: int | None = None
     vnc: bool = False

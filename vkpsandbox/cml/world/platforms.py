@@ -2,7 +2,8 @@
 
 Ids, natures, descriptions, consoles, loopbacks and interface counts are those of a recorded `GET
 /simplified_node_definitions` of a 2.9.1; definitions that its site had made are left out. CPU and memory are Cisco's
-for the kinds of its reference platform; those of containers and of the SD-WAN family are guesses.
+for the kinds of its reference platform and for those whose definitions Cisco publishes, such as containers and the
+Catalyst SD-WAN family; those of older Viptela kinds and of some containers are guesses.
 """
 
 from typing import Any, Final
@@ -104,10 +105,10 @@ _FIREWALLS: Final = (
     _appliance("ftdv", "Cisco Firepower Threat Defense Virtual", 4, 8192, nature="firewall", label="FTDv"),
 )
 _ROUTERS: Final = (
-    _cisco("cat-sdwan-edge", "Catalyst SD-WAN Edge", 1, 4096, flat(_GIG, 1), **_IOSXE),
+    _cisco("cat-sdwan-edge", "Catalyst SD-WAN Edge", 2, 5120, flat(_GIG, 1), **_IOSXE),
     _cisco("cat8000v", "Catalyst 8000V Edge Software", 1, 4096, flat(_GIG, 1), **_IOSXE),
     _cisco("csr1000v", "Cloud Services Router 1000V", 1, 3072, flat(_GIG, 1), **_IOSXE),
-    _container("frr", "Free Range Routing (Docker)", nature="router"),
+    _container("frr", "Free Range Routing (Docker)", nature="router", ram_mib=256),
     _cisco("iol-xe", "IOL XE Router", 0, 1000, by_four("Ethernet"), **_IOL),
     _cisco(
         "iol-xe-serial-4eth",
@@ -115,6 +116,7 @@ _ROUTERS: Final = (
         0,
         1000,
         after(*(f"Ethernet0/{slot}" for slot in range(4)), then=by_four("Serial")),
+        static_ethernets=4,
         **{**_IOL, "ports": 8, "min_ports": 8},
     ),
     _container("ios-xrd-control-plane", "Cisco IOS XRd (Docker)", nature="router", loopback=True, ram_mib=2048),
@@ -139,8 +141,8 @@ _SWITCHES: Final = (
     _cisco(
         "cat9800",
         "Cisco Catalyst 9800 Wireless Controller for Cloud",
-        4,
-        8192,
+        2,
+        6144,
         flat(_GIG, 1),
         nature="switch",
         **_IOSXE,
@@ -156,12 +158,12 @@ _SWITCHES: Final = (
         max_ports=16,
     ),
     _cisco("nxosv", 'Cisco NX-OSv "Titanium" Switch', 1, 3072, after("mgmt0", then=flat("Ethernet2/", 1)), **_NXOS),
-    _cisco("nxosv9000", "Cisco Nexus 9000v Switch", 2, 8192, _NXOS_PORT, max_ports=64, **_NXOS),
+    _cisco("nxosv9000", "Cisco Nexus 9000v Switch", 2, 12288, _NXOS_PORT, max_ports=64, **_NXOS),
 )
 _HOSTS: Final = (
     _container("chrome", "Google Chrome stable (Docker)", **_BROWSER),
     _container("firefox", "Firefox (Docker)", **_BROWSER),
-    _container("splunk", "Splunk (Docker)", **_BROWSER),
+    _container("splunk", "Splunk (Docker)", **{**_BROWSER, "ram_mib": 4096}),
     _linux("alpine", "Alpine Linux"),
     _linux("coreos", "CoreOS Container Linux", 2048, config_name="user-data", day0="{}"),
     _linux("desktop", "Alpine Linux with X11 Desktop"),
@@ -180,15 +182,15 @@ _HOSTS: Final = (
     _container("dnsmasq", "Dnsmasq server (Docker)"),
     _container("net-tools", "Networking tools node (Docker)", serial_ports=1),
     _container("netflow", "Netflow daemon (Docker)"),
-    _container("nginx", "Nginx (Docker)", ports=1, min_ports=None, default_console=1),
+    _container("nginx", "Nginx (Docker)", ports=1, min_ports=None, default_console=1, ram_mib=256),
     _container("radius", "FreeRadius server (Docker)"),
     _container("syslog", "Syslog NG server (Docker)"),
     _container("tacplus", "Tacacs plus (Docker)"),
-    _container("thousandeyes-ea", "Cisco ThousandEyes Agent (Docker)", ports=1),
+    _container("thousandeyes-ea", "Cisco ThousandEyes Agent (Docker)", ports=1, ram_mib=2048),
 )
 _APPLIANCES: Final = (
     _appliance("cat-sdwan-controller", "Cisco Catalyst SD-WAN Controller", 2, 4096),
-    _appliance("cat-sdwan-manager", "Cisco Catalyst SD-WAN Manager", 8, 16384),
+    _appliance("cat-sdwan-manager", "Cisco Catalyst SD-WAN Manager", 8, 32768),
     _appliance("cat-sdwan-validator", "Cisco Catalyst SD-WAN Validator", 2, 4096),
     _appliance("cat-sdwan-vedge", "Catalyst SD-WAN vEdge", 1, 2048),
     _appliance("fmcv", "Cisco Firepower Management Center Virtual Appliance", 4, 32768, loopback=True, ports=1),
@@ -196,7 +198,7 @@ _APPLIANCES: Final = (
     _appliance("viptela-edge", "Viptela vEdge System", 1, 2048, ports=2),
     _appliance("viptela-manage", "Viptela vManage System", 8, 16384, ports=1),
     _appliance("viptela-smart", "Viptela vSmart System", 1, 2048),
-    _appliance("vwlc", "Virtual Wireless LAN Controller (vWLC) platform", 1, 4096, ports=2),
+    _appliance("vwlc", "Virtual Wireless LAN Controller (vWLC) platform", 1, 2048, ports=2),
 )
 _ALL: Final = (*_INFRASTRUCTURE, *_FIREWALLS, *_ROUTERS, *_SWITCHES, *_HOSTS, *_APPLIANCES)
 
