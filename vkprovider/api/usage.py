@@ -3,6 +3,20 @@
 import msgspec
 
 
+class DeviceFigures(msgspec.Struct, frozen=True, gc=False):
+    """What one running device of a node definition needs, as CML says.
+
+    Attributes:
+        name: The node definition.
+        cpus: Cores.
+        ram: MiB.
+    """
+
+    name: str
+    cpus: int
+    ram: int
+
+
 class WorkerUsage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a worker has and uses; None for a figure that CML does not report.
 

@@ -58,6 +58,7 @@ TEXT_PATHS: Final = frozenset({CONSOLE_PATH})
 """CML's user interface sends what is typed at a console as text."""
 
 SYSTEM_STATS: Final = Operation("system_stats", "GET", "/system_stats", _READ_S)
+LIST_DEFINITIONS: Final = Operation("list_definitions", "GET", "/simplified_node_definitions", _OBSERVE_S)
 LICENSING: Final = Operation("licensing", "GET", "/diagnostics/licensing", _READ_S)
 
 LABS: Final = (
@@ -79,11 +80,11 @@ LABS: Final = (
 )
 CONSOLES: Final = (GET_CONSOLE_KEY, GET_VNC_KEY, CONSOLE_LOG, SIMULATION_STATS)
 MORE: Final = (GET_NODE_STATE,)
-STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING)
+STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING, LIST_DEFINITIONS)
 
 LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
 """Labs, their nodes and consoles, import, login, and the handshake that reports the version."""
 STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_PATH, PORT_PATH))
 """Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)
-"""Read-only load and licence figures."""
+"""Read-only figures: load, licences, and what node definitions need."""

@@ -1,22 +1,32 @@
-"""Load and licences of a worker: the only place that asks CML's system API. Off unless a worker says `stats: On`."""
+"""Figures of a worker: load, licences, node definitions. Nothing is asked unless a worker says `stats: On`.
+
+Here alone CML is asked for more than labs.
+"""
 
 from typing import Protocol
 
 import msgspec
 
 from tunnels.outgoing.guard import Guard
-from vkprovider.api.usage import WorkerUsage
+from vkprovider.api.usage import DeviceFigures, WorkerUsage
 from vkprovider.cml.factory import open_session, parse_worker_url
-from vkprovider.cml.operations import LICENSING, STATS_API, SYSTEM_STATS
+from vkprovider.cml.operations import LICENSING, LIST_DEFINITIONS, STATS_API, SYSTEM_STATS
 from vkprovider.cml.spi import CredentialsReader
 from vkprovider.rest.client import ServiceClient
 
 
 class WorkerStats(Protocol):
-    """Load and licences of one worker."""
+    """Load, licences and node definitions of one worker."""
 
     async def usage(self) -> WorkerUsage:
         """Get load and licences.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+
+    async def definitions(self) -> list[DeviceFigures]:
+        """Get what one device of each node definition needs; those that run no machine are left out.
 
         Raises:
             OutsideError: CML refused, failed or did not answer.
@@ -65,6 +75,18 @@ class _Licensing(msgspec.Struct, frozen=True, gc=False):
     started: int | None = None
 
 
+class _Sim(msgspec.Struct, frozen=True, gc=False):
+    cpus: int | None = None
+    ram: int | None = None  # MiB
+
+
+class _Definition(msgspec.Struct, frozen=True, gc=False):
+    """One of `GET /simplified_node_definitions`: `{"id": "iosv", "sim": {"cpus": 1, "ram": 512, …}, …}`."""
+
+    id: str
+    sim: _Sim = _Sim()
+
+
 class CmlWorkerStats:
     """`WorkerStats` of a CML controller, over a session whose transport allows `STATS_API` only."""
 
@@ -93,6 +115,15 @@ class CmlWorkerStats:
             licences_started=licensing.started,
         )
 
+    async def definitions(self) -> list[DeviceFigures]:
+        """Get what one device of each node definition needs, one request.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        found = await self._session.fetch(LIST_DEFINITIONS.to(), list[_Definition])
+        return [DeviceFigures(one.id, max(1, one.sim.cpus or 0), one.sim.ram) for one in found if one.sim.ram]
+
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
@@ -104,6 +135,10 @@ class NoStats:
     async def usage(self) -> WorkerUsage:
         """Return unknown figures."""
         return WorkerUsage()
+
+    async def definitions(self) -> list[DeviceFigures]:
+        """Return no definitions."""
+        return []
 
     async def close(self) -> None:
         """Do nothing."""

@@ -162,3 +162,26 @@ async def test_other_content_under_the_same_version_is_said(world: World) -> Non
     await world.change_definition(name, version="2.0.0", source={"inline": topology({"h0": "alpine"})})
     await world.definition(name, lambda found: len(found["status"]["versions"]) == 2)
     assert len(await world.events("ContentReplaced", name)) == 1
+
+
+async def test_price_of_a_node_definition_that_only_cml_knows(world: World) -> None:
+    """It comes with the first worker that may be asked for it, and by its CMLWorker to every replica."""
+    await world.replica()
+    await world.replica()
+    text = topology({"r1": "iosxrv", "h0": "alpine"})
+    name = await world.define(text, ready=False)
+    found = await world.definition(name, lambda found: condition(found, "Ready")["reason"] == "ResourcesUnknown")
+    assert "node definition 'iosxrv' is unknown" in condition(found, "Ready")["message"]
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, stats="On")
+    found = await world.definition(name, is_ready)
+    figures = simulator.simulation.world.definitions["iosxrv"]
+    assert (figures.cpus, figures.ram_mib) == (1, 3072)
+    assert (found["status"]["resources"]["cpu"], found["status"]["resources"]["memory"]) == ("2", "3584Mi")
+    told = (await world.cmlworker(worker))["status"]["nodeDefinitions"]
+    assert {"name": "iosxrv", "cpus": figures.cpus, "ram": figures.ram_mib} in told
+    assert "iosv" not in {one["name"] for one in told}
+    lablet = await world.pod(name, worker)
+    await lablet.ready()
+    asked = [entry for entry in simulator.log.entries if entry.path.endswith("/simplified_node_definitions")]
+    assert len(asked) == 1, "once in ten minutes"

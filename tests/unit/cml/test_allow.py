@@ -57,6 +57,11 @@ def test_statistics_only_read() -> None:
     assert {entry for entry in STATS_API.entries if entry[0] != "GET"} == {("POST", "/api/v0/authenticate")}
 
 
+def test_node_definitions_are_asked_for_with_the_statistics_only() -> None:
+    path = "/api/v0/simplified_node_definitions"
+    assert (STATS_API.allows("GET", path), LABS_API.allows("GET", path)) == (True, False)
+
+
 def test_only_wiring_may_import_the_statistics() -> None:
     package = Path(vkprovider.cml.__file__).parent.parent
     importers = set()

@@ -73,6 +73,14 @@ class Labs(msgspec.Struct, frozen=True):
     foreign: Annotated[int, Meta(description="Labs of others, never touched.", extra_json_schema=_INT64)] = 0
 
 
+class NodeDefinitionFigures(msgspec.Struct, frozen=True):
+    """What one device of a node definition needs."""
+
+    name: Annotated[str, Meta(description="The node definition.")]
+    cpus: Annotated[int, Meta(description="Cores.", extra_json_schema=_INT64)]
+    ram: Annotated[int, Meta(description="Memory in MiB.", extra_json_schema=_INT64)]
+
+
 class WorkerStatus(Status, frozen=True, rename="camel"):
     """What the provider knows of the worker."""
 
@@ -94,6 +102,13 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         | UnsetType
     ) = UNSET
     labs: Labs | UnsetType = UNSET
+    node_definitions: (
+        Annotated[
+            list[NodeDefinitionFigures],
+            Meta(description="Node definitions of this CML whose needs vkprovider does not know itself (`stats: On`)."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class LastRefresh(msgspec.Struct, frozen=True, rename="camel"):

@@ -107,7 +107,7 @@ class CMLWorkerSpec(Model):
     capacity: CapacitySpec = Field(default_factory=CapacitySpec, description="What the worker can hold.")
     stats: Literal["Off", "On"] = Field(
         "Off",
-        description="Whether CML's system API is asked for capacity and for what foreign labs use.",
+        description="Whether CML is asked for capacity, for what foreign labs use, and for its node definitions.",
     )
     node_labels: Labels = Field(
         default_factory=dict, description="Labels of the Node, such as `topology.kubernetes.io/zone`."

@@ -103,7 +103,10 @@ class DefinitionReason(Reasons):
     RESOURCES_UNKNOWN = (
         "ResourcesUnknown",
         "A node definition of the topology has unknown CPU and memory; there is no RuntimeClass meanwhile.",
-        "Set cpus and ram on the device, list it in VKPROVIDER_NODE_DEFINITIONS, or set spec.resources.",
+        (
+            "Set cpus and ram on the device, list it in VKPROVIDER_NODE_DEFINITIONS, set spec.resources, or set "
+            "spec.stats: On in a CMLWorker whose CML has the definition."
+        ),
     )
     CONTENT_TOO_LARGE = ("ContentTooLarge", "The content does not fit into one object.", "Make it smaller.")
     CONTENT_INVALID = (

@@ -6,7 +6,7 @@ controller wakes another (a claim is saved, a worker was observed, content is th
 | what changes | which keys it adds |
 |---|---|
 | a CMLWorker comes, goes, or asks for something else | `workers`; `definitions`, all, if this replica leads |
-| its CML has another version | `definitions`, all, if this replica leads |
+| its CML has another version, or other node definitions | `definitions`, all, if this replica leads |
 | a CMLWorker comes or goes | `agents`, if there are tunnels; a new plan |
 | a Node | `workers` |
 | a LabletDefinition, a RuntimeClass | `definitions` |
@@ -24,9 +24,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import structlog
+from msgspec import UNSET
 
 from vkprovider.api import names
+from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import ConfigMap, CustomResource, Node
+from vkprovider.api.usage import DeviceFigures
 from vkprovider.app.base import Base
 from vkprovider.app.parts.definitions import DefinitionsPart
 from vkprovider.app.parts.kubelet import KubeletPart
@@ -66,6 +69,11 @@ def changes(
         if (config_map := new or old) is not None:
             queues.definitions.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
 
+    def node_definitions_changed(old: CustomResource | None, new: CustomResource | None) -> None:
+        known = worker_status(new).node_definitions if new is not None else UNSET
+        figures = () if known is UNSET else known
+        definitions.given.tell(_name(old, new), (DeviceFigures(one.name, one.cpus, one.ram) for one in figures))
+
     def led() -> None:
         _queue_all(base, nodes.nodes.items, agents.names)
 
@@ -81,6 +89,7 @@ def changes(
         changes=(
             Change(objects.claims, labs.passes.claims_changed),
             Change(objects.workers, nodes.identities.changed),
+            Change(objects.workers, node_definitions_changed),
             Change(objects.workers, _worker_changed(base, nodes.ownership.plan.renew, has_agents=hubs)),
             Change(objects.pods, base.index.pod_changed),
             Change(objects.pods, sessions.inbox.pod_changed),
@@ -182,7 +191,15 @@ def _asked(resource: CustomResource) -> tuple[Any, ...]:
 
 def _offered(resource: CustomResource | None) -> tuple[Any, ...]:
     """Return the fields of a worker, if there is one, by which definitions fit or do not."""
-    return () if resource is None else (*_asked(resource), resource.status.get("cmlVersion"))
+    return (
+        ()
+        if resource is None
+        else (
+            *_asked(resource),
+            resource.status.get("cmlVersion"),
+            resource.status.get("nodeDefinitions"),
+        )
+    )
 
 
 def _name(old: Any, new: Any) -> str:

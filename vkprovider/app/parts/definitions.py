@@ -1,6 +1,5 @@
 """The part of definitions: LabletDefinition → content and RuntimeClass, with downloads of content packages."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +11,7 @@ from vkprovider.controllers.definition.impediments import Impediments
 from vkprovider.controllers.definition.ldscontent import LdsContent
 from vkprovider.controllers.definition.packages import Packages
 from vkprovider.controllers.definition.reconciler import Definitions
-from vkprovider.domain.topology.resources import NodeDefinition
+from vkprovider.domain.topology.nodedefinitions import NodeDefinitions
 from vkprovider.lds.deployments import Deployments
 from vkprovider.runtime.parts import Part, Work
 
@@ -30,7 +29,7 @@ class DefinitionsPart(Part):
     """
 
     definitions: Definitions
-    given: Mapping[str, NodeDefinition]
+    given: NodeDefinitions
 
 
 def definitions(base: Base, deployments: Deployments | None) -> DefinitionsPart:
@@ -49,7 +48,7 @@ def definitions(base: Base, deployments: Deployments | None) -> DefinitionsPart:
     packages = Packages(
         open_store(settings.content), parser, settings.packages, queues.packages, queues.definitions.add
     )
-    given = node_definitions(settings.content.node_definitions_file)
+    given = NodeDefinitions(node_definitions(settings.content.node_definitions_file))
     reconciler = Definitions(
         ctx,
         objects.definitions.items.get,

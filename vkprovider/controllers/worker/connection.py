@@ -15,7 +15,7 @@ from vkprovider.api.errors import InputError, Unauthorized, Withheld
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
-from vkprovider.api.usage import WorkerUsage
+from vkprovider.api.usage import DeviceFigures, WorkerUsage
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
@@ -155,6 +155,14 @@ class _ReportedStats:
             OutsideError: CML refused, failed or did not answer.
         """
         return self._reported() or await self._asked.usage()
+
+    async def definitions(self) -> list[DeviceFigures]:
+        """Get what one device of each node definition needs; an agent reports nothing of it.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        return await self._asked.definitions()
 
     async def close(self) -> None:
         """Close the connections."""

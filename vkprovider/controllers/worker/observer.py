@@ -18,6 +18,7 @@ from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
+from vkprovider.domain.topology.nodedefinitions import lacking
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
 from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
@@ -27,6 +28,8 @@ from vkprovider.settings.cluster import WorkerSettings
 _log: Final = structlog.get_logger(__name__)
 _VERSION_EVERY_S: Final = 60.0
 _STATS_S_MAX: Final = 5.0
+_DEFINITIONS_EVERY_S: Final = 600.0
+"""People add node definitions by hand, and rarely."""
 _RESOLVE_EVERY_S: Final = 60.0
 _RESOLVE_S_MAX: Final = 2.0
 
@@ -136,7 +139,7 @@ class Observer:
     def reconnected(self, worker: Worker) -> None:
         """Keep what is known of the labs of a worker whose connection changed, and ask for everything again."""
         seen = worker.seen
-        seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = NEVER
+        seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = seen.definitions_at = NEVER
         seen.usage, seen.host = None, ""
 
     def _failed(self, worker: Worker, error: OutsideError) -> None:
@@ -180,6 +183,21 @@ class Observer:
             return
         except (OutsideError, TimeoutError) as error:
             _log.warning("worker sends no statistics", worker=worker.name, error=str(error) or f"{_STATS_S_MAX:g} s")
+
+    async def ask_definitions(self, worker: Worker) -> None:
+        """Ask for CML's own node definitions, if the worker's system API may be asked, and rarely."""
+        now, seen, stats = self._ctx.now(), worker.seen, worker.connection.stats
+        if stats is None or seen.silent_because or now - seen.definitions_at < _DEFINITIONS_EVERY_S:
+            return
+        seen.definitions_at = now
+        try:
+            async with asyncio.timeout(_STATS_S_MAX):
+                seen.definitions = lacking(await stats.definitions())
+        except Fenced:
+            return
+        except (OutsideError, TimeoutError) as error:
+            why = str(error) or f"{_STATS_S_MAX:g} s"
+            _log.warning("worker sends no node definitions", worker=worker.name, error=why)
 
     def _amounts(self, worker: Worker, usage: WorkerUsage) -> Stats:
         """Return a worker's capacity and the usage by foreign labs, from CML's current figures."""

@@ -186,6 +186,7 @@ class Workers:
         if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
         await self._observer.ask_stats(worker)
+        await self._observer.ask_definitions(worker)
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         own = worker.spec.port_range
         first, last = self._ports.range if own is None else (own.start, own.end)

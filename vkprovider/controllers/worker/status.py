@@ -4,12 +4,20 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.messages import Condition
-from vkprovider.api.models.status import Labs, ResourceCondition, WorkerStatus, stored, worker_status
+from vkprovider.api.models.status import (
+    Labs,
+    NodeDefinitionFigures,
+    ResourceCondition,
+    WorkerStatus,
+    stored,
+    worker_status,
+)
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason
 from vkprovider.controllers.worker.worker import Worker
@@ -63,6 +71,9 @@ class WorkerStatusWriter:
             owner=self._ctx.replica,
             epoch=epoch,
             labs=Labs(len(worker.claims.claims), worker.lab_index.foreign),
+            node_definitions=UNSET
+            if seen.definitions is None
+            else [NodeDefinitionFigures(one.name, one.cpus, one.ram) for one in seen.definitions],
         )
         shown = health if resource.metadata.deletion_timestamp is None else worker.in_use
         await self.write(resource, shown, known, worker.guard, further=(worker.ports_open, insecure(worker.spec)))

@@ -12,6 +12,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.usage import DeviceFigures
 from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
@@ -41,7 +42,9 @@ class Observation:
 
     Attributes:
         version, lab_ids, devices, usage: CML's version, its labs, their devices by lab id, and what is used.
-        version_at, labs_at, devices_at, usage_at: When the last answer to each was *asked for*.
+        version_at, labs_at, devices_at, usage_at, definitions_at: When the last answer to each was *asked for*.
+        definitions: What devices of CML's own node definitions need, without those that are known anyway; None while
+            that is unknown.
         host: Id of the controller's compute host; "" while it is unknown.
         ip: The address that learners reach, resolved; "" while it is unknown.
         failures: Probes in a row that failed.
@@ -57,6 +60,8 @@ class Observation:
     devices: dict[str, tuple[DeviceFact, ...]] = field(default_factory=dict)
     devices_at: float = NEVER
     usage: Stats | None = None
+    definitions: tuple[DeviceFigures, ...] | None = None
+    definitions_at: float = NEVER
     usage_at: float = NEVER
     host: str = ""
     ip: str = ""

@@ -5,5 +5,6 @@
   `schema`: what CML's own schema refuses.
 * `parameters`: `$(NAME)` in day-0 configurations, which the Pod's environment fills in.
 * `mappings`, `visibility`: the ports of a lablet as a learner sees them, and which devices a learner sees.
-* `devices`: the devices of a definition's status; `resources`: the CPU and memory that they need.
+* `devices`: the devices of a definition's status; `resources`: the CPU and memory that they need;
+  `nodedefinitions`: what is known of node definitions.
 """
