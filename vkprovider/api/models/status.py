@@ -76,9 +76,9 @@ class Labs(msgspec.Struct, frozen=True):
 class NodeDefinitionFigures(msgspec.Struct, frozen=True):
     """What one device of a node definition needs."""
 
-    name: Annotated[str, Meta(description="The node definition.")]
-    cpus: Annotated[int, Meta(description="Cores.", extra_json_schema=_INT64)]
-    ram: Annotated[int, Meta(description="Memory in MiB.", extra_json_schema=_INT64)]
+    name: Annotated[str, Meta(description="The node definition.")] = ""
+    cpus: Annotated[int, Meta(description="Cores.", extra_json_schema=_INT64)] = 0
+    ram: Annotated[int, Meta(description="Memory in MiB.", extra_json_schema=_INT64)] = 0
 
 
 class WorkerStatus(Status, frozen=True, rename="camel"):

@@ -44,8 +44,13 @@ class NodeDefinitions(Mapping[str, NodeDefinition]):
         self._known = dict(given)
 
     def tell(self, worker: str, found: Iterable[DeviceFigures]) -> None:
-        """Note which definitions a worker has; none if it is gone."""
-        told = tuple(found)
+        """Note which definitions a worker has; none if it is gone.
+
+        Args:
+            worker: The CMLWorker's name.
+            found: As the status of its CMLWorker has them, which others may have edited.
+        """
+        told = lacking(found)
         if told == self._told.get(worker, ()):
             return
         self._told[worker] = told

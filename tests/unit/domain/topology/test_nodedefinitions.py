@@ -23,6 +23,8 @@ def test_a_worker_s_own_fill_the_gaps_as_long_as_it_is_there() -> None:
     known.tell("w1", [ACME, DeviceFigures("iosv", 64, 2**20)])
     assert known["acme"] == NodeDefinition(2, 1024)
     assert known["iosv"] == SHIPPED["iosv"], "a worker's goes before ours"
+    known.tell("w2", [DeviceFigures("edited", 0, 0)])
+    assert "edited" not in known
     assert len(known) == len(list(known)) == len(SHIPPED) + 1
     known.tell("w1", [])
     assert "acme" not in known
