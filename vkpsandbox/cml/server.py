@@ -27,6 +27,7 @@ from vkpsandbox.cml.routes import (
     nodes,
     pools,
     system,
+    testbed,
 )
 from vkpsandbox.cml.simulation import Settings, Simulation, Snapshot
 from vkpsandbox.http import store
@@ -38,6 +39,7 @@ ROUTES: Final[Sequence[Route]] = (
     *system.ROUTES,
     *labs.ROUTES,
     *lab_extras.ROUTES,
+    *testbed.ROUTES,
     *nodes.ROUTES,
     *links.ROUTES,
     *annotations.ROUTES,

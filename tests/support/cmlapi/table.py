@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from tests.support.cmlapi import accounts, definitions, diagnostics, labs, nodes, system
+from tests.support.cmlapi import accounts, definitions, diagnostics, labs, nodes, system, testbeds
 from tests.support.cmlapi.kinds import Identified, Problem, State, Uuid
 
 NOTHING: Final = "nothing"
@@ -39,7 +39,7 @@ _LAB: Final[Mapping[str, Any]] = {
     "DELETE /labs/{}(/nodes/{})?/layer3_addresses": NOTHING,
     "GET /labs/{}/resource_pools": list[Uuid],
     "((PUT|GET) /labs/{}/bootstrap|GET /build_configurations)": NOTHING,
-    "GET /labs/{}/pyats_testbed": YAML,
+    "GET /labs/{}/pyats_testbed": testbeds.Testbed,
     "(GET|PATCH) /labs/{}/associations": labs.Associations,
     "(GET|PUT) /labs/{}/groups": list[labs.OldGroup],
     "(GET|PATCH) /labs/{}/connector_mappings": list[labs.Mapping],

@@ -18,7 +18,8 @@ from vkpsandbox.cml.world.platforms import DEFINITIONS
 SUCCESS = "Success"
 
 
-def _nodes(call: Call) -> dict[str, dict[str, Any]]:
+def node_definitions(call: Call) -> dict[str, dict[str, Any]]:
+    """Return all node definitions by id, shipped and uploaded."""
     shipped = {name: node_definition_json(definition) for name, definition in DEFINITIONS.items()}
     return shipped | call.sim.system.node_definitions
 
@@ -56,18 +57,18 @@ def _shown(call: Call, definition: dict[str, Any]) -> Any:
 
 def list_node_definitions(call: Call) -> list[dict[str, Any]]:
     """Show all node definitions."""
-    return list(_nodes(call).values())
+    return list(node_definitions(call).values())
 
 
 def list_simplified(call: Call) -> list[dict[str, Any]]:
     """Show the fields of each node definition that a user interface needs."""
     images = image_ids_by_node_definition(call)
-    return [simplified_json(definition, images[name]) for name, definition in _nodes(call).items()]
+    return [simplified_json(definition, images[name]) for name, definition in node_definitions(call).items()]
 
 
 def image_ids_by_node_definition(call: Call) -> dict[str, list[str]]:
     """List the images of each node definition."""
-    found: dict[str, list[str]] = {name: [] for name in _nodes(call)}
+    found: dict[str, list[str]] = {name: [] for name in node_definitions(call)}
     for image in _images(call).values():
         found[image["node_definition_id"]].append(image["id"])
     return found
@@ -75,14 +76,14 @@ def image_ids_by_node_definition(call: Call) -> dict[str, list[str]]:
 
 def get_node_definition(call: Call) -> Any:
     """Show a node definition, as YAML unless `json` is asked for."""
-    return _shown(call, _find(_nodes(call), call))
+    return _shown(call, _find(node_definitions(call), call))
 
 
 def add_node_definition(call: Call) -> str:
     """Add a node definition."""
     call.require_admin()
     given = _read(call)
-    if given["id"] in _nodes(call):
+    if given["id"] in node_definitions(call):
         raise CmlError(E.DEFINITION_EXISTS, id=given["id"])
     return _put_node_definition(call, given)
 
@@ -91,7 +92,7 @@ def change_node_definition(call: Call) -> str:
     """Replace a node definition."""
     call.require_admin()
     given = _read(call)
-    present = _nodes(call).get(given["id"])
+    present = node_definitions(call).get(given["id"])
     if present is None:
         raise CmlError(E.DEFINITION_NOT_FOUND, id=given["id"])
     if present["general"]["read_only"]:
@@ -118,7 +119,7 @@ def _put_node_definition(call: Call, given: dict[str, Any]) -> str:
 def delete_node_definition(call: Call) -> None:
     """Remove a node definition."""
     call.require_admin()
-    definition = _find(_nodes(call), call)
+    definition = _find(node_definitions(call), call)
     if definition["general"]["read_only"] or definition["id"] not in call.sim.system.node_definitions:
         raise CmlError(E.DEFINITION_READ_ONLY, id=definition["id"])
     del call.sim.system.node_definitions[definition["id"]]
@@ -128,7 +129,7 @@ def delete_node_definition(call: Call) -> None:
 def protect_node_definition(call: Call) -> dict[str, Any]:
     """Set whether a node definition is read-only."""
     call.require_admin()
-    definition = _find(_nodes(call), call)
+    definition = _find(node_definitions(call), call)
     definition["general"]["read_only"] = call.read(bool)
     call.sim.system.node_definitions[definition["id"]] = definition
     return definition
@@ -136,7 +137,7 @@ def protect_node_definition(call: Call) -> dict[str, Any]:
 
 def images_of(call: Call) -> list[dict[str, Any]]:
     """Show the image definitions of a node definition."""
-    definition = _find(_nodes(call), call)
+    definition = _find(node_definitions(call), call)
     return [image for image in _images(call).values() if image["node_definition_id"] == definition["id"]]
 
 
@@ -172,7 +173,7 @@ def change_image_definition(call: Call) -> str:
 
 
 def _put_image_definition(call: Call, given: dict[str, Any]) -> str:
-    if given.get("node_definition_id") not in _nodes(call):
+    if given.get("node_definition_id") not in node_definitions(call):
         raise invalid("Unknown node definition", ("body", "node_definition_id"))
     call.sim.system.image_definitions[given["id"]] = {"read_only": False, **given}
     return SUCCESS

@@ -1,4 +1,4 @@
-"""Further requests about a lab: events, counters, addresses, sharing, testbed, finding nodes."""
+"""Further requests about a lab: events, counters, addresses, sharing, finding nodes."""
 
 import dataclasses
 from typing import Any
@@ -65,18 +65,6 @@ def _bootstrap(call: Call, lab: Lab) -> None:
         definition = call.sim.world.definition(node.node_definition)
         if not node.configuration and definition.extracts:
             editing.configure(call.sim.world, node, f"hostname {node.label}\n")
-
-
-def pyats_testbed(call: Call) -> Text:
-    """Return a pyATS testbed that goes through the controller's terminal server."""
-    lab = call.lab()
-    lines = [f"testbed:\n  name: {lab.title}", "devices:"]
-    for node in lab.nodes.values():
-        definition = call.sim.world.definition(node.node_definition)
-        if definition.serial_ports:
-            lines.append(f"  {node.label}:\n    os: linux\n    type: {definition.nature}\n    connections:")
-            lines.append(f"      a:\n        protocol: telnet\n        command: open /{lab.title}/{node.label}/0")
-    return Text("\n".join(lines) + "\n", "application/yaml")
 
 
 def associations(call: Call) -> dict[str, Any]:
@@ -152,7 +140,6 @@ ROUTES = (
     Route("PUT", "/labs/{lab}/bootstrap", bootstrap),
     Route("GET", "/labs/{lab}/bootstrap", bootstrap),
     Route("GET", "/build_configurations", build_configurations),
-    Route("GET", "/labs/{lab}/pyats_testbed", pyats_testbed),
     Route("GET", "/labs/{lab}/associations", associations),
     Route("PATCH", "/labs/{lab}/associations", change_associations),
     Route("GET", "/labs/{lab}/groups", lab_groups),
