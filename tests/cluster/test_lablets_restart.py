@@ -102,7 +102,8 @@ def test_every_step_survives_the_end_of_the_provider(cluster: Cluster, namespace
     assert titles == sorted([ready, crashed, starting, importing, late])
     after = made(cluster, namespace, "ready")
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
-    assert container(made(cluster, namespace, "crashed"))["restartCount"] == 1
+    ended = container(made(cluster, namespace, "crashed"))["lastState"]["terminated"]
+    assert ended["message"] == "h0 stopped on the worker (number 1)"
 
 
 def test_worker_restart_is_survived_by_a_lablet_in_the_making(cluster: Cluster, namespace: str) -> None:

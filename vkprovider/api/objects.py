@@ -84,6 +84,12 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     ready: bool = False
     restart_count: int = 0
     state: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    last_state: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+
+    @property
+    def last_end(self) -> str:
+        """Why it last ended; "" if it never did."""
+        return str(self.last_state.get("terminated", {}).get("message", ""))
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -193,7 +193,7 @@ async def test_every_step_survives_the_graceful_end_of_the_replica(world: World)
     crash(simulator, crashed.uid, "h0")
     simulator.faults.clear()
     await world.replica()
-    await crashed.until(lambda pod: is_ready(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1)
+    await crashed.until(lambda pod: is_ready(pod) and "(number 1)" in str(pod["status"]["containerStatuses"]))
     for lablet in (whole, starting, importing, late):
         await lablet.ready()
         assert history(simulator, lablet.uid) == MADE

@@ -113,7 +113,7 @@ def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
             await wait_for(
                 kube,
                 pod,
-                lambda now: now is not None and now.ready and now.restarts > pod.restarts,
+                lambda now: now is not None and now.ready and now.last_ends != pod.last_ends,
                 timeout_s=timeout_s,
                 what="reset",
                 progress=progress,

@@ -51,10 +51,9 @@ class LabletPod(msgspec.Struct, frozen=True):
         return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
 
     @property
-    def restarts(self) -> int:
-        """How often the lab was restarted."""
-        lab = (status.restart_count for status in self.status.container_statuses if status.name == names.LAB_CONTAINER)
-        return next(lab, max((status.restart_count for status in self.status.container_statuses), default=0))
+    def last_ends(self) -> dict[str, str]:
+        """Why each container last ended, by name; every start again of the lab changes it, for its number is in it."""
+        return {status.name: status.last_end for status in self.status.container_statuses}
 
 
 PODS: Final = kind("/api/v1", "pods", LabletPod)

@@ -30,6 +30,7 @@ from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted
+from vkprovider.domain.lablet.restarts import restarts_shown
 from vkprovider.domain.lablet.steps import Collect, Extract, Step
 from vkprovider.domain.ports.allocator import udp_names
 from vkprovider.domain.topology import mappings
@@ -140,6 +141,7 @@ class Effects:
             definition_uid=definition.uid,
             version=content.version,
             digest=content.digest,
+            restarts=restarts_shown(pod),
             reset=inputs_of(pod.metadata).reset,
             ports=ports,
             udp=udp_names(wanted),

@@ -117,7 +117,7 @@ class Publisher:
             return left
         if ctx.kube.flow.busy and not acted_on and not urgent:
             return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
-        body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix, devices), pod.metadata
+        body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
         guard = self.counters.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
         lane = Lane.RESULT if acted_on else Lane.WORK

@@ -23,8 +23,10 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         lab_id: The lab, once it is known; only for a claim without one is the lab searched by mark and title.
         started_at: When the lab was started (Unix seconds), 0 before.
         ready_at: When it last converged (Unix seconds), 0 if never: a learner may have worked in it since.
-        restarts: How often the lab, or a part of it, was started again.
-        afresh: How many of these starts were of the whole lab, wiped or imported again.
+        restarts: How often the lab failed, and was wiped or imported again and started: what counts as restarts of the
+            Pod. Rows of older versions count every start again here.
+        uncounted: Starts again that are no failures: without a wipe, on request, or with new content.
+        afresh: How many of all starts again were of the whole lab, wiped or imported again.
         device_restarts: How often a device was started again by itself, by label; only devices that were.
         recoveries: Starts without a wipe since it was last stable.
         resetting: The lab is being stopped and wiped, to be started again.
@@ -68,6 +70,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     last_reason: Reason = NO_REASON
     last_message: str = ""
     last_at: int = 0
+    uncounted: int = 0
     afresh: int = 0
     device_restarts: dict[str, int] = {}
     last_started_at: int = msgspec.field(name="lastStarted", default=0)
@@ -88,9 +91,14 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     ports_fault: Fault | None = None
     renews: str = ""
 
-    def restarts_of(self, label: str | None) -> int:
+    @property
+    def starts_again(self) -> int:
+        """How often the lab, or a part of it, was started again, for whatever reason."""
+        return self.restarts + self.uncounted
+
+    def starts_again_of(self, label: str | None) -> int:
         """Return how often a device was started again; None is the lab."""
-        return self.restarts if label is None else self.afresh + self.device_restarts.get(label, 0)
+        return self.starts_again if label is None else self.afresh + self.device_restarts.get(label, 0)
 
     def ended_with(self, label: str | None) -> bool:
         """Return whether a device was among those that stopped last; None is the lab."""
@@ -180,7 +188,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return _replace(
             self,
             recoveries=self.recoveries + 1,
-            restarts=self.restarts + 1,
+            uncounted=self.uncounted + 1,
             device_restarts=self.device_restarts | {d: self.device_restarts.get(d, 0) + 1 for d in labels},
             started_at=now,
             last_reason=Trouble.DEVICE_STOPPED,
@@ -195,15 +203,19 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
         A lab that was stopped on request and is lost stays stopped: `stopped_at` stands as long as the request.
         """
-        return self._afresh(reason, message, now, resetting=bool(self.lab_id))
+        return self._afresh(reason, message, now, restarts=self.restarts + 1, resetting=bool(self.lab_id))
 
     def reset_on(self, request: str, message: str, now: int) -> "Claim":
         """Begin afresh on request: the lab is wiped and, if it was stopped on request, started."""
-        return self._afresh(Happened.RESET, message, now, reset=request, resetting=True, stopped_at=0)
+        counted = self.uncounted + 1
+        return self._afresh(
+            Happened.RESET, message, now, uncounted=counted, reset=request, resetting=True, stopped_at=0
+        )
 
     def renewing(self, message: str, now: int) -> "Claim":
         """Begin afresh with new content: the lab is deleted, not wiped, so `renews` is set instead of `resetting`."""
-        return self._afresh(Progress.RENEWING_CONTENT, message, now, renews=self.digest)
+        counted = self.uncounted + 1
+        return self._afresh(Progress.RENEWING_CONTENT, message, now, uncounted=counted, renews=self.digest)
 
     def handed_back(self) -> "Claim":
         """Become a warm lablet of the pool that had lent it: nothing of its learner is left, and the lab is wiped.
@@ -224,7 +236,6 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def _afresh(self, reason: Reason, message: str, now: int, **changes: Any) -> "Claim":
         return self._forgets_that_it_ran(
-            restarts=self.restarts + 1,
             afresh=self.afresh + 1,
             last_reason=reason,
             last_message=message,

@@ -4,7 +4,7 @@
 * `decisions`: the next step, from the facts.
 * `steps`: the steps with their operands; `outcomes`: what they yield, well or badly done.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
-* `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch.
+* `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch; `restarts`: what it counts.
 * `environment`: the variables of its containers, which are the parameters of its topology.
 * `story`: its Events and conditions as lines of a log.
 * `archive`: what a learner leaves behind, kept beyond the Pod.

@@ -19,6 +19,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.identity import Origin
 from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.domain.lablet.restarts import restarts_shown
 from vkprovider.domain.ports.allocator import TCP, UDP, Held, Holder, PortUsage, udp_names
 from vkprovider.domain.topology import mappings
 from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
@@ -69,6 +70,7 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             learner=origin.learner,
             session=origin.session,
             sessions=origin.sessions,
+            restarts=restarts_shown(pod) if pod is not None else 0,
             reset=inputs_of(pod.metadata).reset if pod is not None else "",
         )
         row = row.with_notes(row.binding)

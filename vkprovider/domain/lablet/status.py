@@ -6,7 +6,6 @@ replaced whole. `podIPs` and `hostIPs` merge by `ip`, so they are sent only when
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -20,13 +19,12 @@ from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.restarts import last_end_of, restarts_of
 
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 
-NO_DEVICES: Final[Mapping[str, str]] = MappingProxyType({})
-
-ContainerKey = tuple[str, bool, int, str, str, str]
-"""Name, ready, restart count, state, reason, message."""
+ContainerKey = tuple[str, bool, int, str, str, str, str]
+"""Name, ready, restart count, state, reason, message, why it last ended."""
 ConditionKey = tuple[str, str, str, str]
 """Type, status, reason, message."""
 
@@ -93,7 +91,10 @@ def render(
     """
     phase = report.phase if _PHASES[report.phase] >= _PHASES.get(pod.status.phase, 0) else pod.status.phase
     terminal_reason = report.terminal.reason if report.terminal and report.phase == "Failed" else ""
-    containers = None if report.silent else tuple(_container(c, report, claim, devices) for c in pod.spec.containers)
+    containers = None
+    if not report.silent:
+        restarts = restarts_of(pod, claim)
+        containers = tuple(_container(c, report, claim, devices, restarts.get(c.name, 0)) for c in pod.spec.containers)
     annotations = [(names.ANNOTATION_STATE, str(report.state))]
     learner = claim.learner if claim is not None else ""
     if learner or names.ANNOTATION_LEARNER in pod.metadata.annotations:
@@ -174,23 +175,25 @@ def _session_conditions(claim: Claim) -> tuple[ConditionKey, ...]:
     )
 
 
-def _container(container: Container, report: Report, claim: Claim | None, devices: Mapping[str, str]) -> ContainerKey:
-    label = devices.get(container.name)
-    restarts = claim.restarts_of(label) if claim is not None else 0
+def _container(
+    container: Container, report: Report, claim: Claim | None, devices: Mapping[str, str], restarts: int
+) -> ContainerKey:
+    name, label = container.name, devices.get(container.name)
+    last_end = last_end_of(claim, label)
     if report.terminal is not None:
-        return (container.name, False, restarts, "terminated", report.terminal.reason, report.terminal.message)
+        return (name, False, restarts, "terminated", report.terminal.reason, report.terminal.message, last_end)
     state = next((device.state for device in report.devices if device.label == label), "") if label else ""
     if report.waiting is None or (state == labs.BOOTED and report.state is not State.STOPPING):
-        return _running(container.name, restarts)
+        return _running(name, restarts, last_end)
     off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
     if off and not report.waiting.reason.asked_for:
-        return (container.name, False, restarts, "waiting", Trouble.DEVICE_STOPPED, f"{label} is off")
-    return (container.name, False, restarts, "waiting", report.waiting.reason, report.waiting.message)
+        return (name, False, restarts, "waiting", Trouble.DEVICE_STOPPED, f"{label} is off", last_end)
+    return (name, False, restarts, "waiting", report.waiting.reason, report.waiting.message, last_end)
 
 
 @lru_cache(maxsize=256)
-def _running(name: str, restarts: int) -> ContainerKey:
-    return (name, True, restarts, "running", "", "")
+def _running(name: str, restarts: int, last_end: str) -> ContainerKey:
+    return (name, True, restarts, "running", "", "", last_end)
 
 
 def read_status(pod: Pod, wanted: LabletStatus) -> LabletStatus:
@@ -218,13 +221,12 @@ def _read_container(status: ContainerStatus) -> ContainerKey:
             kind,
             detail.get("reason", ""),
             detail.get("message", ""),
+            status.last_end,
         )
-    return (status.name, status.ready, status.restart_count, "", "", "")
+    return (status.name, status.ready, status.restart_count, "", "", "", status.last_end)
 
 
-def patch(
-    pod: Pod, wanted: LabletStatus, claim: Claim | None, now_unix: int, devices: Mapping[str, str] = NO_DEVICES
-) -> dict[str, Any]:
+def patch(pod: Pod, wanted: LabletStatus, claim: Claim | None, now_unix: int) -> dict[str, Any]:
     """Return the strategic merge patch of `pods/status` that yields `wanted`; for the arguments see `render`."""
     now = iso(now_unix)
     status: dict[str, Any] = {
@@ -241,9 +243,7 @@ def patch(
         status |= {"podIP": wanted.ip, "podIPs": replacement, "hostIP": wanted.ip, "hostIPs": replacement}
     if wanted.containers is not None:
         images = {container.name: container.image for container in pod.spec.containers}
-        status["containerStatuses"] = [
-            _container_patch(key, images, claim, devices.get(key[0]), now) for key in wanted.containers
-        ]
+        status["containerStatuses"] = [_container_patch(key, images, claim, now) for key in wanted.containers]
     annotations = {key: value or None for key, value in wanted.annotations}
     return {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}, "status": status}
 
@@ -262,10 +262,8 @@ def _condition_patch(old: list[PodCondition], wanted: tuple[ConditionKey, ...], 
     return result
 
 
-def _container_patch(
-    key: ContainerKey, images: Mapping[str, str], claim: Claim | None, label: str | None, now: str
-) -> dict[str, Any]:
-    name, ready, restarts, kind, reason, message = key
+def _container_patch(key: ContainerKey, images: Mapping[str, str], claim: Claim | None, now: str) -> dict[str, Any]:
+    name, ready, restarts, kind, reason, message, last_end = key
     if kind == "running":
         state: dict[str, Any] = {"startedAt": iso(claim.ready_at) if claim is not None and claim.ready_at else now}
     elif kind == "terminated":
@@ -286,12 +284,12 @@ def _container_patch(
     }
     if claim is not None and claim.lab_id:
         entry["containerID"] = f"cml://{claim.lab_id}"
-    if claim is not None and claim.ended_with(label):
+    if claim is not None and last_end:
         entry["lastState"] = {
             "terminated": {
                 "exitCode": 1,
                 "reason": claim.last_reason,
-                "message": claim.last_message,
+                "message": last_end,
                 "startedAt": iso(claim.last_started_at),
                 "finishedAt": iso(claim.last_at),
             }

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.domain.builders import DIGEST, claim
 from vkprovider.api.reasons import NO_REASON, Happened, Progress, Trouble
@@ -23,7 +25,6 @@ RAN = claim(
     lab_id="lab-1", started_at=UNIX - 60, ready_at=UNIX - 30, recoveries=2, restarts=3, afresh=1, stopped_at=9, **LENT
 )
 COUNTED: dict[str, Any] = {
-    "restarts": 4,
     "afresh": 2,
     "last_message": "m",
     "last_at": UNIX,
@@ -40,12 +41,19 @@ def changes(row: Claim) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "differs"),
     [
-        (RAN.restarted(Trouble.LAB_LOST, "m", UNIX), COUNTED | {"resetting": True, "last_reason": Trouble.LAB_LOST}),
+        (
+            RAN.restarted(Trouble.LAB_LOST, "m", UNIX),
+            COUNTED | {"restarts": 4, "resetting": True, "last_reason": Trouble.LAB_LOST},
+        ),
         (
             RAN.reset_on("now", "m", UNIX),
-            COUNTED | {"resetting": True, "reset": "now", "stopped_at": 0, "last_reason": Happened.RESET},
+            COUNTED
+            | {"uncounted": 1, "resetting": True, "reset": "now", "stopped_at": 0, "last_reason": Happened.RESET},
         ),
-        (RAN.renewing("m", UNIX), COUNTED | {"renews": DIGEST, "last_reason": Progress.RENEWING_CONTENT}),
+        (
+            RAN.renewing("m", UNIX),
+            COUNTED | {"uncounted": 1, "renews": DIGEST, "last_reason": Progress.RENEWING_CONTENT},
+        ),
         (
             RAN.handed_back(),
             {
@@ -79,3 +87,28 @@ def test_only_a_lab_that_is_there_is_wiped(lab_id: str, *, resetting: bool) -> N
 def test_a_start_without_a_wipe_leaves_the_lablet_ready_and_counts_its_devices() -> None:
     row = RAN.continued(("r1",), "m", UNIX).continued(("r1", "r2"), "m", UNIX)
     assert (row.ready_at, row.recoveries, row.afresh, row.device_restarts) == (UNIX - 30, 4, 1, {"r1": 2, "r2": 1})
+
+
+@given(st.lists(st.sampled_from(["continued", "reset_on", "renewing", "handed_back", "restarted", "stopped"])))
+def test_only_a_failure_with_a_wipe_counts_as_a_restart(verbs: list[str]) -> None:
+    """A Job ends at a number of restarts: what a learner asks for, or survives, must not lead there."""
+    row = RAN
+    for verb in verbs:
+        match verb:
+            case "continued":
+                row = row.continued(("r1", "r2"), "m", UNIX)
+            case "reset_on":
+                row = row.reset_on("now", "m", UNIX)
+            case "renewing":
+                row = row.renewing("m", UNIX)
+            case "handed_back":
+                row = row.handed_back()
+            case "restarted":
+                row = row.restarted(Trouble.LAB_CRASHED, "m", UNIX)
+            case _:
+                row = row.paused(UNIX).resumed(UNIX + 9)
+    again = [verb for verb in verbs if verb not in {"handed_back", "stopped"}]
+    assert row.restarts == RAN.restarts + verbs.count("restarted")
+    assert row.starts_again == RAN.starts_again + len(again)
+    assert row.starts_again_of("r1") == RAN.starts_again_of("r1") + len(again)
+    assert row.starts_again_of("r3") == RAN.starts_again_of("r3") + len(again) - verbs.count("continued")

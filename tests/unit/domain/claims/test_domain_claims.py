@@ -46,6 +46,7 @@ rows = st.builds(
     last_reason=texts,
     last_message=texts,
     last_at=counts,
+    uncounted=counts,
     afresh=counts,
     device_restarts=st.dictionaries(texts, counts, max_size=3),
     last_started_at=counts,

@@ -295,7 +295,8 @@ def test_what_stopped_is_started_without_a_wipe() -> None:
     decision = ask(labs.STOPPED, labs.BOOTED, claim=READY, retry_at=NOW)
     row = decision.claim
     assert row is not None
-    assert (type(decision.step), row.recoveries, row.restarts, row.ready_at) == (steps.Start, 1, 1, READY.ready_at)
+    assert (type(decision.step), row.recoveries, row.restarts, row.ready_at) == (steps.Start, 1, 0, READY.ready_at)
+    assert row.starts_again == 1
     assert decision.retry_at == 0.0
 
 

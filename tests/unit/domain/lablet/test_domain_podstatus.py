@@ -48,6 +48,7 @@ rows = st.none() | st.builds(
     ready_at=st.sampled_from([0, UNIX]),
     restarts=st.integers(0, 3),
     outcome=st.sampled_from(["", "Failed", "Succeeded"]),
+    uncounted=st.integers(0, 3),
     last_reason=st.sampled_from(["", "DeviceStopped"]),
 )
 ips = st.sampled_from(["", "198.51.100.1", "198.51.100.2"])
@@ -205,7 +206,7 @@ def test_the_end(report: Report, phase: str, reason: str, code: int) -> None:
     assert condition(found, "Ready")[0] == "False"
     for status in found.status.container_statuses:
         assert status.state["terminated"]["exitCode"] == code
-        assert status.restart_count == 2
+        assert status.restart_count == (2 if status.name == "lab" else 0)
         assert not status.ready
 
 
@@ -281,13 +282,61 @@ def test_a_reason_of_somebody_else_is_not_fought_over() -> None:
     assert podstatus.read_status(before, wanted) == wanted
 
 
-def test_only_the_device_that_was_started_again_counts_it() -> None:
+def test_only_the_device_that_was_started_again_says_so() -> None:
     row = msgspec.structs.replace(
-        ROW, restarts=3, afresh=1, device_restarts={"r1": 2}, last_reason="DeviceStopped", last_devices=("r1",)
+        ROW,
+        restarts=1,
+        uncounted=2,
+        afresh=1,
+        device_restarts={"r1": 1},
+        last_reason="DeviceStopped",
+        last_message="r1 stopped",
+        last_devices=("r1",),
     )
-    body = podstatus.patch(lablet(), podstatus.render(lablet(), READY, row, DEVICES, ""), row, UNIX, DEVICES)
-    told = {c["name"]: (c["restartCount"], "lastState" in c) for c in body["status"]["containerStatuses"]}
-    assert told == {"lab": (3, True), "r1": (3, True), "r2": (1, False)}
+    body = podstatus.patch(lablet(), podstatus.render(lablet(), READY, row, DEVICES, ""), row, UNIX)
+    told = {c["name"]: (c["restartCount"], _last_end(c)) for c in body["status"]["containerStatuses"]}
+    assert told == {"lab": (1, "r1 stopped (number 3)"), "r1": (0, "r1 stopped (number 2)"), "r2": (0, None)}
+
+
+def _last_end(status: dict[str, Any]) -> str | None:
+    found: str | None = status.get("lastState", {}).get("terminated", {}).get("message")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("containers", "counts"),
+    [(("lab", "r1", "r2"), "lab"), (("r2", "r1", "lab"), "lab"), (("r1", "r2"), "r1"), (("all", "watcher"), "all")],
+)
+def test_of_several_containers_one_counts_the_restarts(containers: tuple[str, ...], counts: str) -> None:
+    """Kubernetes adds the numbers up, and deletes a Job's Pod when the sum reaches the Job's backoffLimit."""
+    row = msgspec.structs.replace(ROW, restarts=4, uncounted=9, afresh=6, device_restarts={"r1": 3, "r2": 4})
+    found = show(pod(containers=tuple((name, "netlab:1.0") for name in containers)), READY, row)
+    assert {status.name: status.restart_count for status in found.status.container_statuses} == (
+        dict.fromkeys(containers, 0) | {counts: 4}
+    )
+
+
+@given(st.lists(st.integers(0, 5), min_size=3, max_size=3), rows, reports)
+def test_a_restart_count_that_was_written_is_never_lowered(shown: list[int], row: Claim | None, report: Report) -> None:
+    """An older version counted more, and a claim may be lost."""
+    named = dict(zip(("lab", "r1", "r2"), shown, strict=True))
+    statuses = [{"name": name, "restartCount": number, "state": {"running": {}}} for name, number in named.items()]
+    before = lablet(status={"containerStatuses": statuses})
+    found = show(before, report, row)
+    mine = row.restarts if row is not None and not report.silent else 0
+    assert {status.name: status.restart_count for status in found.status.container_statuses} == (
+        named | {"lab": max(shown[0], mine)}
+    )
+
+
+def test_a_start_again_that_is_not_counted_changes_the_status() -> None:
+    """A device may be back before anything else was written."""
+    row = msgspec.structs.replace(ROW, uncounted=1, last_reason="DeviceStopped", last_message="r1 stopped")
+    before = show(lablet(), READY, row)
+    again = podstatus.render(before, READY, msgspec.structs.replace(row, uncounted=2), DEVICES, "198.51.100.1")
+    assert podstatus.read_status(before, again) != again
+    same = podstatus.render(before, READY, row, DEVICES, "198.51.100.1")
+    assert podstatus.read_status(before, same) == same
 
 
 def test_a_restart_is_told_as_by_a_kubelet() -> None:
@@ -300,7 +349,7 @@ def test_a_restart_is_told_as_by_a_kubelet() -> None:
     assert lab["lastState"]["terminated"] == {
         "exitCode": 1,
         "reason": "DeviceStopped",
-        "message": "m",
+        "message": "m (number 2)",
         "startedAt": iso(UNIX - 60),
         "finishedAt": iso(UNIX - 10),
     }

@@ -44,7 +44,7 @@ def decide(lablet: Living) -> Decision:
     facts, claim = lablet.facts, lablet.claim
     if claim.renews:
         return Decision(WAIT, renewing(facts), after_s=_SAVED_S)
-    if claim.restarts:
+    if claim.starts_again:
         report = pending(Trouble.CRASH_LOOP_BACK_OFF, f"{claim.last_message}; the lab is imported again")
         return Decision(WAIT, report, after_s=_SAVED_S)
     if claim.lent_back:

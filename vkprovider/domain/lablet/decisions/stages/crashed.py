@@ -25,7 +25,7 @@ def decide(lablet: Living) -> Decision:
         return again_or_kept(lablet, Trouble.LAB_CRASHED, f"{what} while it booted", kept)
     if not facts.memory.retry_at:
         pause = delay_s(claim.recoveries, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
-        text = f"{what}; starting again without a wipe"
+        text = f"{what}; starting again without a wipe (number {claim.starts_again + 1})"
         event = Notice("Warning", Happened.BACK_OFF if claim.recoveries else Progress.RECOVERING, text)
         report = not_ready(claim, Progress.RECOVERING, text, devices)
         return Decision(WAIT, report, after_s=pause, retry_at=lablet.now + pause, events=(event,))

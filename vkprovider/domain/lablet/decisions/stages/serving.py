@@ -66,7 +66,7 @@ def _keep(lablet: Living) -> Decision:
     if claim.last_at > claim.ready_at or not claim.ready_at:
         number = len(facts.devices)
         text = f"all {number} devices booted" if number != 1 else "its device booted"
-        event = Notice("Normal", Happened.RECOVERED if claim.restarts else Happened.READY, text)
+        event = Notice("Normal", Happened.RECOVERED if claim.starts_again else Happened.READY, text)
         changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`

@@ -28,9 +28,8 @@ def _begin(lablet: Living) -> Decision:
     if extract_due(facts, claim, lablet.limits):
         return Decision(extraction(facts, claim, Extract), report)
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
-    return Decision(
-        SAVE, report, changed, retry_at=0.0, anew=True, events=(Notice("Normal", Progress.RESETTING, text),)
-    )
+    event = Notice("Normal", Progress.RESETTING, f"{text} (number {changed.starts_again})")
+    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(event,))
 
 
 def _report(lablet: Living) -> Report:
