@@ -16,8 +16,9 @@ def pod(*containers: str) -> LabletPod:
 @pytest.mark.parametrize(
     ("containers", "device", "take_over", "expected"),
     [
-        (("lab", "r1"), "r1", False, "-c r1 -- console"),
-        (("lab", "iosv-0"), "IOSv 0", True, "-c iosv-0 -- console --take-over"),
+        (("lab", "r1"), "r1", False, "-c lab -- console r1"),
+        (("lab", "iosv-0"), "IOSv 0", True, "-c lab -- console IOSv 0 --take-over"),
+        (("lab", "r1", "r1-2"), "R1", False, "-c lab -- console R1"),
         (("lab",), "r1", False, "-c lab -- console r1"),
         (("lab", "r1"), "R 2", True, "-c lab -- console R 2 --take-over"),
         (("r1",), "r1", False, "-c r1 -- console r1"),

@@ -56,6 +56,14 @@ def test_definition_knows_whose_container_it_is() -> None:
     assert [port.container for port in ports_of(pod, {"r-1": "r-1", "r.1": "r-1-2"})] == ["r-1-2"]
 
 
+def test_without_the_definition_no_container_is_named_that_may_be_another_device() -> None:
+    ways = {f"{label}_serial": info(label, "serial", 10001 + n) for n, label in enumerate(("R1", "r1", "h0"))}
+    pod = with_ports(ways, "r1", "r1-2", "h0")
+    assert {port.device: port.container for port in ports_of(pod, {})} == {"R1": "", "r1": "", "h0": "h0"}
+    known = {"R1": "r1", "r1": "r1-2", "h0": "h0"}
+    assert {port.device: port.container for port in ports_of(pod, known)} == known
+
+
 def test_no_ports() -> None:
     assert ports_of(lablet_pod(), {}) == []
     assert ports_of(with_ports({}), {}) == []

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import click
 
-from vkprovider.api import names
 from vkprovider.cli.shared.devices import Port, ports_of
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pod_name, read
@@ -30,14 +29,11 @@ def console(pod: str, device: str, *, take_over: bool, place: Place) -> None:
 
 
 def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) -> list[str]:
-    """Return the arguments of kubectl: for the device's container, or the first one if the Pod has none for it."""
-    there = [container.name for container in pod.spec.containers]
-    wanted = names.container_name(device, set())
-    own = next((name for name in (device, wanted) if name in there[1:]), "")
-    words = ["console", *([] if own else [device]), *(["--take-over"] if take_over else [])]
+    """Return the arguments of kubectl; the provider finds the device, for one's label may be another's container."""
+    words = ["console", device, *(["--take-over"] if take_over else [])]
     how = ["-i", "-t"] if tty else ["-i"]
     meta = pod.metadata
-    return ["exec", *how, "-n", meta.namespace, meta.name, "-c", own or there[0], "--", *words]
+    return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]
 
 
 def forward(pod: str, name: str, local: int | None, *, address: str | None, place: Place) -> None:

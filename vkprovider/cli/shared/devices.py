@@ -1,5 +1,6 @@
 """The devices of a lablet: their containers in the Pod, and the ports that the Pod reports for them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -84,10 +85,14 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
         message = f"annotation {names.ANNOTATION_PORT_MAPPINGS} of pod/{pod.metadata.name} cannot be read: {error}"
         raise click.ClickException(message) from None
     there = {container.name for container in pod.spec.containers}
+    labels = {info.device_label for info in infos.values()}
+    guessed = Counter(names.container_name(label, set()) for label in labels)
 
     def container_of(label: str) -> str:
+        """Return the container that the definition names, else the only one that the label can mean."""
         name = containers.get(label) or names.container_name(label, set())
-        return name if name in there else ""
+        known = label in containers or guessed[name] == 1
+        return name if name in there and known else ""
 
     found = [
         Port(

@@ -116,9 +116,8 @@ class Finder:
         if facts is None:
             facts = await place.worker.labs.list_devices(place.claim.lab_id)
         containers = _containers(place, facts)
-        wanted = named or target.container
-        label = containers.get(wanted, wanted if named else None)
-        fact = next((fact for fact in facts if fact.label == label), None)
+        by_label = {fact.label: fact for fact in facts}
+        fact = by_label.get(named) or by_label.get(containers.get(named or target.container, ""))
         if fact is None:
             known = ", ".join(containers)
             what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
