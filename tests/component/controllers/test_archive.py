@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import click
 import msgspec
+import pytest
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet
@@ -11,9 +13,10 @@ from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
+from vkprovider.cli.lablet import configs
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD
+from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
 
 TWO = topology({"r1": "iosv", "r2": "iosv"})
 CONFIGS = CONFIG_MAPS + f"?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
@@ -59,6 +62,80 @@ async def test_what_an_earlier_learner_left_is_set_aside(world: World) -> None:
     stored = [leftovers.read(msgspec.convert(item, ConfigMap)) for item in await world.admin.items(CONFIGS)]
     [earlier] = [found for found in stored if found.username == "alice"]
     assert (set(earlier.configs), earlier.responses) == ({"r1"}, {"q1": "alice's"})
+
+
+async def found(running: Running, what: str, namespace: str, learner: str | None = None) -> Leftovers:
+    """Find what `kubectl lablet configs` shows."""
+    ctx = running.ctx
+    return await configs._find(ctx.kube, namespace, what, learner, ctx.api.config_maps)
+
+
+async def test_what_a_learner_left_is_not_hidden_by_a_lab_that_nobody_had(world: World) -> None:
+    running = await world.replica()
+    lablet = await lend(world)
+    await keep(running, lablet, "r1", username="alice")
+    world.ahead_s += 60
+    await keep(running, lablet, "r1", "r2", username="")
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (left.username, set(left.configs)) == ("alice", {"r1"})
+    for what in (lablet.name, lablet.uid):
+        assert (await found(running, what, lablet.namespace)).username == "alice"
+    stored = [leftovers.read(msgspec.convert(item, ConfigMap)) for item in await world.admin.items(CONFIGS)]
+    assert {(one.username, len(one.configs)) for one in stored} == {("alice", 1), ("", 2)}, "and nothing is lost"
+
+
+async def test_what_an_older_version_hid_is_found(world: World) -> None:
+    """It stored an empty lab under the Pod's UID, and the learner's work beside it, without naming the learners."""
+    running = await world.replica()
+    lablet = await lend(world)
+    for username, ahead_s, name in (("alice", 0, "aside"), ("", 60, "")):
+        left = Leftovers(lablet.namespace, lablet.name, lablet.uid, "netlab", "1", username=username, at=1000 + ahead_s)
+        aside = leftovers.earlier_name_of(left) if name else ""
+        body = leftovers.build(left, namespace="vkprovider-system", installation="i", name=aside)
+        del body["metadata"]["annotations"][names.ANNOTATION_LEARNER]
+        await world.admin.create(CONFIG_MAPS, body)
+    for what in (lablet.name, lablet.uid):
+        assert (await found(running, what, lablet.namespace)).username == "alice"
+    assert (await found(running, "", lablet.namespace, "alice")).at == 1000
+
+
+async def test_archives_are_found_by_learner(world: World) -> None:
+    running = await world.replica()
+    lablet = await lend(world)
+    for username, label in (("alice", "r1"), ("bob", "r2"), ("alice", "r2")):
+        world.ahead_s += 60
+        await keep(running, lablet, label, username=username)
+    assert set((await found(running, "", lablet.namespace, "alice")).configs) == {"r2"}, "what alice left last"
+    for what in ("", lablet.name, lablet.uid):
+        assert set((await found(running, what, lablet.namespace, "bob")).configs) == {"r2"}
+    for what, namespace, learner in (
+        ("", lablet.namespace, "carol"),
+        ("", "other", "bob"),
+        ("x", lablet.namespace, "bob"),
+    ):
+        with pytest.raises(click.ClickException, match=f"nothing is kept of {learner} in "):
+            await found(running, what, namespace, learner)
+
+
+async def test_pool_lablet_that_nobody_had_again_shows_what_its_learner_left(world: World) -> None:
+    running = await world.replica()
+    simulator = await world.simulator()
+    pool = {"vkprovider.io/pool": "warm"}
+    lablet = await world.pod(await world.define(TWO), await world.worker(simulator.url), labels=pool)
+    await lablet.ready()
+    note = {"vkprovider.io/username": "alice", "vkprovider.io/lent-by": "warm"}
+    await world.admin.patch(lablet.path, {"metadata": {"annotations": note, "labels": {"vkprovider.io/pool": None}}})
+    await lablet.claim(lambda row: row.get("learner") == "alice")
+    await lablet.annotate(**{"desired-state": "COLLECTING"})
+    await lablet.until(lambda pod: pod["metadata"]["labels"].get("vkprovider.io/pool"), "not back in its pool")
+    await lablet.ready()
+    world.ahead_s += 60
+    await lablet.delete()
+    await lablet.gone()
+    assert (await found(running, lablet.name, lablet.namespace)).username == "alice"
+    stored = [leftovers.read(msgspec.convert(item, ConfigMap)) for item in await world.admin.items(CONFIGS)]
+    assert [one.username for one in stored] == ["alice"]
 
 
 async def test_damaged_leftovers_are_replaced(world: World) -> None:

@@ -30,7 +30,7 @@ async def test_a_label_goes_before_the_name_of_a_container(world: World) -> None
         session = asyncio.create_task(devices.execute(target, ["console", *named], person))
         await person.shows("Connected to the console of ")
         label = person.out.split(" ")[0]
-        await person.shows(f"{label}:~# ")
+        await person.shows("Escape character")
         person.type("\x1d")
         assert await asyncio.wait_for(session, 60) == Exit(0)
         return label

@@ -1,10 +1,10 @@
 """`kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 import msgspec
@@ -30,15 +30,24 @@ _FILE_CHARS_MAX: Final = 100
 
 
 def configs(
-    what: str, *, device: str | None, directory: str | None, output: str, provider_namespace: str, place: Place
+    what: str | None,
+    *,
+    learner: str | None,
+    device: str | None,
+    directory: str | None,
+    output: str,
+    provider_namespace: str,
+    place: Place,
 ) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected."""
-    name = what if _KEPT.fullmatch(what) else pod_name(what)
+    if not what and not learner:
+        raise click.UsageError("name a POD, a UID or, with --learner, a learner")
+    name = what if not what or _KEPT.fullmatch(what) else pod_name(what)
     if directory and output != "text":
         raise click.UsageError("--dir and --output exclude each other; use one of them")
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
-        return await _find(kube, namespace, name, Api(kube, provider_namespace).config_maps)
+        return await _find(kube, namespace, name or "", learner, Api(kube, provider_namespace).config_maps)
 
     left = place.run(work)
     chosen = _of_device(left, device)
@@ -103,23 +112,49 @@ def _write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[ConfigMap]) -> Leftovers:
-    """Find what was left, by UID or by name.
+class _Stored(NamedTuple):
+    """What the list shows of one stored object.
+
+    Attributes:
+        id: The Pod's UID, or UID-TIME.
+        pod: `NAMESPACE/NAME`.
+        learner: "" for nobody; None where an older version did not say.
+        at: When it was written (Unix seconds).
+    """
+
+    id: str
+    pod: str
+    learner: str | None
+    at: int
+
+
+async def _find(
+    kube: KubeClient, namespace: str, name: str, learner: str | None, archive: Resource[ConfigMap]
+) -> Leftovers:
+    """Find what was left, by UID or by the Pod's name, or by learner; one of them may be empty.
+
+    What a learner left goes before what was read of a lab that nobody had, even if that is newer.
 
     Raises:
         ClickException: Nothing was.
         InputError: It is damaged.
         OutsideError: The API server refused or did not answer.
     """
+    if learner is not None:
+        return await _of_learner(archive, namespace, name, learner)
     uid = name if _KEPT.fullmatch(name) else await _uid_of(kube, namespace, name)
-    if uid and (left := await _kept(archive, uid)) is not None:
+    left = await _kept(archive, uid) if uid else None
+    if left is not None and (left.username or not UID.fullmatch(uid)):
         return left
+    if left is not None:
+        best = await _best(archive, await _list(archive, uid=uid))
+        return best[1] if best is not None else left
     if uid == name:
         raise click.ClickException(
             f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept. "
             "UIDs of lablets: kubectl lablet list -o json"
         )
-    found = await _predecessors(archive, f"{namespace}/{name}")
+    found = await _list(archive, pod=f"{namespace}/{name}")
     if not found:
         if uid:
             hint = "configurations are saved when its devices are stopped, or collected"
@@ -130,15 +165,39 @@ async def _find(kube: KubeClient, namespace: str, name: str, archive: Resource[C
         )
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
+    if (best := await _best(archive, found)) is None:
+        raise click.ClickException(
+            f"what was kept of pod {namespace}/{name} has just been dropped: it is kept for a week"
+        )
     if len(found) > 1:
-        others = ", ".join(other.removeprefix(leftovers.name_of("")) for other in list(found)[1:])
+        others = ", ".join(other.id for other in found if other is not best[0])
         click.echo(
             f"{len(found)} pods of that name have left something; this is the newest; others: {others}", err=True
         )
-    for other in found:
-        if (left := await _kept(archive, other.removeprefix(leftovers.name_of("")))) is not None:
-            return left
-    raise click.ClickException(f"what was kept of pod {namespace}/{name} has just been dropped: it is kept for a week")
+    return best[1]
+
+
+async def _of_learner(archive: Resource[ConfigMap], namespace: str, name: str, learner: str) -> Leftovers:
+    """Find what a learner left last in a namespace, or in a Pod of it.
+
+    Raises:
+        ClickException: Nothing.
+        InputError: It is damaged.
+        OutsideError: The API server refused or did not answer.
+    """
+    pod, uid = ("", name) if _KEPT.fullmatch(name) else (name and f"{namespace}/{name}", "")
+    found = await _list(archive, pod=pod, uid=uid)
+    here = [entry for entry in found if entry.pod.startswith(f"{namespace}/") and entry.learner in {learner, None}]
+    mine = list[Leftovers]()
+    for entry in here:
+        if (left := await _kept(archive, entry.id)) is not None and left.username == learner:
+            mine.append(left)
+            break
+    if not mine:
+        where = f"pod {name}" if name else f"namespace {namespace}"
+        others = ", ".join(sorted({entry.learner for entry in found if entry.learner})) or "nobody"
+        raise click.ClickException(f"nothing is kept of {learner} in {where}; of others there: {others}")
+    return mine[0]
 
 
 async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
@@ -151,12 +210,33 @@ async def _kept(archive: Resource[ConfigMap], uid: str) -> Leftovers | None:
     return leftovers.read(found) if found is not None else None
 
 
-async def _predecessors(archive: Resource[ConfigMap], pod: str) -> Mapping[str, int]:
-    """Find what Pods of a name have left: names of ConfigMaps with the times of writing, the newest first."""
-    found: dict[str, int] = {}
+async def _best(archive: Resource[ConfigMap], entries: Iterable[_Stored]) -> tuple[_Stored, Leftovers] | None:
+    """Read the first of them that a learner left, or else the first; None if all were dropped meanwhile."""
+    best: tuple[_Stored, Leftovers] | None = None
+    for entry in entries:
+        if best is not None and entry.learner == "":
+            break
+        if (left := await _kept(archive, entry.id)) is not None:
+            if left.username:
+                return entry, left
+            best = best or (entry, left)
+    return best
+
+
+async def _list(archive: Resource[ConfigMap], *, pod: str = "", uid: str = "") -> list[_Stored]:
+    """List what Pods have left: that of learners first, then the newest first.
+
+    Args:
+        archive: The provider's ConfigMaps.
+        pod: Only of Pods with this namespace and name.
+        uid: Only of this Pod.
+    """
+    found: list[_Stored] = []
     labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
     async for page in archive.metadata_only.pages(labels=labels, page_size=_PAGE_SIZE):
         for item in page:
-            if item.metadata.annotations.get(leftovers.ANNOTATION_POD) == pod:
-                found[item.metadata.name] = leftovers.written_at(ConfigMap(item.metadata)) or 0
-    return dict(sorted(found.items(), key=lambda entry: entry[1], reverse=True))
+            config_map, of = ConfigMap(item.metadata), item.metadata.annotations.get(leftovers.ANNOTATION_POD, "")
+            id_ = item.metadata.name.removeprefix(leftovers.name_of(""))
+            if of and pod in {"", of} and id_.startswith(uid):
+                found.append(_Stored(id_, of, leftovers.learner_in(config_map), leftovers.written_at(config_map) or 0))
+    return sorted(found, key=lambda entry: (entry.learner == "", -entry.at))

@@ -72,16 +72,19 @@ class Archive:
             await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
         except Conflict:
             old = await self.find(left.pod_uid)
+            if old is not None and old.username and not left.username:
+                await self._set_aside(worker, left)
+                return
             if old is not None and not leftovers.same_learner(old, left):
                 await self._set_aside(worker, old)
             left = leftovers.merged(old, left)
             body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
             await ctx.api.config_maps.metadata_only.replace(body, guard=worker.guard)
 
-    async def _set_aside(self, worker: Worker, old: Leftovers) -> None:
-        """Store an earlier learner's leftovers under another name, so that the next learner's do not replace them."""
-        ctx, name = self._ctx, leftovers.earlier_name_of(old)
-        body = leftovers.build(old, namespace=ctx.namespace, installation=ctx.installation, name=name)
+    async def _set_aside(self, worker: Worker, left: Leftovers) -> None:
+        """Store leftovers beside those of the Pod's last learner, so that neither replace the other."""
+        ctx, name = self._ctx, leftovers.earlier_name_of(left)
+        body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation, name=name)
         with contextlib.suppress(Conflict):  # stored before
             await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
 

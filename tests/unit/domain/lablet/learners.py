@@ -304,6 +304,11 @@ class LearnerWorld(World):
     def may_destroy(self, step: Step) -> bool:
         return self.granted or (isinstance(step, steps.Stop) and self.wanted == State.STOPPED)
 
+    def nobody_had(self, claim: Claim) -> bool:
+        pooled = self.pod is not None and names.LABEL_POOL in self.pod.metadata.labels
+        username = inputs_of(self.pod.metadata).username if self.pod is not None else ""
+        return bool(pooled or claim.lent_back) and not username and not claim.bound_to
+
     def check(self) -> None:
         super().check()
         assert len(self._live()) <= 1, f"two live sessions of one lablet: {self._live()}"

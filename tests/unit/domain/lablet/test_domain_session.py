@@ -255,6 +255,37 @@ def test_steps_of_the_end(
 
 
 @pytest.mark.parametrize(
+    ("row", "labels", "notes", "nobodys"),
+    [
+        (READY, {"vkprovider.io/pool": "warm"}, {}, True),
+        (msgspec.structs.replace(READY, lent_back="warm"), {}, {}, True),
+        (READY, {}, {}, False),  # of no pool: somebody may have worked in it without a username
+        (READY, {"vkprovider.io/pool": "warm"}, wish(username="alice"), False),  # given a moment ago
+        (msgspec.structs.replace(READY, learner="alice"), {"vkprovider.io/pool": "warm"}, ALICE, False),
+        (of(READY, STARTED), {"vkprovider.io/pool": "warm"}, ALICE, False),
+    ],
+)
+def test_lab_that_nobody_had_leaves_nothing(
+    row: Claim,
+    labels: dict[str, str],
+    notes: dict[str, str],
+    nobodys: bool,  # noqa: FBT001 (a row)
+) -> None:
+    """An empty lab's archive would look like the work of the learner before; what may be work is always kept."""
+    for closed in (row, msgspec.structs.replace(row, closing_reason="Collecting")):
+        decision = ask(closed, notes, labels=labels, pod=pod(phase="Running", deleted=True), extracted=False)
+        assert isinstance(decision.step, steps.Extract | steps.ArchiveSession) is not nobodys
+    collected = ask(row, notes | COLLECT, labels=labels)
+    assert changed(collected).closing_reason == "Collecting"
+    decision = ask(changed(collected), notes | COLLECT, labels=labels, delivery=GRADED)
+    assert isinstance(decision.step, steps.Collect) is not nobodys
+    if nobodys:
+        end = changed(decision)
+        assert (end.outcome, end.outcome_reason) == ("Succeeded", "Completed")
+        assert end.outcome_message == "nobody had it, nothing is collected (Collecting)"
+
+
+@pytest.mark.parametrize(
     ("row", "phase", "reason", "message"),
     [
         (of(READY, ENDED, verdict=PASSED), "Succeeded", "Passed", "91 of 100"),

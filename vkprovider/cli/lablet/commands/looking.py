@@ -30,7 +30,10 @@ def ports() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet configs mylab-0 --dir ./work")
-@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
+@click.argument("what", metavar="[POD|UID]", required=False, shell_complete=candidates.lablets)
+@click.option(
+    "-u", "--learner", metavar="LEARNER", help="What this learner left last, in any lablet of the namespace or in POD."
+)
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
 @click.option(
     "--dir",
@@ -53,6 +56,7 @@ def ports() -> None:
 def configs() -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected.
 
-    They are kept for a week after that. Of several Pods with one name, the newest with an archive counts; a UID
-    selects one Pod, and UID-TIME an earlier learner of it.
+    They are kept for a week after that. Of several Pods with one name, the newest with an archive counts, and what a
+    learner left goes before what was read of a lab that nobody had. A UID selects one Pod, UID-TIME an earlier learner
+    of it, and --learner a learner, whichever Pod it was.
     """

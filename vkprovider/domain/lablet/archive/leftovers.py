@@ -1,7 +1,8 @@
 """What a learner leaves behind, kept beyond the Pod: the devices' configurations and the answers given in the session.
 
 One ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before each stop of the
-devices and deleted a week after the last write.
+devices and deleted a week after the last write. What an earlier learner of the Pod left has one of its own, and so has
+what is read of a lab without a learner after that: it takes no learner's place.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,7 @@ def name_of(pod_uid: str) -> str:
 
 
 def earlier_name_of(left: Leftovers) -> str:
-    """Return the name of the ConfigMap for an earlier learner of the same Pod."""
+    """Return the name of the ConfigMap beside that of the Pod's last learner."""
     return f"{name_of(left.pod_uid)}-{left.at}"
 
 
@@ -144,6 +145,7 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
                 names.ANNOTATION_INSTALLATION: installation,
                 ANNOTATION_POD: f"{left.namespace}/{left.pod}",
                 ANNOTATION_KEPT_AT: str(left.at),
+                names.ANNOTATION_LEARNER: left.username,
             },
         },
         "binaryData": {KEY: packed},
@@ -173,6 +175,11 @@ def kept_of(config_map: ConfigMap) -> Kept | None:
     uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
     size_bytes = sum(map(len, config_map.binary_data.values()))
     return Kept(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
+
+
+def learner_in(config_map: ConfigMap) -> str | None:
+    """Return the learner whom the ConfigMap's metadata name, "" for nobody; None if an older version wrote it."""
+    return config_map.metadata.annotations.get(names.ANNOTATION_LEARNER)
 
 
 def written_at(config_map: ConfigMap) -> int | None:

@@ -40,6 +40,14 @@ def to_import_for(facts: Facts, claim: Claim) -> str:
     return claim.bound_to if claim.lent_back else learner_of(facts, claim)
 
 
+def had_by_nobody(facts: Facts, claim: Claim) -> bool:
+    """Return whether the lab is one of a pool that nobody was given: no work is in it.
+
+    A lablet of no pool may be worked in without a username.
+    """
+    return not learner_of(facts, claim) and bool(facts.inputs.pool or claim.lent_back)
+
+
 def unnoted(facts: Facts, claim: Claim) -> bool:
     """Return whether the lab's notes are behind the claim.
 

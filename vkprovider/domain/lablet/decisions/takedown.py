@@ -7,6 +7,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.reasons import Reason
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State, allowed
@@ -41,7 +42,7 @@ def finish(facts: Facts, phase: str, reason: Reason, message: str, claim: Claim 
 
 def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
     """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
-    if not limits.extract_on_stop or facts.extracted or not claim.ready_at:
+    if not limits.extract_on_stop or facts.extracted or not claim.ready_at or had_by_nobody(facts, claim):
         return False
     return any(device.state == labs.BOOTED for device in facts.devices)
 

@@ -6,6 +6,7 @@ The verdict is its exit code. A lablet that was lent by a pool does not end: it 
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Happened, Reason, Trouble
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.decisions.session import closing_of
@@ -25,11 +26,13 @@ def decide(lablet: Living) -> Decision:
         return Decision(SAVE, _during(facts, State.COLLECTING), changed, events=events)
     if not facts.claim_saved:
         return Decision(WAIT)
+    if not claim.lent_by and had_by_nobody(facts, claim):
+        return finish(facts, *_outcome(claim, collected=False))
     if not claim.collected_at:
         return Decision(extraction(facts, claim, Collect), _during(facts, State.COLLECTING))
     if facts.delivery.grader and claim.verdict is None:
         return Decision(Grade(claim), _during(facts, State.GRADING))
-    return finish(facts, *_outcome(claim))
+    return finish(facts, *_outcome(claim, collected=True))
 
 
 def _during(facts: Facts, state: State) -> Report:
@@ -39,11 +42,13 @@ def _during(facts: Facts, state: State) -> Report:
     return stopping(facts, "what the learner leaves is collected")
 
 
-def _outcome(claim: Claim) -> tuple[str, Reason, str]:
+def _outcome(claim: Claim, *, collected: bool) -> tuple[str, Reason, str]:
     """Return phase, reason and message of the end."""
     if claim.verdict is not None:
         phase, reason = ("Succeeded", Happened.PASSED) if claim.verdict.passed else ("Failed", Trouble.NOT_PASSED)
         return phase, reason, claim.verdict.message
     if not claim.ready_at:
         return "Failed", claim.closing_reason, "the lablet was never ready"
+    if not collected:
+        return "Succeeded", Happened.COMPLETED, f"nobody had it, nothing is collected ({claim.closing_reason})"
     return "Succeeded", Happened.COMPLETED, f"collected, no grader is configured ({claim.closing_reason})"
