@@ -31,6 +31,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int = 0
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     finalizers: list[str] = msgspec.field(default_factory=list)

@@ -1,7 +1,7 @@
 """`/containerLogs`: the log of a device, or the story of a lablet, as `kubectl logs` reads it.
 
 Lines are collected while the client is slow, up to a bound, and then their source waits; a client that leaves cancels
-the handler. The answer begins with the first line, so that what goes wrong before has a status of its own.
+the handler. The answer begins with the first line, so that what goes wrong before is an error and not a line.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from vkprovider.api.errors import InputError, Invalid, OutsideError
+from vkprovider.api.errors import InputError, Invalid, OutsideError, Unavailable
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import unix
 from vkprovider.kubelet.listeners import MOVED
@@ -24,8 +24,9 @@ from vkprovider.kubelet.sessions import Sessions
 from vkprovider.kubelet.spi import LogLine, LogOptions, Target
 
 _BUFFER_BYTES: Final = 64 * 1024
-_FIRST_S: Final = 1.0
-"""How long the answer may wait for its first line; a log that is followed may have none for hours."""
+_FIRST_S: Final = 15.0
+"""How long the answer waits for the first line of a log that is followed, which may have none for hours; longer than a
+worker has for its answer, so that one that does not answer is an error."""
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"", "0", "f", "F", "false", "FALSE", "False"})
@@ -106,12 +107,13 @@ class _Outbox:
 
     Attributes:
         ended: Whether nothing more comes.
-        fault: Why it ended, if it did not come to its end.
+        fault: Why there is nothing at all.
     """
 
     def __init__(self) -> None:
         self.ended = False
         self.fault: InputError | OutsideError | None = None
+        self._has_begun = False
         self._data = bytearray()
         self._news, self._room = asyncio.Event(), asyncio.Event()
 
@@ -119,27 +121,48 @@ class _Outbox:
         """Add bytes, and wait while there are too many."""
         if self.ended:
             return
+        self._has_begun = True
         self._data += data
         self._news.set()
         if len(self._data) >= _BUFFER_BYTES:
             self._room.clear()
             await self._room.wait()
 
-    def end(self, last: bytes = b"", fault: InputError | OutsideError | None = None) -> None:
-        """End it, with last bytes."""
+    def end(self, fault: InputError | OutsideError | None = None, line: bytes = b"") -> None:
+        """End it; `line` tells a client that reads already of a fault."""
         if not self.ended:
-            self._data += last
-            self.ended, self.fault = True, fault
+            self.ended = True
+            if self._has_begun:
+                self._data += line
+            else:
+                self.fault = fault
         self._news.set()
+
+    async def begin(self, within_s: float | None) -> None:
+        """Wait until there is output or the end, but not longer than `within_s`; after that a fault is a line.
+
+        Raises:
+            InputError: Its source has failed, and there is no output.
+            OutsideError: The same.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._wait()
+        if self.fault is not None:
+            raise self.fault
+        self._has_begun = True
 
     async def get(self) -> bytes:
         """Wait for output and return it; empty at the end."""
-        while not self._data and not self.ended:
-            self._news.clear()
-            await self._news.wait()
+        await self._wait()
         found, self._data = bytes(self._data), bytearray()
         self._room.set()
         return found
+
+    async def _wait(self) -> None:
+        while not self._data and not self.ended:
+            self._news.clear()
+            await self._news.wait()
 
 
 class Logs:
@@ -176,11 +199,21 @@ class Logs:
         if wanted.nothing:
             return web.Response(text="")
         outbox = _Outbox()
-        moved = f"{MOVED}\n".encode()
-        with self._sessions.counted("logs", request), call.listener.until_left(lambda: outbox.end(moved)):
+
+        def fail(error: InputError | OutsideError) -> None:
+            last = LogLine(self._wall(), f"the log ends here: {error}")
+            outbox.end(error, render(last, timestamps=wanted.timestamps))
+
+        with (
+            self._sessions.counted("logs", request),
+            call.listener.until_left(lambda: fail(Unavailable(MOVED))),
+        ):
             lines = self._source(pod, target, wanted.options)
-            filling = asyncio.create_task(_fill(lines, outbox, timestamps=wanted.timestamps), name=f"log of {pod.key}")
+            filling = asyncio.create_task(
+                _fill(lines, outbox, fail, timestamps=wanted.timestamps), name=f"log of {pod.key}"
+            )
             try:
+                await outbox.begin(_FIRST_S if wanted.options.follow else None)
                 return await _send(request, outbox, wanted.limit_bytes)
             finally:
                 filling.cancel()
@@ -188,14 +221,20 @@ class Logs:
                     await filling
 
 
-async def _fill(lines: AsyncIterator[LogLine], outbox: _Outbox, *, timestamps: bool) -> None:
-    """Pass lines on to their client, until they end."""
+async def _fill(
+    lines: AsyncIterator[LogLine],
+    outbox: _Outbox,
+    fail: Callable[[InputError | OutsideError], None],
+    *,
+    timestamps: bool,
+) -> None:
+    """Pass lines on to their client, until they end or `fail` is told why they do not go on."""
     try:
         async with aclosing(_generator(lines)) as found:
             async for line in found:
                 await outbox.put(render(line, timestamps=timestamps))
     except (InputError, OutsideError) as error:
-        outbox.end(fault=error)
+        fail(error)
     else:
         outbox.end()
 
@@ -212,27 +251,14 @@ async def _generator(lines: AsyncIterator[LogLine]) -> AsyncGenerator[LogLine, N
 
 
 async def _send(request: web.Request, outbox: _Outbox, limit: int | None) -> web.StreamResponse:
-    """Send what comes, and end with its end, the limit, or the client.
-
-    Raises:
-        InputError: As the source, before the first line.
-        OutsideError: As the source, before the first line.
-    """
+    """Send what comes, and end with its end, the limit, or the client."""
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-    data = b""
-    with suppress(TimeoutError):
-        data = await asyncio.wait_for(outbox.get(), _FIRST_S)
-    if not data and outbox.fault is not None:
-        raise outbox.fault
     with suppress(ConnectionError):  # the client left
         await response.prepare(request)
-        while data := data or await outbox.get():  # what came and ended meanwhile is still to be sent
+        while data := await outbox.get():
             data = data if limit is None else data[:limit]
             await response.write(data)
             if limit is not None and (limit := limit - len(data)) <= 0:
                 break
-            data = b""
-        if outbox.fault is not None:
-            await response.write(f"the log ends here: {outbox.fault}\n".encode())
         await response.write_eof()
     return response

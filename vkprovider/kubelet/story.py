@@ -6,7 +6,7 @@ that is followed ends with its Pod.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Final
 
@@ -40,7 +40,7 @@ class Stories:
                 follower.pod, follower.ended = pod, new is None or pod.terminal
                 follower.news.set()
 
-    async def lines(self, pod: Pod, options: LogOptions, restarted_at: float) -> AsyncIterator[LogLine]:
+    async def lines(self, pod: Pod, options: LogOptions, restarted_at: float) -> AsyncGenerator[LogLine]:
         """Tell the story of a Pod; with `follow` it goes on until the Pod ends, or it is closed.
 
         Args:

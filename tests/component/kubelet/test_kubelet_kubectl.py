@@ -97,6 +97,9 @@ async def test_an_owner_that_ends_ends_what_is_followed(
     following = await kubectl.start("logs", "-f", lablet.name)
     assert following.stdout is not None
     assert (await following.stdout.readline()).endswith(b"Pod created\n")
+    stamped = await kubectl.start("logs", "-f", lablet.name, "--timestamps")
+    assert stamped.stdout is not None
+    assert (await stamped.stdout.readline()).endswith(b"Pod created\n")
     before = base_of(await world.node(lablet.worker, is_ready))
     other = await world.replica()
     await owner.stop()
@@ -104,6 +107,10 @@ async def test_an_owner_that_ends_ends_what_is_followed(
         out, err = await following.communicate()
     assert out.decode().endswith(f"{MOVED}\n")
     assert (following.returncode, err) == (0, b"")
+    async with asyncio.timeout(60):
+        out, _ = await stamped.communicate()
+    last = out.decode().splitlines()[-1]
+    assert (bool(STAMP.match(last)), last.endswith(MOVED)) == (True, True), last
     await when(lambda: len(other.replica.kubelet.listeners) == 1, "the other replica serves the Node")
     await world.node(
         lablet.worker, lambda node: "InternalIP" in str(node["status"]["addresses"]) and base_of(node) != before

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from tunnels.base import Channel
-from vkprovider.api.errors import InputError, NotFound
+from vkprovider.api.errors import InputError, NotFound, Unavailable
 from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.console import logs
 from vkprovider.controllers.console.attach import attach
@@ -103,6 +103,8 @@ class LabletDevices:
         """Read the log of a device; see `spi.Devices`."""
         with told():
             device = await self._finder.device(target)
+            if because := device.worker.seen.silent_because:
+                raise Unavailable(because)
             now, tail = self._ctx.wall(), options.tail_lines
             if not options.follow:
                 read = (

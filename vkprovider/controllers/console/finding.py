@@ -18,6 +18,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.kubelet.spi import Target
 
 MOVED: Final = "this worker moved to another replica: run the command again"
+ENDED: Final = "the lablet has ended"
 _ON: Final = frozenset({BOOTED, STARTED})
 
 
@@ -141,13 +142,21 @@ class Finder:
             raise InputError(ConsoleReason.DEVICE_OFF, text)
         return device
 
-    def again(self, device: FoundDevice) -> FoundDevice | None:
-        """Return a device as it is known now; None if its lablet is not this replica's any more."""
+    def again(self, device: FoundDevice) -> FoundDevice:
+        """Return a device as it is known now.
+
+        Raises:
+            NotFound: Its lablet has ended.
+            Unavailable: Another replica acts for its worker.
+        """
         place = device.place
         worker = self.workers.get(place.lablet.worker)
         claim = worker.claims.claims.get(place.lablet.uid) if worker is not None else None
         if worker is None or claim is None or not claim.lab_id:
-            return None
+            pod = place.lablet.pod
+            if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
+                raise NotFound(ENDED)
+            raise Unavailable(MOVED)
         facts = worker.seen.devices.get(claim.lab_id, ())
         fact = next((fact for fact in facts if fact.label == device.label), None)
         return FoundDevice(FoundLablet(worker, place.lablet, claim, place.content), fact or device.fact)

@@ -65,14 +65,15 @@ class Followed:
     """The log of one device while anybody follows it.
 
     Args:
-        device: Returns the device as it is known now; None if it is not this replica's any more.
+        device: Returns the device as it is known now; raises `OutsideError` if its log does not go on here. Called
+            before each look.
         console: Returns its console.
         wall: The wall clock.
     """
 
     def __init__(
         self,
-        device: Callable[[], FoundDevice | None],
+        device: Callable[[], FoundDevice],
         console: Callable[[FoundDevice], Console],
         wall: Callable[[], float],
     ) -> None:
@@ -82,7 +83,8 @@ class Followed:
         self._entries: list[Entry] = []
         self._lines: deque[Line] = deque(maxlen=KEPT_LINES)
         self._count = 0
-        self._over = False
+        self._over = ""
+        self._fault: InputError | OutsideError | None = None
         self._changed = asyncio.Condition()
         self._viewers = 0
         self._task: asyncio.Task[None] | None = None
@@ -94,15 +96,21 @@ class Followed:
         return self._viewers > 0
 
     async def follow(self) -> AsyncGenerator[list[Line]]:
-        """Yield the log as it is, and what comes; ends with a message when another replica acts for the worker.
+        """Yield the log as it is, and what comes; the last line says why there is no more.
 
         The first list is the whole log of the present run, as far as it is kept.
+
+        Raises:
+            InputError: The log could not be read at the first look.
+            OutsideError: The same.
         """
         self._viewers += 1
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="followed log")
         try:
             await self._ready.wait()
+            if self._fault is not None:
+                raise self._fault
             seen = self._count
             yield list(self._lines)
             while True:
@@ -112,7 +120,7 @@ class Followed:
                 if fresh:
                     yield list(self._lines)[-fresh:]
                 if self._over:
-                    yield [Line(self._wall(), f"[{MOVED}]")]
+                    yield [Line(self._wall(), f"[{self._over}]")]
                     return
         finally:
             self._viewers -= 1
@@ -124,23 +132,41 @@ class Followed:
     async def _past(self, count: int) -> None:
         """Wait until there are more than `count` lines, or no more come."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._count > count or self._over)
+            await self._changed.wait_for(lambda: self._count > count or bool(self._over))
 
     async def _run(self) -> None:
+        why = MOVED
         try:
-            while (device := self._device()) is not None:
-                with contextlib.suppress(OutsideError, InputError):
-                    if device.is_on:
-                        await self._watch(device)
-                    else:
-                        await self._look(device)
+            while True:
+                await self._go_on(self._device())
                 self._ready.set()
                 await asyncio.sleep(REST_S)
+        except (OutsideError, InputError) as error:
+            if self._ready.is_set():
+                why = error.message
+            else:
+                self._fault = error
         finally:
-            self._over = True
+            self._over = why
             self._ready.set()
             async with self._changed:
                 self._changed.notify_all()
+
+    async def _go_on(self, device: FoundDevice) -> None:
+        """Watch a device, or look at its log once if it is off; what fails is tried again, unless it is the first look.
+
+        Raises:
+            InputError: The first look failed.
+            OutsideError: The same.
+        """
+        try:
+            await (self._watch(device) if device.is_on else self._look(device))
+        except InputError:  # there is no console at the moment; its log may be there
+            if not self._ready.is_set():
+                await self._look(device)
+        except OutsideError:
+            if not self._ready.is_set():
+                raise
 
     async def _watch(self, device: FoundDevice) -> None:
         """Look at the log whenever the device prints something, until the connection ends."""

@@ -28,7 +28,9 @@ def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     found += _of_conditions(pod)
     found += (_of_event(event) for event in events)
     if (deleted := unix(meta.deletion_timestamp or "")) is not None:
-        found.append(Line(deleted, ("deleted",), _text(deleted, "Pod to be deleted until now")))
+        grace_s = meta.deletion_grace_period_seconds
+        asked = deleted - grace_s  # the API server writes when the grace period ends
+        found.append(Line(asked, ("deleted",), _text(asked, f"Pod to be deleted, with a grace period of {grace_s} s")))
     return sorted(found, key=lambda line: line.at)
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from vkprovider.api.objects import Event, Pod
+from vkprovider.api.objects import Event, Metadata, Pod
 from vkprovider.domain.lablet.story import tell
 
 POD = msgspec.convert(
@@ -60,7 +60,11 @@ def test_a_repetition_is_another_line_and_the_same_is_not() -> None:
 
 
 def test_the_end_is_told() -> None:
-    meta = msgspec.structs.replace(POD.metadata, deletion_timestamp="2026-01-01T00:01:00Z")
-    assert tell(msgspec.structs.replace(POD, metadata=meta), [])[-1].text == (
-        "2026-01-01T00:01:00Z Pod to be deleted until now"
-    )
+    deleted = {"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 45}
+    meta = msgspec.convert({**msgspec.to_builtins(POD.metadata), **deleted}, Metadata)
+    pod = msgspec.structs.replace(POD, metadata=meta)
+    last = event("e1", reason="Killing", message="m", lastTimestamp="2026-01-01T00:00:16Z")
+    assert [line.text for line in tell(pod, [last])][-2:] == [
+        "2026-01-01T00:00:15Z Pod to be deleted, with a grace period of 45 s",
+        "2026-01-01T00:00:16Z Normal Killing: m",
+    ]
