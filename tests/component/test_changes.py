@@ -133,6 +133,25 @@ async def test_a_worker_wakes_all_definitions_where_the_replica_leads(idle: Idle
     assert await idle.woken() == {"workers": {"w"}, "definitions": {"d"}}
 
 
+@pytest.mark.parametrize(
+    ("status", "woken"),
+    [
+        ({"cmlVersion": "2.10.1+build.2"}, {"definitions": {"d"}}),
+        ({"nodeDefinitions": [{"name": "acme", "cpus": 1, "ram": 512}]}, {"definitions": {"d"}}),
+        ({"labs": {"ours": 1, "foreign": 0}}, {}),
+    ],
+)
+async def test_what_definitions_fit_by_wakes_them_where_the_replica_leads(
+    idle: Idle, status: dict[str, Any], woken: Woken
+) -> None:
+    idle.see("labletdefinitions", "ADDED", DEFINITION)
+    idle.lead()
+    idle.see("cmlworkers", "ADDED", WORKER)
+    await idle.woken()
+    idle.see("cmlworkers", "MODIFIED", {**WORKER, "status": status})
+    assert await idle.woken() == woken
+
+
 @pytest.mark.parametrize("kind", ["ADDED", "DELETED"])
 async def test_a_worker_that_comes_or_goes_wakes_its_agent(tunnelled: Idle, kind: str) -> None:
     if kind == "DELETED":
