@@ -384,3 +384,45 @@ async def test_figures_are_those_of_the_definitions_that_cisco_publishes(
 ) -> None:
     native = (await get(client, f"/node_definitions/{definition}?json=true"))["sim"]["linux_native"]
     assert (native["cpus"], native["ram"]) == (cpus, mib)
+
+
+async def test_a_bridge_takes_no_address(client: Plain) -> None:
+    _, lab = await client.api("POST", "/labs", json={"title": "bridges"})
+    ids = [await add_node(client, lab["id"], name) for name in ("alpine", "unmanaged_switch", "external_connector")]
+    ports = [await get(client, f"/labs/{lab['id']}/nodes/{node}/interfaces") for node in ids]
+    for a, b in ((ports[0][0], ports[1][0]), (ports[1][1], ports[2][0])):
+        await client.api("POST", f"/labs/{lab['id']}/links", json={"src_int": a, "dst_int": b})
+    await client.api("PUT", f"/labs/{lab['id']}/start")
+    await client.until(lab["id"], "BOOTED")
+    assert set(await get(client, f"/labs/{lab['id']}/layer3_addresses")) == {ids[0]}
+    assert (await get(client, f"/labs/{lab['id']}/nodes/{ids[1]}/layer3_addresses"))["interfaces"] == {}
+
+
+@pytest.mark.parametrize("missing", ["label", "x", "y"])
+async def test_a_new_node_needs_label_and_place_before_2_10(client: Plain, missing: str) -> None:
+    _, lab = await client.api("POST", "/labs", json={"title": "t"})
+    body = {"label": "a", "node_definition": "alpine", "x": 0, "y": 0}
+    del body[missing]
+    status, answer = await client.api("POST", f"/labs/{lab['id']}/nodes", json=body)
+    found = problem(answer)
+    assert (status, found["type"], found["location"]) == (400, "missing", ["body", missing])
+
+
+async def test_a_new_node_of_2_10_needs_a_definition_alone() -> None:
+    async with CmlSimulator(Settings(password=PASSWORD, version="2.10.0+build.13")) as simulator:
+        async with plain(simulator) as client:
+            _, lab = await client.api("POST", "/labs", json={"title": "t"})
+            for _ in range(2):
+                status, _ = await client.api("POST", f"/labs/{lab['id']}/nodes", json={"node_definition": "iosv"})
+                assert status == 200
+            nodes = await get(client, f"/labs/{lab['id']}/nodes?data=true")
+        assert [(node["label"], node["x"], node["y"]) for node in nodes] == [("iosv-0", 0, 0), ("iosv-1", 0, 0)]
+
+
+async def test_telemetry_before_2_10_is_allowed_or_not_or_undecided(client: Plain) -> None:
+    assert await get(client, "/telemetry") == {"opt_in": None, "show_modal": True}
+    for allowed in (True, False):
+        assert await client.api("PUT", "/telemetry", json={"opt_in": allowed}) == (
+            200,
+            {"opt_in": allowed, "show_modal": False},
+        )

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from virl2_client.exceptions import APIError
 
-from tests.component.sim.cisco import drive, import_lab
+from tests.component.sim.cisco import PASSWORD, drive, import_lab
 from tests.support.cmlapi.simulator import CmlSimulator
+from vkpsandbox.cml.simulation import Settings
 
 
 async def test_system_statistics_follow_what_runs(simulator: CmlSimulator) -> None:
@@ -87,7 +88,7 @@ async def test_notices_maintenance_connectors_and_sessions(simulator: CmlSimulat
 
 
 @pytest.mark.client_since("2.10")
-async def test_telemetry(simulator: CmlSimulator) -> None:
+async def test_telemetry() -> None:
     def scenario(client: Any) -> None:
         from virl2_client.models.system import OptInStatus  # noqa: PLC0415 (came with 2.10)
 
@@ -96,7 +97,8 @@ async def test_telemetry(simulator: CmlSimulator) -> None:
         assert system.telemetry_state is OptInStatus.ACCEPTED
         assert system.get_telemetry_events() == []
 
-    await drive(simulator, scenario)
+    async with CmlSimulator(Settings(password=PASSWORD, version="2.10.0+build.13")) as simulator:
+        await drive(simulator, scenario)
 
 
 async def test_only_administrators_get_in_during_maintenance(simulator: CmlSimulator) -> None:

@@ -210,6 +210,13 @@ class Connector(Shape):
     operational: Forwarding
 
 
+class Telemetry(Shape):
+    """Whether telemetry is allowed: the words came with 2.10, and `show_modal` went."""
+
+    opt_in: Literal["unset", "accepted", "declined"] | bool | None
+    show_modal: bool | UnsetType = UNSET
+
+
 class Repository(Shape):
     """A repository of labs."""
 

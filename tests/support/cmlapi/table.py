@@ -112,7 +112,7 @@ _CONTROLLER: Final[Mapping[str, Any]] = {
     "DELETE /system/external_connectors/{}": NOTHING,
     "GET /system/auth/config": dict[str, Any],
     "PATCH /system/auth/config": NOTHING,
-    "(GET|PUT) /telemetry": dict[str, str],
+    "(GET|PUT) /telemetry": system.Telemetry,
     "GET /telemetry/events": list[Any],
     "GET /diagnostics": dict[str, Any],
     "GET /diagnostics/licensing": diagnostics.LicenceCounts,

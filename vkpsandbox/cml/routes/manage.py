@@ -146,14 +146,19 @@ def delete_connector(call: Call) -> None:
 
 
 def telemetry(call: Call) -> dict[str, Any]:
-    """Show whether telemetry is allowed."""
-    return {"opt_in": call.sim.system.telemetry}
+    """Show whether telemetry is allowed: a word since 2.10, true, false or null before."""
+    if call.sim.at_least(2, 10):
+        return {"opt_in": call.sim.system.telemetry}
+    allowed = {"accepted": True, "declined": False}.get(call.sim.system.telemetry)
+    return {"opt_in": allowed, "show_modal": allowed is None}
 
 
 def change_telemetry(call: Call) -> dict[str, Any]:
     """Allow or forbid telemetry; the client writes the word in capitals and reads it in small letters."""
     call.require_admin()
-    call.sim.system.telemetry = str(call.read(dict[str, Any]).get("opt_in", "UNSET")).lower()
+    wanted = call.read(dict[str, Any]).get("opt_in")
+    words = {True: "accepted", False: "declined", None: "unset"}
+    call.sim.system.telemetry = wanted.lower() if isinstance(wanted, str) else words[wanted]
     return telemetry(call)
 
 

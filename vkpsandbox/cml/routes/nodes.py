@@ -1,5 +1,6 @@
 """Nodes: add, change, start, stop, wipe, delete, consoles, configuration."""
 
+import itertools
 from typing import Annotated, Any
 
 import msgspec
@@ -42,9 +43,8 @@ class NodeChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewNode(NodeChange, forbid_unknown_fields=True, kw_only=True):
-    """The fields of a new node."""
+    """The fields of a new node; before 2.10 it needs a label and a place."""
 
-    label: Label
     node_definition: str
 
 
@@ -83,12 +83,21 @@ def add_node(call: Call) -> dict[str, str]:
     """Add a node, also to a running lab."""
     lab = call.lab("lab_edit")
     given = call.read(NewNode)
-    node = Node(id=call.sim.new_id(), lab=lab.id, label=given.label, node_definition=given.node_definition)
+    for name in ("label", "x", "y") if not call.sim.at_least(2, 10) else ():
+        if getattr(given, name) is UNSET:
+            raise invalid("Field required", ("body", name), "missing")
+    label = _free_label(lab, given.node_definition) if given.label is UNSET else given.label
+    node = Node(id=call.sim.new_id(), lab=lab.id, label=label, node_definition=given.node_definition)
     _apply(call, lab, node, given)
     if given.configuration is UNSET or given.configuration is None:
         editing.configure(call.sim.world, node, call.sim.world.definition(node.node_definition).day0 or None)
     populate = bool(call.flag("populate_interfaces"))
     return {"id": editing.add_node(call.sim.world, call.now, lab, node, populate=populate).id}
+
+
+def _free_label(lab: Lab, definition: str) -> str:
+    taken = {node.label for node in lab.nodes.values()}
+    return next(label for number in itertools.count() if (label := f"{definition}-{number}") not in taken)
 
 
 def get_node(call: Call) -> dict[str, Any]:

@@ -233,13 +233,13 @@ def element_states_json(sim: Simulation, lab: Lab) -> dict[str, dict[str, str]]:
 
 
 def layer3_json(sim: Simulation, lab: Lab, node: Node) -> dict[str, Any]:
-    """Render the addresses of a booted node; the NAT network's, as the simulator has no other.
+    """Render the addresses of a booted node; the NAT network's, as the simulator has no other. A bridge has none.
 
     Example:
         `{"name": "r1", "interfaces": {"52:54:…": {"id": "…", "label": "eth0", "ip4": ["192.168.255.10"], "ip6": []}}}`
     """
     interfaces = {}
-    if PROGRESS[sim.world.state(node)] == "Booted":
+    if PROGRESS[sim.world.state(node)] == "Booted" and sim.world.definition(node.node_definition).driver != "NONE":
         for interface in node.interfaces.values():
             if interface.slot is None or interface.link is None:
                 continue

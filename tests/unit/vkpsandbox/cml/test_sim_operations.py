@@ -173,7 +173,7 @@ def test_the_docs_list_exactly_the_unverified_refusals() -> None:
 def test_a_node_without_device_has_neither_console_nor_configuration_to_extract(kind: str) -> None:
     bench = Bench()
     lab = bench.load()
-    _, added = bench.request("POST", f"/labs/{lab}/nodes", {"label": "x", "node_definition": kind})
+    _, added = bench.request("POST", f"/labs/{lab}/nodes", {"label": "x", "node_definition": kind, "x": 0, "y": 0})
     bench.request("PUT", f"/labs/{lab}/start")
     bench.now += 60
     path = f"/labs/{lab}/nodes/{added['id']}"

@@ -187,15 +187,23 @@ def test_unknown_keys_of_a_body_are_refused_with_their_place() -> None:
     status, text = bench.request("PATCH", f"/labs/{lab}", {"surprise": 1})
     assert status == 400
     assert text.startswith('{"Input validation failed":[{"location":["body","surprise"],"type":"extra_forbidden"')
-    status, text = bench.request("POST", f"/labs/{lab}/nodes", {"label": "x", "node_definition": "alpine", "x": "1"})
+    status, text = bench.request(
+        "POST", f"/labs/{lab}/nodes", {"label": "x", "node_definition": "alpine", "x": "1", "y": 0}
+    )
     assert (status, '"location":["body","x"]' in text) == (400, True)
 
 
 def test_a_new_node_must_have_a_free_label_and_a_known_definition() -> None:
     bench = Bench()
     lab = bench.load()
-    assert bench.request("POST", f"/labs/{lab}/nodes", {"label": "h0", "node_definition": "alpine"})[0] == 400
-    assert bench.request("POST", f"/labs/{lab}/nodes", {"label": "h2", "node_definition": "toaster"})[0] == 400
+    assert (
+        bench.request("POST", f"/labs/{lab}/nodes", {"label": "h0", "node_definition": "alpine", "x": 0, "y": 0})[0]
+        == 400
+    )
+    assert (
+        bench.request("POST", f"/labs/{lab}/nodes", {"label": "h2", "node_definition": "toaster", "x": 0, "y": 0})[0]
+        == 400
+    )
     node = bench.node(lab, "h0")
     assert bench.request("PATCH", f"/labs/{lab}/nodes/{node}", {"label": "h1"})[0] == 400
     assert bench.states(lab).keys() == {"h0", "h1"}

@@ -90,7 +90,9 @@ def test_a_node_that_does_not_fit_stays_queued_until_resources_are_freed(scarce:
 def test_nodes_that_need_no_licence_start_without_one() -> None:
     bench = Bench(licence_nodes=0)
     lab = bench.load()
-    bench.request("POST", f"/labs/{lab}/nodes", {"label": "nat", "node_definition": "external_connector"})
+    bench.request(
+        "POST", f"/labs/{lab}/nodes", {"label": "nat", "node_definition": "external_connector", "x": 0, "y": 0}
+    )
     start(bench, lab)
     assert bench.states(lab) == {"h0": "QUEUED", "h1": "QUEUED", "nat": "STARTED"}
 
