@@ -1,0 +1,69 @@
+"""`.ci/setup judges`: each judge is installed once, again when its line changes; without network it goes on."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parents[4] / ".ci" / "setup"
+PIP = """#!/bin/sh
+echo "$@" >>"$VENV/calls"
+[ ! -e "$VENV/offline" ] || exit 1
+for word; do [ "$last" != --target ] || mkdir -p "$word/package"; last=$word; done
+"""
+"""A pip that makes the folder that it is told, and notes how it was called."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Make a checkout with a list of two judges and an environment."""
+    (tmp_path / "tests/component/sim").mkdir(parents=True)
+    (tmp_path / "tests/component/sim/judges.txt").write_text(
+        "# a comment\nold-1.0  client==1.0 other==2\nnew-2.0 client==2.0\n"
+    )
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(SETUP, tmp_path / ".ci/setup")
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").write_text(PIP)
+    (tmp_path / "venv/bin/python").chmod(0o755)
+    return tmp_path
+
+
+def install(checkout: Path) -> str:
+    """Run it; return what it says."""
+    environment = {"PATH": "/usr/bin:/bin", "VENV": str(checkout / "venv")}
+    command = ["/bin/sh", ".ci/setup", "judges"]
+    done = subprocess.run(  # noqa: S603 (our own script)
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stderr
+
+
+def calls(checkout: Path) -> list[str]:
+    return (checkout / "venv/calls").read_text().splitlines()
+
+
+def test_each_judge_is_installed_once_in_a_folder_of_its_own(checkout: Path) -> None:
+    assert "client==1.0 other==2" in install(checkout)
+    assert {folder.name for folder in (checkout / "venv/judges").iterdir()} == {"old-1.0", "new-2.0"}
+    assert [call.endswith(("client==1.0 other==2", "client==2.0")) for call in calls(checkout)] == [True, True]
+    assert install(checkout) == ""
+    assert len(calls(checkout)) == 2
+
+
+def test_a_changed_line_installs_its_judge_again(checkout: Path) -> None:
+    install(checkout)
+    listed = checkout / "tests/component/sim/judges.txt"
+    listed.write_text(listed.read_text().replace("client==2.0", "client==2.1"))
+    assert "new-2.0: installing client==2.1" in install(checkout)
+    assert len(calls(checkout)) == 3
+
+
+def test_a_machine_without_network_goes_on_and_gets_them_later(checkout: Path) -> None:
+    (checkout / "venv/offline").touch()
+    assert "the tests by old-1.0 are skipped, but fail where CI is set" in install(checkout)
+    assert not list((checkout / "venv").glob("judges/*"))
+    (checkout / "venv/offline").unlink()
+    install(checkout)
+    assert (checkout / "venv/judges/new-2.0/package").is_dir()
