@@ -259,7 +259,7 @@ DEFINITIONS: Final = {
         Said("Ready", "TopologyInvalid", "invalid YAML at line 2, column 1"), "lab:\n\tversion: 0.3.0\n"
     ),
     "a .virl file": DefinitionRow(
-        Said("Ready", "TopologyInvalid", "not a CML topology: expected lab, nodes and links"), VIRL
+        Said("Ready", "TopologyInvalid", "a file of VIRL 1.x (XML): import it into CML once"), VIRL
     ),
     "unknown node definition": DefinitionRow(
         Said("Ready", "ResourcesUnknown", "give them there, set spec.resources, or extend"), topology({"r1": "asr9k"})

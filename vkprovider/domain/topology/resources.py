@@ -176,8 +176,8 @@ def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, No
             raise InputError(
                 DefinitionReason.RESOURCES_UNKNOWN,
                 f"device {device.label!r}: node definition {device.definition!r} is unknown and the topology gives "
-                "no cpus and ram for it; give them there, set spec.resources, extend "
-                "VKPROVIDER_NODE_DEFINITIONS, or set spec.stats: On in a CMLWorker whose CML has it",
+                "no cpus and ram for it; give them there, set spec.resources, or extend "
+                "VKPROVIDER_NODE_DEFINITIONS; a CMLWorker with spec.stats: On brings those of its CML",
             )
         cpus += device.cpus if device.cpus is not None else (known.cpus if known else 0)
         ram_mib += device.ram_mib if device.ram_mib is not None else (known.ram_mib if known else 0)
