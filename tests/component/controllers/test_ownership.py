@@ -11,7 +11,7 @@ from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import MEMBERS, NODE_LEASES, SYSTEM, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import Conflict, Fenced, InputError, Unavailable
+from vkprovider.api.errors import Conflict, Fenced, InputError
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
@@ -110,8 +110,7 @@ async def test_a_renewal_that_meets_another_version_keeps_the_node_only_in_the_s
 
 async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_node(api: FaultyApi, ownership: Ownership) -> None:
     api.fault("^PUT", lose=True)
-    with pytest.raises(Unavailable):  # which the heartbeat logs
-        await renew(ownership)
+    await renew(ownership)  # the heartbeat logs that there was no answer
     assert ownership.epochs == {"w": 0}
     await renew(ownership)  # it meets what the first one has written
     assert ownership.epochs == {"w": 0}
