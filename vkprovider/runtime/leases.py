@@ -98,7 +98,9 @@ class Leases:
     def _is_ours(self, lease: Lease) -> bool:
         return lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self._ctx.installation
 
-    async def write(self, key: str, old: Lease | None, uid: str, *, holder: str, anew: bool = False) -> Lease | None:
+    async def write(
+        self, key: str, old: Lease | None, uid: str, *, holder: str, takes_over: bool = False
+    ) -> Lease | None:
         """Write a key's Lease; None if another client has written it since.
 
         Args:
@@ -106,7 +108,7 @@ class Leases:
             old: The Lease to replace; None creates one.
             uid: The UID of the Lease's owner, if it has one, so that the epoch outlives what the key stands for.
             holder: The replica that holds it; "" releases it.
-            anew: The holder takes it over: the epoch grows.
+            takes_over: The holder takes it over: the epoch grows.
 
         Raises:
             Fenced: This replica may not act.
@@ -121,7 +123,7 @@ class Leases:
             old=old,
             now=self._ctx.now_utc,
             seconds=kind.seconds,
-            anew=anew,
+            takes_over=takes_over,
             metadata={
                 "labels": dict(kind.labels),
                 "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},

@@ -186,7 +186,7 @@ class Ownership:
             return False
         if verdict is LeaseVerdict.TAKE and holder and not await self.membership.members.end(holder):
             return False
-        if not await self._write(key, lease, uid, anew=True):
+        if not await self._write(key, lease, uid, takes_over=True):
             return False
         if verdict is LeaseVerdict.TAKE and holder:
             self.takeovers_total += 1
@@ -196,11 +196,11 @@ class Ownership:
             self._ctx.events.emit(about, "Warning", self.kind.taken_over, note, guard=guard)
         return True
 
-    async def _write(self, key: str, old: Lease | None, uid: str, *, anew: bool = False) -> bool:
+    async def _write(self, key: str, old: Lease | None, uid: str, *, takes_over: bool = False) -> bool:
         """Write the Lease of a key; return whether this replica owns the key by it."""
         began = self._ctx.now()
-        lease = await self._leases.write(key, old, uid, holder=self._ctx.replica, anew=anew)
-        if not anew:
+        lease = await self._leases.write(key, old, uid, holder=self._ctx.replica, takes_over=takes_over)
+        if not takes_over:
             lease = lease or await self._write_again(key, old, holder=self._ctx.replica)
             if self._held.get(key) is not old:
                 return False  # it was released, or lost, meanwhile

@@ -164,7 +164,7 @@ class LdsSettings(Group):
     refresh_content: bool = Field(
         default=True,
         validation_alias="VKPROVIDER_LDS_REFRESH_CONTENT",
-        description="Whether new content of a definition makes every deployment fetch its form anew.",
+        description="Whether new content of a definition makes every deployment fetch its form again.",
     )
     timeslot_s: float = Field(
         86400.0,

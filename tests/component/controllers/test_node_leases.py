@@ -19,14 +19,14 @@ def leases(real_kube: KubeClient, admin: Admin) -> Leases:  # noqa: ARG001 (dele
     return Leases(context(real_kube), NODES, lambda: None)
 
 
-async def written(leases: Leases, old: Lease | None, uid: str, *, anew: bool = False) -> Lease:
-    lease = await leases.write("w1", old, uid, holder="me", anew=anew)
+async def written(leases: Leases, old: Lease | None, uid: str, *, takes_over: bool = False) -> Lease:
+    lease = await leases.write("w1", old, uid, holder="me", takes_over=takes_over)
     assert lease is not None
     return lease
 
 
 async def test_renewal_keeps_the_epoch_and_names_the_version(api: FaultyApi, leases: Leases) -> None:
-    lease = await written(leases, None, "u1", anew=True)
+    lease = await written(leases, None, "u1", takes_over=True)
     first = (epoch_of(lease), lease.spec.acquire_time, lease.spec.renew_time)
     created = lease
     for _ in range(3):
@@ -41,8 +41,8 @@ async def test_renewal_keeps_the_epoch_and_names_the_version(api: FaultyApi, lea
 
 async def test_worker_that_was_made_again_owns_its_lease(api: FaultyApi, leases: Leases) -> None:
     """Else the garbage collector deletes the Lease with the former worker, and its epoch too."""
-    lease = await written(leases, None, "u1", anew=True)
-    lease = await written(leases, lease, "u2", anew=True)
+    lease = await written(leases, None, "u1", takes_over=True)
+    lease = await written(leases, lease, "u2", takes_over=True)
     assert (owner_uid_of(lease), epoch_of(lease)) == ("u2", 1)
     lease = await written(leases, lease, owner_uid_of(lease))
     assert [owner["uid"] for owner in api.asked[-1].json["metadata"]["ownerReferences"]] == ["u2"]
@@ -50,7 +50,7 @@ async def test_worker_that_was_made_again_owns_its_lease(api: FaultyApi, leases:
 
 @pytest.mark.parametrize("how", ["changed", "deleted"])
 async def test_lease_that_another_client_has_written_is_lost(admin: Admin, leases: Leases, how: str) -> None:
-    lease = await written(leases, None, "u1", anew=True)
+    lease = await written(leases, None, "u1", takes_over=True)
     if how == "changed":
         await admin.patch(PATH, {"spec": {"holderIdentity": "other"}})
     else:

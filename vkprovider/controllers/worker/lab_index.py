@@ -89,12 +89,12 @@ class LabIndex:
         Raises:
             OutsideError: The list, or a lab in it, could not be read.
         """
-        return await self._read_marked(frozenset(), anew=True)
+        return await self._read_marked(frozenset(), reread=True)
 
-    async def _read_marked(self, taken: Collection[str], *, anew: bool = False) -> dict[str, KnownLab]:
+    async def _read_marked(self, taken: Collection[str], *, reread: bool = False) -> dict[str, KnownLab]:
         """Return the marked labs that are not in `taken`, by id."""
         async with self._finding:  # after a takeover many look at once, and what one has learned serves all
-            if anew:
+            if reread:
                 self._known.clear()
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
             await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])

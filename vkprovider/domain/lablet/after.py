@@ -55,7 +55,7 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes |= {"absent": False, "assumed": None}
     if decision.retry_at is not None:
         changes["retry_at"] = decision.retry_at
-    if decision.anew:
+    if decision.forgets_starts:
         changes |= {"starting_since": 0.0, "start_sent_at": 0.0}
     if report is not None:
         changes["state"] = report.state

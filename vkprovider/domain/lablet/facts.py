@@ -87,7 +87,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         report: None leaves the status as it is (too little is known to change it).
         claim: The claim as it should be, where it changes.
         retry_at: The earliest time of the next start, where it changes.
-        anew: Earlier starts and stops no longer count: a start that follows has all its time.
+        forgets_starts: Earlier starts and stops no longer count: a start that follows has all its time.
         events: To be emitted on the Pod.
         observe: The next observation of the worker is awaited.
     """
@@ -97,7 +97,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     claim: Claim | None = None
     after_s: float | None = None
     retry_at: float | None = None
-    anew: bool = False
+    forgets_starts: bool = False
     observe: bool = False
     events: tuple[Notice, ...] = ()
 

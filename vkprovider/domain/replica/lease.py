@@ -150,7 +150,7 @@ def body(
     now: datetime,
     seconds: int,
     metadata: dict[str, Any],
-    anew: bool = False,
+    takes_over: bool = False,
 ) -> dict[str, Any]:
     """Build a Lease held by `holder`; the epoch grows when the holder changes, or acquires it again.
 
@@ -163,10 +163,10 @@ def body(
         now: The wall clock.
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
-        anew: The holder acquires it: the previous holder of the same name was an earlier process.
+        takes_over: The holder acquires it: the previous holder of the same name was an earlier process.
     """
     spec = old.spec if old is not None else None
-    same = spec is not None and spec.holder_identity == holder and not anew
+    same = spec is not None and spec.holder_identity == holder and not takes_over
     transitions = (spec.lease_transitions or 0) if spec is not None else 0
     renewed = renew_time(spec.renew_time if spec is not None else None, now)
     meta = {"name": name, "namespace": namespace, **metadata}

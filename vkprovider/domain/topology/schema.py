@@ -170,7 +170,7 @@ _CHECKS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxyTy
         "interfaces": (_is_list, "must be a list"),
     }
 )
-"""By field of a node, whether a value is right, and how it must be; cpus, ram and tags have been read already."""
+"""The check of a node's field and its rule in words, by field; cpus, ram and tags have been read already."""
 
 
 def _unknown(place: str, mapping: Any, kind: str) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _mappings(found: Any) -> list[dict[Any, Any]]:
 
 
 def _wrong_id(value: Any) -> str:
-    """Return what is wrong about an id; "" if nothing is."""
+    """Return the fault of an id; "" if it has none."""
     if value is None:
         return "is missing"
     if not isinstance(value, str):

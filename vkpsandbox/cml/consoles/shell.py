@@ -140,7 +140,7 @@ class Shell:
         return list(self._family.unknown(text)) if printed is None else printed
 
     def _carry_out(self, command: Command) -> list[str] | None:
-        """Return what a command prints; None if it is unknown in this mode."""
+        """Return the output of a command; None if it is unknown in this mode."""
         match command.action:
             case "version":
                 return [text.format(host=self._host or self._node.label) for text in self._family.version]

@@ -536,7 +536,7 @@ def test_ready_and_not_ready_any_more() -> None:
 
 def test_a_decision_without_a_lab_forgets_what_was_assumed_of_it() -> None:
     memory = Memory(absent=True, assumed=DEVICES, starting_since=3.0, start_sent_at=4.0)
-    result = decide_on(memory, Decision(SAVE, None, BARE, retry_at=NOW + 9, anew=True))
+    result = decide_on(memory, Decision(SAVE, None, BARE, retry_at=NOW + 9, forgets_starts=True))
     assert changes(result, memory) == {
         "absent": False,
         "assumed": None,

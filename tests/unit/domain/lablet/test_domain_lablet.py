@@ -310,10 +310,10 @@ def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
 def test_every_start_has_all_its_time() -> None:
     """C30: what an earlier start and the pause after it took is not taken off the next one's."""
     crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
-    assert (type(crashed.step), crashed.anew) == (steps.Start, True)
+    assert (type(crashed.step), crashed.forgets_starts) == (steps.Start, True)
     late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
-    assert (type(late.step), late.anew) == (steps.Save, True)
-    assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).anew
+    assert (type(late.step), late.forgets_starts) == (steps.Save, True)
+    assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).forgets_starts
 
 
 def test_after_three_recoveries_somebody_has_to_look() -> None:

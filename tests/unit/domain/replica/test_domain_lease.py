@@ -23,7 +23,7 @@ def held(holder: str | None, *, epoch: int | None = 3, renewed: str | None = Non
     return msgspec.convert(found, Lease)
 
 
-def body(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool = False) -> dict[str, Any]:
+def body(holder: str, old: Lease | None, now: datetime = NOW, *, takes_over: bool = False) -> dict[str, Any]:
     return lease.body(
         name="vnode.w1",
         namespace="kube-node-lease",
@@ -32,12 +32,12 @@ def body(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool = Fa
         now=now,
         seconds=40,
         metadata={"labels": {}},
-        anew=anew,
+        takes_over=takes_over,
     )
 
 
-def written(holder: str, old: Lease | None, now: datetime = NOW, *, anew: bool = False) -> Lease:
-    return msgspec.convert(body(holder, old, now, anew=anew), Lease)
+def written(holder: str, old: Lease | None, now: datetime = NOW, *, takes_over: bool = False) -> Lease:
+    return msgspec.convert(body(holder, old, now, takes_over=takes_over), Lease)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_taking_raises_the_epoch() -> None:
 
 def test_taking_anew_raises_the_epoch_under_the_same_name() -> None:
     """A restarted container has the name of its former self, whose last writes may still be on their way."""
-    made = written("me", held("me"), anew=True)
+    made = written("me", held("me"), takes_over=True)
     assert (made.spec.holder_identity, made.spec.lease_transitions) == ("me", 4)
     assert made.spec.acquire_time == made.spec.renew_time
 

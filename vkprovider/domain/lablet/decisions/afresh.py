@@ -64,7 +64,7 @@ def again(lablet: Living, claim: Claim, reason: Reason, text: str) -> Decision:
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
     changed, event = claim.restarted(reason, text, facts.now_unix), Notice("Warning", reason, text)
     report = instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
-    return Decision(SAVE, report, changed, retry_at=lablet.now + pause, anew=True, events=(event,))
+    return Decision(SAVE, report, changed, retry_at=lablet.now + pause, forgets_starts=True, events=(event,))
 
 
 def back_off(lablet: Living) -> Decision | None:

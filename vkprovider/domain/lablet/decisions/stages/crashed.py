@@ -34,4 +34,6 @@ def decide(lablet: Living) -> Decision:
         return Decision(WAIT, not_ready(claim, Progress.RECOVERING, text, devices), after_s=left)
     stopped = tuple(sorted(device.label for device in devices if device.state in _OFF))
     report = not_ready(claim, Progress.RECOVERING, f"{what}; starting again", devices)
-    return Decision(Start(claim), report, claim.continued(stopped, what, facts.now_unix), retry_at=0.0, anew=True)
+    return Decision(
+        Start(claim), report, claim.continued(stopped, what, facts.now_unix), retry_at=0.0, forgets_starts=True
+    )

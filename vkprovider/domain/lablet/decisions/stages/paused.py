@@ -23,7 +23,7 @@ def decide(lablet: Living) -> Decision:
         return Decision(SAVE, paused, claim.paused(facts.now_unix), events=(event,))
     if facts.inputs.desired is not State.STOPPED:
         report = instantiating(facts, Progress.STARTING_NODES, "started on request")
-        return Decision(Start(claim), report, claim.resumed(facts.now_unix), retry_at=0.0, anew=True)
+        return Decision(Start(claim), report, claim.resumed(facts.now_unix), retry_at=0.0, forgets_starts=True)
     left = claim.stopped_at + limits.stopped_max_s - facts.now_unix
     if left <= 0:
         return finish(

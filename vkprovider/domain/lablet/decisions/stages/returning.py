@@ -23,4 +23,4 @@ def decide(lablet: Living) -> Decision:
     said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
     note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
     event = Notice("Normal", Happened.BACK_TO_POOL, note)
-    return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, anew=True, events=(event,))
+    return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, forgets_starts=True, events=(event,))

@@ -101,4 +101,6 @@ def _renew(lablet: Living) -> Decision | None:
     report = renewing(facts)
     text = report.waiting.message if report.waiting is not None else ""
     event = Notice("Normal", Progress.RENEWING_CONTENT, f"version {claim.version} is replaced by the current one")
-    return Decision(SAVE, report, claim.renewing(text, facts.now_unix), retry_at=0.0, anew=True, events=(event,))
+    return Decision(
+        SAVE, report, claim.renewing(text, facts.now_unix), retry_at=0.0, forgets_starts=True, events=(event,)
+    )

@@ -29,7 +29,7 @@ def _begin(lablet: Living) -> Decision:
         return Decision(extraction(facts, claim, Extract), report)
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
     event = Notice("Normal", Progress.RESETTING, f"{text} (number {changed.starts_again})")
-    return Decision(SAVE, report, changed, retry_at=0.0, anew=True, events=(event,))
+    return Decision(SAVE, report, changed, retry_at=0.0, forgets_starts=True, events=(event,))
 
 
 def _report(lablet: Living) -> Report:
