@@ -24,7 +24,7 @@ from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import StartReason, WorkerReason
 from vkprovider.broker import read_pem
-from vkprovider.cml.factory import CONNECTIONS_MAX, address_of, parse_worker_url
+from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.plaintext import is_plain
@@ -170,7 +170,7 @@ def _cml(settings: AgentSettings) -> str:
     parts = parse_worker_url(settings.url)
     if parts.scheme == "null":
         raise InputError(WorkerReason.WORKER_URL_INVALID, f"{settings.url!r}: the null backend has no agent")
-    return address_of(parts)
+    return base_url_of(parts)
 
 
 def _tls(settings: AgentSettings) -> Tls:

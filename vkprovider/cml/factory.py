@@ -67,7 +67,7 @@ def open_labs(
     session = open_session(
         url, credentials, verify=verify, ca_bundle=ca_bundle, allow=LABS_API, guard=guard, user_agent=user_agent
     )
-    address = address_of(parts)
+    address = base_url_of(parts)
     streams = DirectStreams(
         address,
         tls=_tls(address, verify=verify, ca_bundle=ca_bundle),
@@ -112,7 +112,7 @@ def open_session(
     parts = parse_worker_url(url)
     if parts.scheme == "null":
         raise InputError(WorkerReason.WORKER_URL_INVALID, f"{url!r}: the null backend has no sessions")
-    address = address_of(parts)
+    address = base_url_of(parts)
     transport = DirectTransport(
         address,
         tls=_tls(address, verify=verify, ca_bundle=ca_bundle),
@@ -191,7 +191,7 @@ async def _no_token() -> None:
     """Return None: requests go without a token."""
 
 
-def address_of(parts: SplitResult) -> str:
+def base_url_of(parts: SplitResult) -> str:
     """Return a worker's URL without path."""
     return f"{parts.scheme}://{parts.netloc}"
 

@@ -74,6 +74,6 @@ def test_what_was_given_up_is_closed_under_its_own_name_only() -> None:
     fleet.add(again)
     fleet.given_up("a")
     assert not fleet.items
-    assert sorted(map(id, fleet.given_up_before("a"))) == sorted(map(id, (first, again)))
-    assert list(fleet.given_up_before("a")) == []
-    assert list(fleet.given_up_before("b")) == [second]
+    assert sorted(map(id, fleet.pop_given_up("a"))) == sorted(map(id, (first, again)))
+    assert list(fleet.pop_given_up("a")) == []
+    assert list(fleet.pop_given_up("b")) == [second]

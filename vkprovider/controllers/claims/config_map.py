@@ -80,7 +80,7 @@ class ClaimsConfigMap:
             raise
         self.uid, self._version = written.metadata.uid, written.metadata.resource_version
 
-    def unread(self) -> None:
+    def force_reread(self) -> None:
         """Note that what was read last could not be merged: the next write finds the conflict again."""
         self._version = ""
 

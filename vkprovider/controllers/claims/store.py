@@ -300,7 +300,7 @@ class ClaimStore:
         try:
             merged, lost = merge(self._table.stored, theirs, unsaved=self._unsaved, dropped=dropped)
         except InputError:
-            self._config_map.unread()
+            self._config_map.force_reread()
             raise
         self._table = ClaimTable(merged)
         self._saved = {uid: claim for uid, claim in (self._saved | theirs.claims).items() if uid in self.claims}

@@ -46,14 +46,14 @@ _NO_SLOT_S: Final = 5.0
 """How soon a lablet without a slot tries again, if no released slot wakes it."""
 _STEPS_MAX: Final = 16
 """Steps in one turn; a decision that goes round in circles must not hold a queue worker for ever."""
-_BREATH_S: Final = 0.5
-"""The pause after so many."""
+_TURN_PAUSE_S: Final = 0.5
+"""The pause after a turn of `_STEPS_MAX` steps."""
 _REFUSED_TIMES: Final = 10
 """How many times longer the pauses before an import that CML has refused may grow than those before other steps."""
 
 
 class ObserveSoon(Protocol):
-    """The method of `Workers`."""
+    """The signature of `Workers.observe_soon`."""
 
     def __call__(self, name: str, uid: str, *, newer_than: float) -> None:
         """Observe a worker soon."""
@@ -145,7 +145,7 @@ class Lablets:
             if not ended or not step.continues or self._closing.is_set() or worker.parked:
                 break
         else:
-            return Result(_BREATH_S)
+            return Result(_TURN_PAUSE_S)
         if isinstance(decision.step, Forget):
             return None
         if decision.observe:

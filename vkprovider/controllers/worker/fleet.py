@@ -29,7 +29,7 @@ class Fleet:
         if known is not None:
             self._given_up[worker].append(known)
 
-    def given_up_before(self, worker: str) -> Iterator[Worker]:
+    def pop_given_up(self, worker: str) -> Iterator[Worker]:
         """Remove and yield the workers given up under this name; the caller closes their connections."""
         while dropped := self._given_up.get(worker):
             yield dropped.pop()

@@ -104,10 +104,10 @@ class NodeWriter:
         claims = names.claims_name(resource.metadata.name)
         note = f"labs of this installation may be left on it; their claims were in ConfigMap {claims}"
         self._status.warn(resource, WorkerReason.ABANDONED, note)
-        await self._let_go(resource)
+        await self._drop_finalizer(resource)
         return True
 
-    async def _let_go(self, resource: CustomResource) -> None:
+    async def _drop_finalizer(self, resource: CustomResource) -> None:
         """Delete the Node and the claims of a deleted CMLWorker, then remove its finalizer.
 
         The garbage collector would delete the claims as well, but not once the CRD is gone: rows of lablets that have
@@ -263,7 +263,7 @@ class NodeWriter:
             self._ctx.events.emit(
                 ref_of(resource, "CMLWorker"), "Warning", WorkerReason.ABANDONED, f"labs left behind: {left}"
             )
-        await self._let_go(resource)
+        await self._drop_finalizer(resource)
         return True
 
     async def withdraw(self, worker: str, guard: Guard) -> None:

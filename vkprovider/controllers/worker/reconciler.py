@@ -155,7 +155,7 @@ class Workers:
             OutsideError: The API server refused or did not answer.
         """
         resource = self._resources.get(name)
-        for given_up in self._fleet.given_up_before(name):
+        for given_up in self._fleet.pop_given_up(name):
             await given_up.connection.close()
         if resource is None or self._left.get(name) == resource.metadata.uid:
             return await self._clear(name, resource)
@@ -263,7 +263,7 @@ class Workers:
             return worker
         spec = parse_worker_spec(resource.spec)
         if worker is None:
-            return await self._meet(name, resource, spec)
+            return await self._open_first(name, resource, spec)
         if worker.spec != spec:
             connection = self._connector.connect(name, spec, worker.guard)
             before, worker.connection = worker.connection, connection
@@ -272,7 +272,7 @@ class Workers:
         worker.raw_spec = resource.spec
         return worker
 
-    async def _meet(self, name: str, resource: CustomResource, spec: CMLWorkerSpec) -> Worker:
+    async def _open_first(self, name: str, resource: CustomResource, spec: CMLWorkerSpec) -> Worker:
         """Read the claims of a worker whose Node was just taken."""
         guard = self._ownership.guard(name)
         connection = self._connector.connect(name, spec, guard)
@@ -306,7 +306,7 @@ class Workers:
     async def _forget(self, name: str) -> None:
         self._ownership.forget(name)
         self._nodes.forget(name)
-        for worker in self._fleet.given_up_before(name):
+        for worker in self._fleet.pop_given_up(name):
             await worker.connection.close()
 
     async def close(self) -> None:

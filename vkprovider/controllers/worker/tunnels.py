@@ -66,7 +66,7 @@ class Tunnels:
         heard: Callable[[str], None],
         happened: Callable[[str], None],
     ) -> None:
-        self._ears = {kind: _Ear(kind, heard, happened) for kind in carriers}
+        self._ears = {kind: _HeardAgents(kind, heard, happened) for kind in carriers}
         self.hubs: Final = {kind: Hub(carrier, self._ears[kind]) for kind, carrier in carriers.items()}
 
     @property
@@ -133,8 +133,8 @@ def _facts_of(said: bytes) -> AgentFacts:
         return NOTHING
 
 
-class _Ear:
-    """Hears what agents say by themselves, and passes on what is new.
+class _HeardAgents:
+    """Receives unsolicited messages of agents, and reports changes.
 
     Args:
         kind: Of the tunnel.
@@ -142,8 +142,8 @@ class _Ear:
         happened: See `Tunnels`.
 
     Attributes:
-        known: What was news last, by the agent's name.
-        facts: What each agent says.
+        known: The last reported state, by the agent's name.
+        facts: The last report of each agent.
     """
 
     def __init__(self, kind: str, heard: Callable[[str], None], happened: Callable[[str], None]) -> None:

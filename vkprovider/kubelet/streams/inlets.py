@@ -31,8 +31,8 @@ class Room:
         if self.full:
             self._freed.clear()
 
-    def give(self, count: int) -> None:
-        """Count bytes that somebody has read, or nobody will."""
+    def release(self, count: int) -> None:
+        """Free the room of bytes that were read or discarded."""
         self._used_bytes -= count
         if not self.full:
             self._freed.set()
@@ -72,7 +72,7 @@ class Inlet:
     def lose(self) -> None:
         """Say that the client has left or broken off, and drop what waits."""
         self._lost = True
-        self._room.give(sum(map(len, self._arrived)))
+        self._room.release(sum(map(len, self._arrived)))
         self._arrived.clear()
         self._changed.set()
 
@@ -91,5 +91,5 @@ class Inlet:
             await self._changed.wait()
         data = self._arrived.popleft() if len(self._arrived) == 1 else b"".join(self._arrived)
         self._arrived.clear()
-        self._room.give(len(data))
+        self._room.release(len(data))
         return data
