@@ -41,7 +41,7 @@ def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
     assert len(pods) == 4
     assert set(pods.values()) == {"worker-1", "worker-2"}
     labs = re.findall(
-        r"^   (netlab-\S+) +(worker-\d) +netlab-[0-9a-f]{8}-[0-9a-f-]{36} +STARTED +h0 BOOTED, h1 BOOTED$",
+        r"^   (netlab-\S+) +(worker-\d) +netlab-[0-9a-f]{8}-[0-9a-f-]{36} +STARTED +h0 BOOTED, h1 BOOTED, nat BOOTED$",
         story,
         re.MULTILINE,
     )
