@@ -215,7 +215,7 @@ async def test_a_machine_that_was_suspended_past_a_fence_resumes(ctx: Context, c
 async def test_a_replica_leads_when_those_before_it_are_gone_and_no_longer_when_one_comes(
     ctx: Context, clock: Clock, members: Members
 ) -> None:
-    """The first of those that live leads; that one falls silent is no event."""
+    """The first living replica leads; no event tells when it falls silent."""
     led: list[float] = []
     membership = to_act(Membership(ctx, 15.0))
     hear(membership, await members.join("first"))

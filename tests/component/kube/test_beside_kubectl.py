@@ -269,7 +269,7 @@ def plugin(path: Path, script: str, **fields: Any) -> dict[str, Any]:
 
 
 def runs(path: Path) -> list[Any]:
-    """Return what each run of a plugin was told."""
+    """Return the input of each run of a plugin."""
     return [json.loads(line) for line in (path.parent / "runs").read_text().splitlines() if line]
 
 

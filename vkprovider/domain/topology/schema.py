@@ -1,6 +1,6 @@
 """What CML's own schema refuses of a topology, told to the author before there is a Pod.
 
-`faults` finds what no CML imports: ids that are no texts or not unique, links whose ends are not free interfaces.
+`faults` finds what no CML imports: ids that are not text or not unique, links whose ends are not free interfaces.
 `doubts` finds fields that the schema does not have, and values beyond its bounds; another CML may know more.
 
 Source: the schema of `POST /import` in the OpenAPI documents of CML 2.8 to 2.10, for versions from 0.2.0 on. What is
