@@ -13,6 +13,14 @@ _TRACES: Final = structlog.processors.ExceptionRenderer(ExceptionDictTransformer
 """Local variables would bring secrets into the log."""
 
 
+class _Logger(structlog.PrintLogger):
+    """A logger that knows its name, as those of the standard logging do."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(sys.stderr)
+        self.name = name
+
+
 def set_up(level: str, format_: str) -> None:
     """Configure structlog and, for libraries, the standard logging.
 
@@ -30,13 +38,14 @@ def set_up(level: str, format_: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
             structlog.processors.add_log_level,
             stamp,
             *traces,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_Logger,
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)

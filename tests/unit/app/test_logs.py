@@ -51,7 +51,7 @@ def test_every_line_is_one_json_object() -> None:
         ("error", "it failed"),
     ]
     assert lines[0]["pod"] == "uid-1"
-    assert lines[1]["logger"] == "library"
+    assert [line["logger"] for line in lines] == ["ours", "library", "ours", "library"]
     for line in lines:
         assert line["timestamp"].endswith("Z")
     for line in lines[2:]:
