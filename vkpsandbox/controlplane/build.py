@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 from vkpsandbox.errors import SandboxError
@@ -120,7 +121,7 @@ def ensure_programs(on_progress: Progress) -> Path:
     """Return a directory with all programs, building them if they are not cached.
 
     Args:
-        on_progress: Called with one line per program built.
+        on_progress: Called with one line per program built, and every `TELL_S` while one is being built.
 
     Raises:
         SandboxError: If a named directory is incomplete, there is no Go, or the build fails.
@@ -143,7 +144,7 @@ def control_plane() -> GoModule:
     go_mod, go_sum = module_files()
     version = kubernetes_version(go_mod)
     flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    title, effort = f"the control plane {version}", "about 5 minutes on 2 cores"
+    title, effort = f"the control plane {version}", "5 to 15 minutes on 2 cores"
     return GoModule("controlplane", title, effort, go_mod, go_sum, PROGRAMS, flags)
 
 
@@ -152,7 +153,7 @@ def ensure_built(module: GoModule, on_progress: Progress) -> Path:
 
     Args:
         module: Says what is built.
-        on_progress: Called with one line per program built.
+        on_progress: Called with one line per program built, and every `TELL_S` while one is being built.
 
     Raises:
         SandboxError: There is no Go, or the build fails.
@@ -241,43 +242,60 @@ def _build(module: GoModule, on_progress: Progress) -> None:
         (source / "go.mod").write_bytes(module.go_mod)
         (source / "go.sum").write_bytes(module.go_sum)
         output = Path(scratch) / "bin"
+        began = time.monotonic()
         for number, (program, package) in enumerate(module.programs.items(), 1):
+            which = f"  {program} ({number} of {len(module.programs)})"
             started = time.monotonic()
             arguments = ["-mod=readonly", "-trimpath", f"-ldflags={module.flags}", "-o", str(output / program), package]
-            code, said = _watched([str(go), "build", "-v", *arguments], source, environment, on_progress)
-            if code:
+            with subprocess.Popen(  # noqa: S603 (fixed arguments)
+                [str(go), "build", "-v", *arguments],
+                cwd=source,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process:
+                said = _followed(process, which, began, on_progress)
+            if process.returncode:
                 detail = "\n".join(f"  | {line}" for line in said[-12:])
                 raise SandboxError(
-                    f"building {program} failed (go exited with {code}); the build needs the network "
+                    f"building {program} failed (go exited with {process.returncode}); the build needs the network "
                     f"once and 4 GB of disk. The last output of go:\n{detail}"
                 )
-            on_progress(f"  {number}/{len(module.programs)} {program}: {time.monotonic() - started:.0f} s")
+            on_progress(f"{which} built in {time.monotonic() - started:.0f} s")
         output.rename(module.target)
 
 
-def _watched(
-    command: list[str], directory: Path, environment: dict[str, str], on_progress: Progress
-) -> tuple[int, list[str]]:
-    """Run `go build -v` and report its progress from time to time; return its exit code and other output."""
-    downloads = packages = 0
-    said = []
-    told = time.monotonic()
-    with subprocess.Popen(  # noqa: S603 (fixed arguments)
-        command, cwd=directory, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None  # noqa: S101 (it is a pipe)
-        try:
-            for line in process.stderr:
-                if line.startswith("go: downloading "):
-                    downloads += 1
-                elif " " in line:
-                    said.append(line.rstrip())
-                else:  # the name of a package that is being compiled
-                    packages += 1
-                if time.monotonic() - told >= TELL_S:
-                    told = time.monotonic()
-                    on_progress(f"      {downloads} modules downloaded, {packages} packages compiled so far")
-        except BaseException:
-            process.kill()
-            raise
-    return process.returncode, said
+def _followed(process: subprocess.Popen[str], which: str, began: float, on_progress: Progress) -> list[str]:
+    """Follow `go build -v` to its end and report its progress; return the lines that tell of neither kind of work.
+
+    The clock decides when to report, not the output: while it links a program, go says nothing for minutes.
+    """
+    assert process.stderr is not None  # noqa: S101 (it is a pipe)
+    downloads: list[str] = []
+    packages: list[str] = []
+    said: list[str] = []
+
+    def read(lines: Iterable[str]) -> None:
+        for line in lines:
+            # A line without a blank names a package that is being compiled.
+            kind = downloads if line.startswith("go: downloading ") else said if " " in line else packages
+            kind.append(line.rstrip())
+
+    reader = Thread(target=read, args=(process.stderr,), daemon=True)
+    reader.start()
+    try:
+        reader.join(TELL_S)
+        while reader.is_alive():
+            done = f"{len(downloads)} modules downloaded, {len(packages)} packages compiled"
+            on_progress(f"{which}, {elapsed(time.monotonic() - began)} so far: {done}")
+            reader.join(TELL_S)
+    except BaseException:
+        process.kill()
+        raise
+    return said
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time as minutes and seconds, such as `13:46`."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

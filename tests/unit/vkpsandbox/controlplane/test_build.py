@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -124,13 +125,35 @@ def test_finished_build_is_complete_and_reported(tmp_path: Path, monkeypatch: py
     assert len(lines) == 1 + len(build.PROGRAMS)
 
 
-def test_long_build_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "TELL_S", 0.0)
+def test_long_build_tells_which_program_how_many_and_since_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A linker says nothing for minutes, so progress does not wait for a line of go."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    said = "echo go: downloading example.com/a v1.0.0; echo example.com/a/b; echo example.com/a/c; sleep 1"
+    make = '[ "$1" = -o ] && mkdir -p "${2%/*}" && : > "$2"'
+    begin = f"echo go version go1.26.0; [ $1 = version ] && exit; ({said}) >&2"
+    script(programs / "go", f"{begin}; while [ $# -gt 0 ]; do {make}; shift; done")
+    monkeypatch.setattr(build, "TELL_S", 0.2)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     lines: list[str] = []
-    said = "echo go: downloading example.com/a v1.0.0; echo example.com/a/b; echo example.com/a/c; echo a.go:1: wrong"
-    go = script(tmp_path / "go", f"({said}) >&2; exit 3")
-    assert build._watched([str(go), "build"], tmp_path, {}, lines.append) == (3, ["a.go:1: wrong"])
-    assert lines[-1].strip() == "1 modules downloaded, 2 packages compiled so far"
+    two = {"server": "example.com/server", "client": "example.com/client"}
+    build.ensure_built(build.GoModule("some", "some programs", "a while", b"", b"", two, "-s"), lines.append)
+    assert lines[0].endswith("once, a while")
+    running = r"  {} \(\d of 2\), 0:\d\d so far: 1 modules downloaded, 2 packages compiled"
+    for number, program in enumerate(two, 1):
+        told = [line for line in lines if f"{program} ({number} of 2)" in line]
+        assert len(told) > 2, lines
+        assert re.fullmatch(running.format(program), told[-2])
+        assert re.fullmatch(rf"  {program} \({number} of 2\) built in \d s", told[-1])
+
+
+def test_time_of_a_build_is_read_as_minutes_and_seconds() -> None:
+    """A cold build takes a quarter of an hour on a small machine; a reader compares it with a clock."""
+    assert build.elapsed(9.6) == "0:09"
+    assert build.elapsed(826.0) == "13:46"
 
 
 def test_wheel_is_taken_when_go_in_path_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def install(checkout: Path) -> str:
+def install(checkout: Path, path: str = "/usr/bin:/bin") -> str:
     """Run it; return what it says."""
-    environment = {"PATH": "/usr/bin:/bin", "VENV": str(checkout / "venv")}
+    environment = {"PATH": path, "VENV": str(checkout / "venv")}
     command = ["/bin/sh", ".ci/setup", "judges"]
     done = subprocess.run(  # noqa: S603 (our own script)
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=True, timeout=60
@@ -67,3 +67,14 @@ def test_a_machine_without_network_goes_on_and_gets_them_later(checkout: Path) -
     (checkout / "venv/offline").unlink()
     install(checkout)
     assert (checkout / "venv/judges/new-2.0/package").is_dir()
+
+
+def test_a_long_installation_says_for_how_long_it_has_run(checkout: Path) -> None:
+    """What pip answers is still its exit code: a judge that fails after a while is not taken for installed."""
+    (checkout / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.1\n")
+    (checkout / "sleep").chmod(0o755)
+    (checkout / "tests/component/sim/judges.txt").write_text("slow-1.0 client==1.0\n")
+    (checkout / "venv/bin/python").write_text("#!/bin/sh\n/bin/sleep 3\nexit 1\n")
+    said = install(checkout, path=f"{checkout}:/usr/bin:/bin")
+    assert "slow-1.0: installing client==1.0\n  10 s so far\n  20 s so far\n" in said
+    assert "that failed: the tests by slow-1.0 are skipped" in said
