@@ -19,7 +19,7 @@ PATH: Final = Path("docs/pictures/demo.svg")
 """The drawn recording; it and `CAST` are relative to the checkout."""
 
 _ROOT: Final = Path(__file__).parents[1]
-_COLUMNS, _ROWS = 134, 34
+_COLUMNS, _ROWS = 142, 34
 _CHARACTER, _LINE, _MARGIN, _BAR = 7.2, 17, 16, 34
 """Pixels: of a character of 12 px, between base lines, around the text, of the window's title."""
 _WAIT_MAX_S: Final = 1.0
@@ -31,6 +31,7 @@ _HEADING: Final = re.compile(r"\d\. ")
 _CSS: Final = f"""\
 text {{ font: 12px {MONO}; fill: #c9d1d9; white-space: pre }}
 .window {{ fill: #0d1117; stroke: #30363d }}
+.cover {{ fill: #0d1117 }}
 .title {{ fill: #8b949e; text-anchor: middle }}
 .heading {{ fill: #79c0ff; font-weight: 700 }}
 .why {{ fill: #a5b0bd; font-style: italic }}
@@ -40,10 +41,10 @@ text {{ font: 12px {MONO}; fill: #c9d1d9; white-space: pre }}
 .green {{ fill: #28c840 }}
 """
 _MOTION: Final = """\
-.story {{ transform: translateY({end:g}px); animation: story {length:g}s step-end infinite }}
-@keyframes story {{
+.{name} {{ transform: translateY({end:g}px); animation: {name} {length:g}s step-end infinite }}
+@keyframes {name} {{
 {frames}}}
-@media (prefers-reduced-motion: reduce) {{ .story {{ animation: none }} }}
+@media (prefers-reduced-motion: reduce) {{ .{name} {{ animation: none }} }}
 """
 
 
@@ -76,32 +77,52 @@ def record() -> None:
 
 
 def picture() -> str:
-    """Draw the recording: the newest line is at the bottom, and what was above it moves up."""
-    rows = _rows((_ROOT / CAST).read_text(encoding="utf-8"))
+    """Draw the recording that is kept."""
+    return drawn((_ROOT / CAST).read_text(encoding="utf-8"))
+
+
+def drawn(cast: str) -> str:
+    """Draw a recording: lines fill the window from the top, then the newest one pushes the oldest out.
+
+    A cover moves down over the lines that are not printed yet. Without motion the end is shown.
+    """
+    rows = _rows(cast)
     width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + _ROWS * _LINE + _MARGIN
-    moves = {row.at: (_ROWS - number) * _LINE for number, row in enumerate(rows, 1)}
+    shown = {row.at: number for number, row in enumerate(rows, 1)}
     length = rows[-1].at + _END_S
-    frames = "".join(f"{100 * at / length:.3f}% {{ transform: translateY({y}px) }}\n" for at, y in moves.items())
-    lines = [_drawn(number, row) for number, row in enumerate(rows, 1) if row.text]
+    css = _CSS + _motion("story", {at: min(0, _ROWS - number) * _LINE for at, number in shown.items()}, length)
+    css += _motion("cover", {at: number * _LINE for at, number in shown.items()}, length)
+    lines = [_line(number, row) for number, row in enumerate(rows, 1) if row.text]
     window = f'<clipPath id="screen"><path d="M0 {_BAR}H{width:g}V{height - 4:g}H0Z"/></clipPath>'
     parts = [window, rect(0.5, 0.5, width - 1, height - 1, "window", 10)]
     parts += [dot(22 + 20 * at, 18, style, 6) for at, style in enumerate(("red", "amber", "green"))]
     parts += [text(width / 2, 22, "make demo", "title"), '<g clip-path="url(#screen)"><g class="story">']
-    css = _CSS + _MOTION.format(end=(_ROWS - len(rows)) * _LINE, length=length, frames=frames)
-    return document(width, height, "A recording of make demo", css, [*parts, *lines, "</g></g>"])
+    cover = rect(1, _BAR, width - 2, _ROWS * _LINE + _MARGIN, "cover", 0)
+    return document(width, height, "A recording of make demo", css, [*parts, *lines, cover, "</g></g>"])
+
+
+def _motion(name: str, moves: dict[float, int], length: float) -> str:
+    """Return the rules that move what has this class: to which y, at which second; without motion, to the last one."""
+    frames = "".join(f"{100 * at / length:.3f}% {{ transform: translateY({y}px) }}\n" for at, y in moves.items())
+    return _MOTION.format(name=name, end=list(moves.values())[-1], length=length, frames=frames)
 
 
 def _rows(cast: str) -> list[_Row]:
-    """Return the lines of a recording, with time to read each step."""
+    """Return the lines of a recording, with time to read each step.
+
+    The picture begins with the first line that the demo prints: what it waits for before is Python.
+    """
     rows: list[_Row] = []
-    before = at = 0.0
+    at = 0.0
     step = 0
-    for when, _, said in map(json.loads, cast.splitlines()[1:]):
-        at += min(when - before, _WAIT_MAX_S)
-        before = when
-        for line in str(said).rstrip("\r\n").splitlines() or [""]:
+    command, *said = map(json.loads, cast.splitlines()[1:])
+    before = said[0][0]
+    for when, _, words in [command, *said]:
+        at += min(max(when - before, 0.0), _WAIT_MAX_S)
+        before = max(when, before)
+        for line in str(words).rstrip("\r\n").splitlines() or [""]:
             if _HEADING.match(line):
-                at += _READ_S * (len(rows) - step)
+                at += _READ_S * (len(rows) - step) if step else 0
                 step = len(rows)
             style = _style(line, rows[-1].style if rows else "")
             rows += [_Row(round(at, 2), line[i : i + _COLUMNS], style) for i in range(0, len(line) or 1, _COLUMNS)]
@@ -117,7 +138,7 @@ def _style(line: str, before: str) -> str:
     return "why" if before == "heading" else "output"
 
 
-def _drawn(number: int, row: _Row) -> str:
+def _line(number: int, row: _Row) -> str:
     """Draw a line, as wide as it is on a terminal whatever the reader's font."""
     indent = len(row.text) - len(row.text.lstrip())
     words = text(_MARGIN + indent * _CHARACTER, _BAR + number * _LINE - 4, row.text[indent:], row.style)
