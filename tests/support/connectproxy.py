@@ -60,8 +60,8 @@ class ConnectProxy:
         method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
         self.asked.append(f"{method} {target}")
         await self.free.wait()
-        known = f"Proxy-Authorization: Basic {base64.b64encode(self._user.encode()).decode()}".encode()
-        status = self.refusal or (407 if self._user and known not in head else 0)
+        known = f"basic {base64.b64encode(self._user.encode()).decode()}"
+        status = self.refusal or (407 if self._user and known != _login(head) else 0)
         if status:
             writer.write(f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\n\r\n".encode())
             return await writer.drain()
@@ -77,6 +77,16 @@ class ConnectProxy:
         finally:
             to_server.transport.abort()
         return None
+
+
+def _login(head: bytes) -> str:
+    """Return what a request's head says in `Proxy-Authorization`, the scheme in lower case."""
+    for line in head.decode().split("\r\n"):
+        name, _, value = line.partition(": ")
+        if name.lower() == "proxy-authorization":
+            scheme, _, rest = value.partition(" ")
+            return f"{scheme.lower()} {rest}"
+    return ""
 
 
 async def run_until_one_ends(*pumps: Awaitable[None]) -> None:

@@ -20,7 +20,9 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from tunnels.errors import CertificateInvalid
 from tunnels.mqtt.broker import Broker
+from tunnels.mqtt.dialling import DialledClient, proxy_to
 from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
+from tunnels.outgoing.proxies import place_of
 from tunnels.wire.limits import FRAME_BYTES_MAX
 
 IN_FLIGHT_MAX: Final = 20
@@ -97,7 +99,9 @@ class BrokerConnection:
                 self._paho.subscribe(topics)
                 await self._first(self._subscribed)
         except TimeoutError:
-            raise BrokerFault(f"{where}: the broker did not answer within {where.connect_s:.3g} s") from None
+            proxy = proxy_to(where)
+            through = f" through its proxy {place_of(proxy)}" if proxy else ""
+            raise BrokerFault(f"{where}: the broker did not answer{through} within {where.connect_s:.3g} s") from None
         except ssl.SSLCertVerificationError as error:
             raise TlsFault(f"{where}: the broker's certificate cannot be trusted: {error.verify_message}") from error
         except CertificateInvalid as error:
@@ -155,8 +159,9 @@ class BrokerConnection:
 
     def _make(self, client: Client) -> paho.Client:
         five = self._broker.version == "5"
-        made = paho.Client(
-            CallbackAPIVersion.VERSION2,
+        made = DialledClient(
+            self._broker,
+            callback_api_version=CallbackAPIVersion.VERSION2,
             client_id=client.identity,
             clean_session=None if five else True,
             protocol=MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311,

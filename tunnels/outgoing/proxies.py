@@ -45,9 +45,14 @@ def proxy_of(url: str, environ: Mapping[str, str], named: str = "") -> str | Non
             raise ProxyUnsupportedError(f"proxy {named!r} is not a URL")
         return None  # Go ignores it, too
     if proxy.scheme not in _SCHEMES or not proxy.hostname:
-        where = proxy.netloc.rpartition("@")[2]
+        where = place_of(proxy.geturl())
         raise ProxyUnsupportedError(f"proxy {proxy.scheme}://{where}: only http:// and https:// are supported")
     return proxy.geturl()
+
+
+def place_of(proxy: str) -> str:
+    """Return host and port of a proxy, without the name and password in its URL."""
+    return urlsplit(proxy).netloc.rpartition("@")[2]
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> str:

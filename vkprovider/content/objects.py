@@ -1,12 +1,14 @@
 """Object stores through obstore: `s3://BUCKET[/PREFIX]`, `file:///FOLDER` and `memory://`."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from tunnels.outgoing.proxies import ProxyUnsupportedError, place_of, proxy_of
 from vkprovider.api.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -21,12 +23,13 @@ from vkprovider.domain.definition.package import too_large
 from vkprovider.settings.services import ContentSettings, reveal
 
 if TYPE_CHECKING:
-    from obstore.store import LocalStore, MemoryStore, S3Store
+    from obstore.store import ClientConfig, LocalStore, MemoryStore, S3Store
 
     Store: TypeAlias = LocalStore | MemoryStore | S3Store
 
 _CONNECT_S: Final = 5
 _RETRIES: Final = 2
+_EVERY_HOST: Final = "*,0.0.0.0/0,::/0"
 _VERSION: Final = "version"
 """Key of the objects' metadata."""
 
@@ -42,7 +45,9 @@ class ObjectStores:
         """Return the full name of a package, for messages."""
         folder = self._folder(name.bucket)
         where = f"{folder.rstrip('/')}/{name.key}"
-        return f"{where} at {self._place.endpoint}" if folder.startswith("s3://") else where
+        if not folder.startswith("s3://"):
+            return where
+        return f"{where} at {self._place.endpoint}{_through(self._place.endpoint)}"
 
     async def get(self, name: PackageName, *, bytes_max: int) -> StoredPackage:
         """Get a package; never holds more than `bytes_max` of it.
@@ -101,6 +106,7 @@ class ObjectStores:
                         "allow_http": True,
                         "connect_timeout": timedelta(seconds=min(_CONNECT_S, place.timeout_s)),
                         "timeout": timedelta(seconds=place.timeout_s),
+                        **_way(place.endpoint),
                     },
                     retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=place.timeout_s)},
                     **keys,
@@ -113,6 +119,28 @@ class ObjectStores:
                 raise InputError(
                     StartReason.SETTING_INVALID, f"VKPROVIDER_CONTENT_STORE {place.url[:80]!r} cannot be opened"
                 )
+
+
+def _way(endpoint: str) -> "ClientConfig":
+    """Return the options that lead to a store through its proxy or through none.
+
+    Without any, obstore reads the environment itself: it leads loopback through the proxy, and knows no ports in
+    `NO_PROXY`. Only a proxy that is named keeps it from that, hence one that is for no host.
+
+    Raises:
+        ProxyUnsupportedError: The environment names a proxy that cannot be used.
+    """
+    proxy = proxy_of(endpoint, os.environ)
+    return {"proxy_url": proxy} if proxy else {"proxy_url": endpoint, "proxy_excludes": _EVERY_HOST}
+
+
+def _through(endpoint: str) -> str:
+    """Return the words that name the proxy to a store; empty without one."""
+    try:
+        proxy = proxy_of(endpoint, os.environ)
+    except ProxyUnsupportedError:  # said when the store is opened
+        return ""
+    return f" through the proxy {place_of(proxy)}" if proxy else ""
 
 
 def open_store(place: ContentSettings) -> ObjectStores:

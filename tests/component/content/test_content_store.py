@@ -9,6 +9,7 @@ import obstore
 import pytest
 from pydantic import ValidationError
 
+from tests.support.connectproxy import ConnectProxy
 from tests.support.s3 import ACCESS_KEY, BUCKET, S3, SECRET_KEY, package, s3_server
 from vkprovider.api.errors import DeadlineExceeded, Forbidden, InputError, NotFound, Unavailable
 from vkprovider.content.objects import ObjectStores, open_store
@@ -131,6 +132,76 @@ async def test_store_that_is_down_and_comes_back(tmp_path: Path) -> None:
     with s3_server(tmp_path / "second", port) as second:
         second.put("netlab.zip", DATA)
         assert (await stores.get(PackageName("", "netlab.zip"), bytes_max=MIB)).data == DATA
+
+
+NAME = "s3.example.test"
+"""A name that a proxy alone knows."""
+ADDRESS = "192.0.2.7"
+"""An address that a proxy alone reaches; the server takes a name for that of a bucket."""
+
+
+@pytest.fixture
+async def proxy(s3: S3, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ConnectProxy]:
+    s3.put("netlab.zip", DATA)
+    there = ("127.0.0.1", int(s3.url.rpartition(":")[2]))
+    async with ConnectProxy({NAME: there, ADDRESS: there}, user="ann:secret") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//ann:secret@"))
+        yield proxy
+
+
+async def test_a_store_behind_a_proxy(s3: S3, proxy: ConnectProxy) -> None:
+    there = s3_place(s3, endpoint=f"http://{ADDRESS}:9000")
+    assert (await open_store(there).get(PackageName("", "netlab.zip"), bytes_max=MIB)).data == DATA
+    assert proxy.asked == [f"GET {there.endpoint}/{BUCKET}/netlab.zip"]
+
+
+async def test_tls_to_a_store_goes_through_a_tunnel(proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ann:secret@"))
+    stores = open_store(ContentSettings(endpoint=f"https://{NAME}:9443", timeout_s=10))
+    with pytest.raises(Unavailable):  # what answers there speaks no TLS
+        await stores.get(PackageName("", "netlab.zip"), bytes_max=MIB)
+    assert proxy.asked[0] == f"CONNECT {NAME}:9443"
+
+
+@pytest.mark.parametrize(
+    ("host", "no_proxy"), [("127.0.0.1", ""), (NAME, ".example.test"), (NAME, "*"), (NAME, f"{NAME}:9000")]
+)
+async def test_a_store_without_a_proxy(
+    s3: S3, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch, host: str, no_proxy: str
+) -> None:
+    """Loopback, and what NO_PROXY names with a port as well, which obstore by itself leads to the proxy."""
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    stores = open_store(s3_place(s3, endpoint=s3.url if host == "127.0.0.1" else f"http://{host}:9000"))
+    if host == "127.0.0.1":
+        assert (await stores.get(PackageName("", "netlab.zip"), bytes_max=MIB)).data == DATA
+    else:
+        with pytest.raises(Unavailable):  # nobody else knows the name
+            await stores.get(PackageName("", "netlab.zip"), bytes_max=MIB)
+    assert proxy.asked == []
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("refuses", r" through the proxy 127\.0\.0\.1:\d+ cannot be read: .* 407 Proxy Authentication Required"),
+        ("is gone", r" through the proxy 127\.0\.0\.1:\d+ cannot be read: HTTP error"),
+        ("is socks", "proxy socks5://127.0.0.1:1080: only http:// and https:// are supported"),
+    ],
+)
+async def test_a_proxy_that_does_not_help_is_named(
+    s3: S3, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int, what: str, says: str
+) -> None:
+    place = proxy.url.partition("//")[2]
+    other = {
+        "refuses": f"http://ann:wrong-secret@{place}",
+        "is gone": f"http://ann:secret@127.0.0.1:{unused_tcp_port}",
+        "is socks": "socks5://ann:secret@127.0.0.1:1080",
+    }
+    monkeypatch.setenv("HTTP_PROXY", other[what])
+    stores = open_store(s3_place(s3, endpoint=f"http://{NAME}:9000", timeout_s=10))
+    with pytest.raises(Unavailable, match=says) as caught:
+        await stores.get(PackageName("", "netlab.zip"), bytes_max=MIB)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.fixture
