@@ -93,9 +93,15 @@ class ApiServer:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[ApiServer]:
-    """Start etcd and kube-apiserver, apply CRDs, RBAC and policies; end both with the block or with this process."""
-    with Sandbox.up("component", directory=directory, workers=0, provider=False, controllers=False, tied=True) as made:
+def running(directory: Path, *arguments: str) -> Iterator[ApiServer]:
+    """Start etcd and kube-apiserver, apply CRDs, RBAC and policies; end both with the block or with this process.
+
+    Args:
+        directory: Of their files.
+        arguments: Further ones of kube-apiserver.
+    """
+    without: dict[str, Any] = {"workers": 0, "provider": False, "controllers": False, "tied": True}
+    with Sandbox.up("component", directory=directory, component_args={"kube-apiserver": arguments}, **without) as made:
         kubectl = Kubectl(made.programs / "kubectl", made.layout)
         manifests = find_manifests()
         content.apply_manifests(kubectl, manifests)

@@ -197,7 +197,11 @@ def _running(name: str, restarts: int, last_end: str) -> ContainerKey:
 
 
 def read_status(pod: Pod, wanted: LabletStatus) -> LabletStatus:
-    """Read a Pod's status, restricted to what `wanted` contains."""
+    """Read a Pod's status, restricted to what `wanted` contains.
+
+    No `observedGeneration` is no difference: an API server before 1.34 drops it (KEP-5067), in 1.33 although it counts
+    the Pod's generations.
+    """
     by_type = {c.type: c for c in pod.status.conditions}
     conditions = tuple(
         (c.type, c.status, c.reason, c.message) if (c := by_type.get(key[0])) else (key[0], "", "", "")
@@ -207,9 +211,8 @@ def read_status(pod: Pod, wanted: LabletStatus) -> LabletStatus:
     annotations = tuple((key, pod.metadata.annotations.get(key, "")) for key, _ in wanted.annotations)
     reason = pod.status.reason if wanted.reason else ""
     ip = pod.status.pod_ip if wanted.ip else ""
-    return LabletStatus(
-        pod.status.phase, reason, conditions, containers, ip, annotations, pod.status.observed_generation
-    )
+    generation = pod.status.observed_generation or wanted.generation
+    return LabletStatus(pod.status.phase, reason, conditions, containers, ip, annotations, generation)
 
 
 def _read_container(status: ContainerStatus) -> ContainerKey:

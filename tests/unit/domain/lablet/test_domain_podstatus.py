@@ -101,6 +101,18 @@ def test_a_patch_is_for_this_uid_only() -> None:
     assert body["status"]["observedGeneration"] == found.metadata.generation
 
 
+@pytest.mark.parametrize(("observed", "same"), [(0, True), (3, True), (2, False), (4, False)])
+def test_a_generation_that_the_api_server_drops_is_never_written_again(observed: int, *, same: bool) -> None:
+    """Kubernetes 1.33 sets `metadata.generation` and drops `status.observedGeneration`."""
+    before = show(lablet(), READY)
+    meta = msgspec.structs.replace(before.metadata, generation=3)
+    status = msgspec.structs.replace(before.status, observed_generation=observed)
+    found = msgspec.structs.replace(before, metadata=meta, status=status)
+    wanted = podstatus.render(found, READY, ROW, DEVICES, "198.51.100.1")
+    assert wanted.generation == 3
+    assert (podstatus.read_status(found, wanted) == wanted) is same
+
+
 def test_a_ready_lablet() -> None:
     """R004-014, R004-046: the worker's address is the Pod's, and every container runs."""
     found = show(lablet(), msgspec.structs.replace(READY, devices=devices(labs.BOOTED, labs.BOOTED)))
