@@ -11,6 +11,7 @@ import aiohttp
 from bench.figures import Figures
 from bench.outside import cpu_s, resident_now_mb
 from tests.support.topologies import definition, pod
+from tests.support.waiting import until
 from vkpsandbox import Sandbox
 
 LABLETS: Final = 10
@@ -33,7 +34,9 @@ async def followers() -> Figures:
 async def _follow(sandbox: Sandbox) -> Figures:
     names = [f"quiet-{number}" for number in range(LABLETS)]
     await _apply(sandbox, definition("quiet"))
-    await asyncio.to_thread(sandbox.kubectl, "wait", "--for=create", "runtimeclass/quiet", "--timeout=60s")
+    await asyncio.to_thread(
+        until, lambda: sandbox.kubectl("get", "runtimeclass/quiet", check=False).returncode == 0, 60
+    )
     await _apply(sandbox, *(pod(name, "quiet", devices=["h0"]) for name in names))
     pods = [f"pod/{name}" for name in names]
     await asyncio.to_thread(sandbox.kubectl, "wait", "--for=condition=Ready", *pods, "--timeout=120s")

@@ -1,4 +1,7 @@
-"""A sandbox without workers: it comes up, survives its own faults, and leaves nothing behind."""
+"""A sandbox without workers: it comes up, survives its own faults, and leaves nothing behind.
+
+Its kubectl is the stock one without an option that Kubernetes 1.31 added to `kubectl wait`.
+"""
 
 import os
 import signal
@@ -12,6 +15,9 @@ import pytest
 
 from tests.support.listening import listening
 from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.controlplane.build import ensure_programs
+from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.controlplane.waiting import await_processes
 from vkpsandbox.processes.process import MARK
 from vkpsandbox.processes.strays import marked
 
@@ -42,10 +48,37 @@ READY_STATUS = (
 )
 
 
+KUBECTL_OF_1_30 = """#!/bin/sh
+case " $* " in *" wait "*--for=create*)
+  echo 'error: unrecognized condition: "create"' >&2
+  exit 1
+esac
+exec {kubectl} "$@"
+"""
+"""As kubectl 1.30 refuses that option."""
+
+
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the programs of the control plane, and that kubectl."""
+    directory = tmp_path_factory.mktemp("programs")
+    for program in ensure_programs(print).iterdir():
+        (directory / program.name).symlink_to(program)
+    kubectl = directory / "kubectl"
+    stock = kubectl.resolve()
+    kubectl.unlink()
+    kubectl.write_text(KUBECTL_OF_1_30.format(kubectl=stock))
+    kubectl.chmod(0o755)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def sandbox(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     directory = tmp_path_factory.mktemp("a-directory-whose-name-is-too-long-for-the-path-of-a-unix-domain-socket-" * 2)
-    with Sandbox.up("lifecycle", directory=directory, workers=0, provider=False, audit=True, tied=True) as made:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VKPROVIDER_SANDBOX_BIN", str(programs))
+        made = Sandbox.up("lifecycle", directory=directory, workers=0, provider=False, audit=True, tied=True)
+    with made:
         yield made
     assert marked(directory) == []
     assert not directory.exists()
@@ -69,9 +102,21 @@ def test_scheduler_and_controllers_work(sandbox: Sandbox) -> None:
     sandbox.kubectl("apply", "-f", "-", input=NODE_AND_DEPLOYMENT)
     sandbox.kubectl("patch", "node", "by-hand", "--subresource=status", "--type=merge", f"--patch={READY_STATUS}")
     bound = "--for=jsonpath={.spec.nodeName}=by-hand"
-    sandbox.kubectl("wait", "--for=create", "pod", "--selector=app=three", "--timeout=60s")
     eventually(lambda: len(sandbox.kubectl("get", "pods", "-o", "name").stdout.split()) == 3)
     sandbox.kubectl("wait", bound, "pod", "--selector=app=three", "--timeout=60s")
+
+
+def test_wait_that_fails_says_what_kubectl_says(sandbox: Sandbox) -> None:
+    kubectl = Kubectl(sandbox.programs / "kubectl", sandbox.layout)
+
+    def answered() -> bool:
+        return bool(kubectl("get", "lablets.example.com", "--output=name").stdout)
+
+    with pytest.raises(SandboxError) as failed:
+        await_processes(sandbox.layout, ["kube-scheduler"], answered, "the lablets", timeout_s=0)
+    assert "the lablets: not ready after 0 s, although kube-scheduler is running: " in str(failed.value)
+    assert 'the server doesn\'t have a resource type "lablets"' in str(failed.value)
+    assert "busy machine" not in str(failed.value)
 
 
 def test_strangers_have_no_rights(sandbox: Sandbox) -> None:

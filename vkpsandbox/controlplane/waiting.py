@@ -44,11 +44,11 @@ def await_controllers(layout: Layout, kubectl: Kubectl) -> None:
     """
 
     def account() -> bool:
-        sign = ("wait", "--for=create", "serviceaccount/default", "--namespace=default", "--timeout=5s")
-        return kubectl(*sign, check=False).returncode == 0
+        sign = ("get", "serviceaccount/default", "--namespace=default", "--ignore-not-found", "--output=name")
+        return bool(kubectl(*sign).stdout)
 
     names = ["kube-controller-manager", "kube-scheduler"]
-    await_processes(layout, names, account, "the controllers", CONTROL_PLANE_S)
+    await_processes(layout, names, account, "the controllers", CONTROL_PLANE_S, poll_s=KUBECTL_POLL_S)
 
 
 def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
@@ -72,8 +72,7 @@ def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], provider
     wanted = {f"{node}=True" for node in nodes}
 
     def ready() -> bool:
-        listed = kubectl("get", "nodes", "-o", f"jsonpath={_READY}", check=False)
-        return listed.returncode == 0 and wanted <= set(listed.stdout.split())
+        return wanted <= set(kubectl("get", "nodes", "-o", f"jsonpath={_READY}").stdout.split())
 
     if wanted:
         await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S, poll_s=KUBECTL_POLL_S)
@@ -89,12 +88,26 @@ def await_processes(
 ) -> None:
     """Wait until a condition holds that some processes bring about.
 
+    Args:
+        layout: The sandbox's files.
+        names: Those processes.
+        ready: Called again and again: whether the condition holds. A SandboxError counts as no.
+        what: The condition, for messages.
+        timeout_s: How long it may take.
+        poll_s: The pause between two questions.
+
     Raises:
         SandboxError: If it takes too long, or one of them crashes again and again.
     """
     deadline = time.monotonic() + timeout_s
-    while not ready():
+    while True:
         late = time.monotonic() > deadline
+        hint = "on a busy machine, try again later; else read the log"
+        try:
+            if ready():
+                return
+        except SandboxError as error:
+            hint = str(error)
         table = msgspec.convert(request(layout, "ps")["processes"], list[ProcessStatus])
         for status in table:
             if status.name in names and status.restarts >= CRASHES:
@@ -105,7 +118,6 @@ def await_processes(
         if late:
             logs = "\n".join(log_tail(layout.log(name)) for name in names)
             running = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} running"
-            hint = "on a busy machine, try again later; else read the log"
             raise SandboxError(f"{what}: not ready after {timeout_s:.0f} s, although {running}: {hint}\n{logs}")
         time.sleep(poll_s)
 
