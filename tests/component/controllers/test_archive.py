@@ -107,6 +107,9 @@ async def test_archives_are_found_by_learner(world: World) -> None:
         world.ahead_s += 60
         await keep(running, lablet, label, username=username)
     assert set((await found(running, "", lablet.namespace, "alice")).configs) == {"r2"}, "what alice left last"
+    assert (await found(running, "bob", lablet.namespace)).username == "bob", "a name is a Pod's, else a learner's"
+    with pytest.raises(click.ClickException, match="nor of a learner bob"):
+        await found(running, "bob", "other")
     for what in ("", lablet.name, lablet.uid):
         assert set((await found(running, what, lablet.namespace, "bob")).configs) == {"r2"}
     for what, namespace, learner in (

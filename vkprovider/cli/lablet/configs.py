@@ -41,7 +41,7 @@ def configs(
 ) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected."""
     if not what and not learner:
-        raise click.UsageError("name a POD, a UID or, with --learner, a learner")
+        raise click.UsageError("name a POD, a UID or, with -u, a learner")
     name = what if not what or _KEPT.fullmatch(what) else pod_name(what)
     if directory and output != "text":
         raise click.UsageError("--dir and --output exclude each other; use one of them")
@@ -159,9 +159,11 @@ async def _find(
         if uid:
             hint = "configurations are saved when its devices are stopped, or collected"
             raise click.ClickException(f"nothing is kept of pod {namespace}/{name} yet; {hint}")
+        if (left := await _newest_of(archive, await _list(archive), namespace, name)) is not None:
+            return left
         raise click.ClickException(
-            f"there is no pod {namespace}/{name}, and nothing is kept of one of that name: it never was, it was never "
-            "Ready, or it ended more than a week ago. What is there: kubectl lablet list"
+            f"there is no pod {namespace}/{name}, and nothing is kept of one of that name, nor of a learner {name}: it "
+            "never was, it was never Ready, or it ended more than a week ago. What is there: kubectl lablet list"
         )
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
@@ -187,17 +189,22 @@ async def _of_learner(archive: Resource[ConfigMap], namespace: str, name: str, l
     """
     pod, uid = ("", name) if _KEPT.fullmatch(name) else (name and f"{namespace}/{name}", "")
     found = await _list(archive, pod=pod, uid=uid)
-    here = [entry for entry in found if entry.pod.startswith(f"{namespace}/") and entry.learner in {learner, None}]
-    mine = list[Leftovers]()
-    for entry in here:
-        if (left := await _kept(archive, entry.id)) is not None and left.username == learner:
-            mine.append(left)
-            break
-    if not mine:
+    if (left := await _newest_of(archive, found, namespace, learner)) is None:
         where = f"pod {name}" if name else f"namespace {namespace}"
         others = ", ".join(sorted({entry.learner for entry in found if entry.learner})) or "nobody"
         raise click.ClickException(f"nothing is kept of {learner} in {where}; of others there: {others}")
-    return mine[0]
+    return left
+
+
+async def _newest_of(
+    archive: Resource[ConfigMap], found: Iterable[_Stored], namespace: str, learner: str
+) -> Leftovers | None:
+    """Read the first of them that a learner left in a namespace; None if there is none."""
+    for entry in found:
+        mine = entry.pod.startswith(f"{namespace}/") and entry.learner in {learner, None}
+        if mine and (left := await _kept(archive, entry.id)) is not None and left.username == learner:
+            return left
+    return None
 
 
 async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:

@@ -1,9 +1,10 @@
-"""`kubectl lablet console` and `forward`: a device's console, and a port of a lablet, by their names.
+"""`kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.
 
-Both end in kubectl itself, which has the terminal, the streams and the user's credentials.
+All end in kubectl itself, which has the terminal, the streams and the user's credentials.
 """
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,21 +12,35 @@ from typing import NoReturn
 
 import click
 
+from vkprovider.api import names
 from vkprovider.cli.shared.devices import Port, ports_of
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, pod_name, read
+from vkprovider.cli.shared.pods import LabletPod, Named, find, named
 from vkprovider.kube.client import KubeClient
 
 
-def console(pod: str, device: str, *, take_over: bool, place: Place) -> None:
+def console(pod: str | None, device: str | None, *, learner: str | None, take_over: bool, place: Place) -> None:
     """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it."""
-    name = pod_name(pod)
+    wanted, device = named_with_device(pod, device, learner)
+    if device is None:
+        raise click.UsageError("name a DEVICE after the POD; for its devices: kubectl lablet ports POD")
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
-        found = await read(kube, namespace, name)
+        found = await find(kube, namespace, wanted)
         return console_command(found, device, take_over=take_over, tty=sys.stdin.isatty())
 
     _become_kubectl(place, place.run(work))
+
+
+def named_with_device(pod: str | None, device: str | None, learner: str | None) -> tuple[Named, str | None]:
+    """Return what a command line names as `POD [DEVICE]`, or as `-u LEARNER [DEVICE]`.
+
+    Raises:
+        UsageError: It names no lablet, or two.
+    """
+    if learner is None or device is not None:
+        return named(pod, learner), device
+    return named(None, learner), pod
 
 
 def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) -> list[str]:
@@ -36,12 +51,41 @@ def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) 
     return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]
 
 
-def forward(pod: str, name: str, local: int | None, *, address: str | None, place: Place) -> None:
-    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C."""
-    lablet = pod_name(pod)
+def logs(
+    pod: str | None, device: str | None, *, learner: str | None, follow: bool, tail: int | None, place: Place
+) -> None:
+    """Print the story of POD, or the console log of its DEVICE."""
+    wanted, device = named_with_device(pod, device, learner)
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
-        found = await read(kube, namespace, lablet)
+        return logs_command(await find(kube, namespace, wanted), device, follow=follow, tail=tail)
+
+    _become_kubectl(place, place.run(work))
+
+
+def logs_command(pod: LabletPod, device: str | None, *, follow: bool, tail: int | None) -> list[str]:
+    """Return the arguments of kubectl.
+
+    Raises:
+        ClickException: The Pod has no container for the device.
+    """
+    meta, there = pod.metadata, [container.name for container in pod.spec.containers]
+    container = there[0] if device is None else names.container_name(device, set())
+    if container not in there:
+        raise click.ClickException(
+            f"pod/{meta.name} has no container for device {device!r}, and so no log of it; it has: {', '.join(there)}. "
+            f"For its console: kubectl lablet console {meta.name} {shlex.quote(device or '')}"
+        )
+    more = ["--follow"] * follow + ([f"--tail={tail}"] if tail is not None else [])
+    return ["logs", "-n", meta.namespace, meta.name, "-c", container, *more]
+
+
+def forward(pod: str, name: str, local: int | None, *, address: str | None, place: Place) -> None:
+    """Forward the port LOCAL of this machine to the port NAME of POD, until Ctrl-C."""
+    wanted = named(pod, None)
+
+    async def work(kube: KubeClient, namespace: str) -> list[str]:
+        found = await find(kube, namespace, wanted)
         return forward_command(found, ports_of(found, {}), name, local, address)
 
     _become_kubectl(place, place.run(work))

@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "ports": (f"{_HERE}.commands.looking:ports", "Show where the devices of a lablet are reached."),
     "configs": (f"{_HERE}.commands.looking:configs", "Show the configurations that a lablet has left."),
     "console": (f"{_HERE}.commands.using:console", "Connect this terminal with the console of a device."),
+    "logs": (f"{_HERE}.commands.using:logs", "Print the story of a lablet, or a device's console log."),
     "forward": (f"{_HERE}.commands.using:forward", "Forward a port of this machine to one of a lablet."),
     "login": (f"{_HERE}.commands.using:login", "Print the URL where the learner of a lablet logs in."),
     "assign": (f"{_HERE}.commands.learners:assign", "Assign a warm lablet to a learner."),

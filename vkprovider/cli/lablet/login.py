@@ -16,7 +16,7 @@ from tunnels.outgoing.sessions import open_session
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import UID, pod_name, read
+from vkprovider.cli.shared.pods import UID, find, named
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
@@ -44,14 +44,22 @@ class _Made(msgspec.Struct, frozen=True):
 
 
 def login(
-    what: str, *, url: str, token: str | None, service_account: str | None, cacert: str | None, place: Place
+    what: str | None,
+    *,
+    learner: str | None,
+    url: str,
+    token: str | None,
+    service_account: str | None,
+    cacert: str | None,
+    place: Place,
 ) -> None:
     """Print the URL where the learner of POD logs in. It authenticates as the learner."""
-    name = what if UID.fullmatch(what) else pod_name(what)
+    wanted = named(what, learner)
     base = _safe(url)
 
     async def work(kube: KubeClient, namespace: str) -> str:
-        uid = name if UID.fullmatch(name) else (await read(kube, namespace, name)).metadata.uid
+        is_uid = wanted.kinds == "either" and UID.fullmatch(wanted.name)
+        uid = wanted.name if is_uid else (await find(kube, namespace, wanted)).metadata.uid
         if token:
             authorization = f"Bearer {token}"
         elif account := await _account(kube, namespace, service_account):

@@ -5,7 +5,7 @@ from typing import Final
 from vkprovider.cli.shared.devices import Port, containers_of, ports_of
 from vkprovider.cli.shared.output import Column, Listing, Output
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import pod_name, read
+from vkprovider.cli.shared.pods import find, named
 from vkprovider.kube.client import KubeClient
 
 _CLOSED: Final = "not opened by CML"
@@ -26,15 +26,16 @@ LISTING: Final[Listing[Port]] = Listing(
 )
 
 
-def ports(pod: str, *, output: Output, place: Place) -> None:
+def ports(pod: str | None, *, learner: str | None, output: Output, place: Place) -> None:
     """Show where the devices of POD are reached: address and port for each way in."""
-    name = pod_name(pod)
+    wanted = named(pod, learner)
 
-    async def work(kube: KubeClient, namespace: str) -> list[Port]:
-        found = await read(kube, namespace, name)
-        return ports_of(found, await containers_of(kube, found))
+    async def work(kube: KubeClient, namespace: str) -> tuple[str, list[Port]]:
+        found = await find(kube, namespace, wanted)
+        return found.metadata.name, ports_of(found, await containers_of(kube, found))
 
+    name, rows = place.run(work)
     nothing = (
         f"pod/{name} has no ports: its topology tags none, or none are allocated yet; see: kubectl describe pod {name}"
     )
-    LISTING.show(place.run(work), output, nothing=nothing)
+    LISTING.show(rows, output, nothing=nothing)

@@ -9,7 +9,7 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.cli.shared.place import Place, advised
-from vkprovider.cli.shared.pods import LabletPod, pod_name, pods_in, read
+from vkprovider.cli.shared.pods import LabletPod, Named, find_all, named, pods_in
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.kube.client import KubeClient
 
@@ -21,12 +21,12 @@ class Chosen(msgspec.Struct, frozen=True):
     """The lablets that a command line names, or selects.
 
     Attributes:
-        names: Of Pods.
-        labels: A selector; empty if Pods are named.
+        names: Of Pods and learners.
+        labels: A selector; empty if lablets are named.
     """
 
     place: Place
-    names: tuple[str, ...]
+    names: tuple[Named, ...]
     labels: str = ""
 
     def each(self, work: Work, *, check: Callable[[Sequence[LabletPod]], None] = lambda _: None) -> None:
@@ -58,7 +58,7 @@ class Chosen(msgspec.Struct, frozen=True):
     async def _find(self, kube: KubeClient, namespace: str) -> list[LabletPod]:
         if self.labels:
             return [pod for pod in await pods_in(kube, namespace).list(labels=self.labels) if pod.is_lablet]
-        return [await read(kube, namespace, name) for name in self.names]
+        return await find_all(kube, namespace, self.names)
 
     async def _one(self, kube: KubeClient, pod: LabletPod, progress: Progress, work: Work) -> bool:
         """Return whether it failed."""
@@ -74,17 +74,18 @@ class Chosen(msgspec.Struct, frozen=True):
         return True
 
 
-def chosen(pods: tuple[str, ...], selector: str, place: Place) -> Chosen:
+def chosen(pods: tuple[str, ...], learners: tuple[str, ...], selector: str, place: Place) -> Chosen:
     """Return the lablets that a command line names, or selects.
 
     Raises:
         UsageError: It does both, or neither.
     """
-    if pods and selector:
-        raise click.UsageError("name pods, or select them with -l, not both")
-    if not pods and not selector:
-        raise click.UsageError("name a POD, or select several with -l, such as -l class=monday")
-    return Chosen(place, tuple(dict.fromkeys(map(pod_name, pods))), selector)
+    if (pods or learners) and selector:
+        raise click.UsageError("name pods and learners, or select them with -l, not both")
+    if not pods and not learners and not selector:
+        raise click.UsageError("name a POD, or a learner with -u, or select several with -l, such as -l class=monday")
+    found = [*(named(pod, None) for pod in pods), *(named(None, learner) for learner in learners)]
+    return Chosen(place, tuple(dict.fromkeys(found)), selector)
 
 
 def _name(pod: LabletPod) -> str:

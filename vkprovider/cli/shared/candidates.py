@@ -51,6 +51,19 @@ def lablets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return [CompletionItem(f"{kind}{item.value}", help=item.help) for item in offered if item.value not in done]
 
 
+def learners(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the learners who have a lablet; one that is named already is not offered again."""
+    chosen = ctx.params.get(param.name or "")
+    done = set(chosen) if isinstance(chosen, tuple | list) else set()
+    found = {pod.user: pod.metadata.name for pod in _pods(ctx) if pod.is_lablet and pod.user and pod.user not in done}
+    return _offered(found, incomplete)
+
+
+def lablets_or_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the lablets of the namespace, or the devices of the lablet of the learner who is named."""
+    return (devices if ctx.params.get("learner") else lablets)(ctx, param, incomplete)
+
+
 def lablets_and_pools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the lablets of the namespace, and the Deployments of its pools."""
     pools = {f"deployment/{name}": text for name, text in _named(ctx, "deployments.apps").items()}
@@ -60,7 +73,7 @@ def lablets_and_pools(ctx: click.Context, param: click.Parameter, incomplete: st
 def devices(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the devices of the lablet that is named before."""
     found: dict[str, str] = {}
-    for pod in _pods(ctx, _lablet(ctx)):
+    for pod in _lablet(ctx):
         definition = pod.spec.runtime_class_name
         said = _read(ctx, lambda item: item["status"]["devices"], "labletdefinitions", definition)
         labels = [device["label"] for devices in said for device in devices]
@@ -73,7 +86,7 @@ def ports(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
     from vkprovider.cli.shared.devices import ports_of  # noqa: PLC0415 (help and options need no Pod)
 
     try:
-        found = [port for pod in _pods(ctx, _lablet(ctx)) for port in ports_of(pod, {})]
+        found = [port for pod in _lablet(ctx) for port in ports_of(pod, {})]
     except click.ClickException:
         return []
     return _offered({port.name: f"{port.device} {port.access}" for port in found if port.can_be_forwarded}, incomplete)
@@ -158,14 +171,19 @@ def _pods(ctx: click.Context, *name: str) -> "Iterable[LabletPod]":
     return filter(None, _read(ctx, decoded, "pods", *name))
 
 
-def _lablet(ctx: click.Context) -> str:
-    """Return the name of the Pod that is named before; empty if it names none."""
-    from vkprovider.cli.shared.pods import pod_name  # noqa: PLC0415 (as above)
+def _lablet(ctx: click.Context) -> "list[LabletPod]":
+    """Return the lablet that is named before, by its Pod or its learner, as a list; empty if none is."""
+    from vkprovider.cli.shared.pods import named, of_learner  # noqa: PLC0415 (as above)
 
+    learner = ctx.params.get("learner")
     try:
-        return pod_name(str(ctx.params.get("pod") or ""))
-    except click.UsageError:
-        return ""
+        wanted = named(None, str(learner)) if learner else named(ctx.params.get("pod"), None)
+        found = list(_pods(ctx, wanted.name)) if wanted.kinds != "learner" else []
+        if not found and wanted.kinds != "pod" and (mine := of_learner(list(_pods(ctx)), wanted.name)) is not None:
+            found = [mine]
+    except click.ClickException:
+        return []
+    return found
 
 
 def _about(pod: "LabletPod") -> str:

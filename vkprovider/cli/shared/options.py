@@ -3,7 +3,7 @@
 @place_options               -n, --context, --kubeconfig    → place=Place(…)
 @scope_options               the same and -A, -l, --field-selector, for commands that list    → scope=Scope(…)
 @context_options             --context and --kubeconfig alone, for what has no namespace    → place=Place(…)
-@chosen_options              POD…, -l and those of a place, for commands that act    → chosen=Chosen(…)
+@chosen_options              POD…, -u, -l and those of a place, for commands that act    → chosen=Chosen(…)
 
 What they are passed as is imported when a command runs, because that needs a client of the Kubernetes API.
 """
@@ -116,16 +116,36 @@ def scope_options(command: Command) -> Command:
 
 
 def chosen_options(command: Command) -> Command:
-    """Add the argument POD…, `-l` and the options of a place, and pass them as `chosen`."""
+    """Add the argument POD…, `-u`, `-l` and the options of a place, and pass them as `chosen`."""
 
-    def with_chosen(*args: Any, pods: tuple[str, ...], selector: str, **options: Any) -> Any:
+    def with_chosen(*args: Any, pods: tuple[str, ...], learners: tuple[str, ...], selector: str, **options: Any) -> Any:
         from vkprovider.cli.shared.batch import chosen  # noqa: PLC0415 (see above)
 
-        return command(*args, chosen=chosen(pods, selector, options.pop("place")), **options)
+        return command(*args, chosen=chosen(pods, learners, selector, options.pop("place")), **options)
 
     placed = place_options(wrapped(with_chosen, command))
-    argument = click.argument("pods", metavar="POD…", nargs=-1, shell_complete=candidates.lablets)
-    return argument(selector_option("All lablets that this label selector selects.")(placed))
+    argument = click.argument("pods", metavar="[POD…]", nargs=-1, shell_complete=candidates.lablets)
+    learners = click.option(
+        "-u",
+        "--learner",
+        "learners",
+        metavar="LEARNER",
+        multiple=True,
+        shell_complete=candidates.learners,
+        help="The lablet of this learner; may be repeated.",
+    )
+    return argument(learners(selector_option("All lablets that this label selector selects.")(placed)))
+
+
+def learner_option(command: Command) -> Command:
+    """Add `-u`, which names one lablet by its learner; pass it as `learner`."""
+    return click.option(
+        "-u",
+        "--learner",
+        metavar="LEARNER",
+        shell_complete=candidates.learners,
+        help="The lablet of this learner, instead of POD.",
+    )(command)
 
 
 def wrapped(wrapper: Command, command: Command) -> Command:

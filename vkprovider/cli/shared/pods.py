@@ -1,13 +1,14 @@
-"""A lablet's Pod, for the commands of `kubectl lablet`: parse its name, read and change it."""
+"""A lablet's Pod, for the commands of `kubectl lablet`: find it by its name or its learner's, read and change it."""
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 import click
 import msgspec
 
 from vkprovider.api import names
+from vkprovider.api.errors import Forbidden
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
 from vkprovider.cli.shared.tables import plain
 from vkprovider.domain.lablet.lifecycle import State
@@ -15,6 +16,7 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
 
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_POD_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class _Spec(PodSpec, frozen=True, rename="camel"):
@@ -45,6 +47,11 @@ class LabletPod(msgspec.Struct, frozen=True):
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
+    def over(self) -> bool:
+        """Whether it has ended, or is being deleted."""
+        return self.ended or self.metadata.deletion_timestamp is not None
+
+    @property
     def user(self) -> str:
         """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
         notes = self.metadata.annotations
@@ -59,6 +66,35 @@ class LabletPod(msgspec.Struct, frozen=True):
 PODS: Final = kind("/api/v1", "pods", LabletPod)
 
 
+class Named(msgspec.Struct, frozen=True):
+    """What a command line names one lablet by.
+
+    Attributes:
+        name: Of its Pod, or of its learner.
+        kinds: Which of the two it may be.
+    """
+
+    name: str
+    kinds: Literal["pod", "learner", "either"] = "either"
+
+
+def named(pod: str | None, learner: str | None) -> Named:
+    """Return what the argument POD or the option `-u` names: `pod/a` is a Pod, and `a` a Pod or a learner.
+
+    Raises:
+        UsageError: Both are given, or none, or one names nothing.
+    """
+    if learner is not None and pod is not None:
+        raise click.UsageError("name a POD, or a learner with -u, not both")
+    if learner is not None:
+        if not learner.strip():
+            raise click.UsageError("-u names no learner; write -u LEARNER")
+        return Named(learner.strip(), "learner")
+    if pod is None:
+        raise click.UsageError("name a POD, or a learner with -u, such as -u alice")
+    return Named(pod_name(pod), "pod" if "/" in pod else "either")
+
+
 def pod_name(text: str) -> str:
     """Return the Pod's name: `pod/a`, `pods/a` and `a` all name the Pod a.
 
@@ -67,7 +103,9 @@ def pod_name(text: str) -> str:
     """
     kind, slash, name = text.rpartition("/")
     if slash and kind not in {"pod", "pods", "po"}:
-        raise click.UsageError(f"{text!r} does not name a pod; write pod/{name or 'NAME'} or the name alone")
+        raise click.UsageError(
+            f"{text!r} does not name a pod; write pod/{name or 'NAME'} or the name alone, or -u and a learner's name"
+        )
     if not name:
         raise click.UsageError(f"{text!r} does not name a pod; write pod/NAME or the name alone")
     return name
@@ -82,6 +120,73 @@ class NoPod(click.ClickException):
     """There is no Pod of that name."""
 
 
+async def find(kube: KubeClient, namespace: str, wanted: Named) -> LabletPod:
+    """Find the lablet that a command line names; see `find_all`.
+
+    Raises:
+        NoPod: There is none.
+        ClickException: It is not a lablet, or several are meant.
+        OutsideError: It cannot be read.
+    """
+    return (await find_all(kube, namespace, [wanted]))[0]
+
+
+async def find_all(kube: KubeClient, namespace: str, wanted: Iterable[Named]) -> list[LabletPod]:
+    """Find the lablets that a command line names, each once: by the Pod's exact name, else by the learner's.
+
+    Raises:
+        NoPod: There is none.
+        ClickException: It is not a lablet, or several are meant.
+        OutsideError: They cannot be read.
+    """
+    pods, found, everyone = pods_in(kube, namespace), dict[str, LabletPod](), None
+    for each in wanted:
+        pod = await pods.get(each.name) if each.kinds != "learner" and _POD_NAME.fullmatch(each.name) else None
+        if (pod is None or not pod.is_lablet) and each.kinds != "pod":
+            try:
+                everyone = await pods.list() if everyone is None else everyone
+                pod = of_learner(everyone, each.name) or pod
+            except Forbidden:
+                if each.kinds == "learner":
+                    raise
+        pod = _lablet(pod, each, namespace)
+        found.setdefault(pod.metadata.uid, pod)
+    return list(found.values())
+
+
+def of_learner(pods: Sequence[LabletPod], learner: str) -> LabletPod | None:
+    """Return the lablet of a learner, which one that has ended is only without another; None without any.
+
+    Raises:
+        ClickException: The learner has several.
+    """
+    mine = [pod for pod in pods if pod.is_lablet and pod.user == learner]
+    mine = [pod for pod in mine if not pod.over] or mine
+    if len(mine) > 1:
+        listed = ", ".join(sorted(f"pod/{pod.metadata.name}" for pod in mine))
+        raise click.ClickException(f"{learner} has {len(mine)} lablets: {listed}; name one of these pods")
+    return mine[0] if mine else None
+
+
+def _lablet(pod: LabletPod | None, wanted: Named, namespace: str) -> LabletPod:
+    """Check what was found.
+
+    Raises:
+        NoPod: Nothing.
+        ClickException: It is not a lablet.
+    """
+    if pod is None and wanted.kinds == "learner":
+        raise NoPod(f"{wanted.name} has no lablet in namespace {namespace}; see: kubectl lablet list")
+    if pod is None:
+        besides = f", and no learner {wanted.name} has a lablet there" if wanted.kinds == "either" else ""
+        raise NoPod(f'pods "{wanted.name}" not found in namespace {namespace}{besides}; see: kubectl lablet list')
+    if not pod.is_lablet:
+        raise click.ClickException(
+            f"pod/{wanted.name} in namespace {namespace} is not a lablet; see: kubectl lablet list"
+        )
+    return pod
+
+
 async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
     """Read a lablet's Pod.
 
@@ -90,12 +195,7 @@ async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
         ClickException: It is not a lablet.
         OutsideError: It cannot be read.
     """
-    pod = await pods_in(kube, namespace).get(name)
-    if pod is None:
-        raise NoPod(f'pods "{name}" not found in namespace {namespace}; see: kubectl lablet list')
-    if not pod.is_lablet:
-        raise click.ClickException(f"pod/{name} in namespace {namespace} is not a lablet; see: kubectl lablet list")
-    return pod
+    return _lablet(await pods_in(kube, namespace).get(name), Named(name, "pod"), namespace)
 
 
 async def change(

@@ -4,7 +4,7 @@ import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import document_option, output_option, place_options, scope_options
+from vkprovider.cli.shared.options import document_option, learner_option, output_option, place_options, scope_options
 
 
 @click.command("list", epilog="Example: kubectl lablet list -l class=monday --watch")
@@ -21,7 +21,8 @@ def list_lablets() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet ports mylab-0 -o wide")
-@click.argument("pod", shell_complete=candidates.lablets)
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets)
+@learner_option
 @output_option
 @place_options
 @runs("ports", of="vkprovider.cli.lablet.ports")
@@ -32,7 +33,11 @@ def ports() -> None:
 @click.command(epilog="Example: kubectl lablet configs mylab-0 --dir ./work")
 @click.argument("what", metavar="[POD|UID]", required=False, shell_complete=candidates.lablets)
 @click.option(
-    "-u", "--learner", metavar="LEARNER", help="What this learner left last, in any lablet of the namespace or in POD."
+    "-u",
+    "--learner",
+    metavar="LEARNER",
+    shell_complete=candidates.learners,
+    help="What this learner left last, in any lablet of the namespace or in POD.",
 )
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
 @click.option(

@@ -1,4 +1,4 @@
-"""Commands that use a lab: console, forward, login."""
+"""Commands that use a lab: console, logs, forward, login."""
 
 from typing import Final
 
@@ -6,14 +6,15 @@ import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import place_options
+from vkprovider.cli.shared.options import learner_option, place_options
 
 _PORT_MAX: Final = 65535
 
 
-@click.command(epilog="Example: kubectl lablet console mylab-0 r1")
-@click.argument("pod", shell_complete=candidates.lablets)
-@click.argument("device", shell_complete=candidates.devices)
+@click.command(epilog="Example: kubectl lablet console -u alice r1")
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_devices)
+@click.argument("device", metavar="DEVICE", required=False, shell_complete=candidates.devices)
+@learner_option
 @click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
 @place_options
 @runs("console", of="vkprovider.cli.lablet.console")
@@ -22,6 +23,21 @@ def console() -> None:
 
     Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
     console`, and takes the same right, to `create` `pods/exec`.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet logs -u alice")
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_devices)
+@click.argument("device", metavar="[DEVICE]", required=False, shell_complete=candidates.devices)
+@learner_option
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines (default: all).")
+@place_options
+@runs("logs", of="vkprovider.cli.lablet.console")
+def logs() -> None:
+    """Print the story of POD, with what happened to the lab and when, or the console log of its DEVICE.
+
+    It is `kubectl logs POD -c CONTAINER`: a device has a log if the Pod has a container for it.
     """
 
 
@@ -41,7 +57,8 @@ def forward() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
-@click.argument("what", metavar="POD|UID", shell_complete=candidates.lablets)
+@click.argument("what", metavar="[POD|UID]", required=False, shell_complete=candidates.lablets)
+@learner_option
 @click.option(
     "--url",
     required=True,
