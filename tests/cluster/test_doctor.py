@@ -39,7 +39,7 @@ def test_healthy_cluster_is_found_healthy(cluster: Cluster, namespace: str) -> N
     result = doctor(cluster.sandbox.kubeconfig)
     first, *rest = result.stdout.splitlines()
     assert first.startswith("context vkprovider-sandbox-tests, API server https://127.0.0.1:")
-    assert first.endswith(f"Kubernetes v1.36.3, vkprovider {__version__}, CML 2.8.1, 2.9.1")
+    assert first.endswith(f"Kubernetes {cluster.kubernetes}, vkprovider {__version__}, CML 2.8.1, 2.9.1")
     *notes, last = rest
     assert [note.split(": ")[1] for note in notes] == ["TransportInsecure"] * 3, (
         "the simulators' certificates are their own"
@@ -62,7 +62,7 @@ def test_faults_are_one_line_each_and_one_object_in_json(cluster: Cluster) -> No
     assert summary == "1 fault, 3 notes"
     answer = json.loads(doctor(cluster.sandbox.kubeconfig, "-o", "json").stdout)
     assert set(answer) == {"context", "server", "kubernetes", "vkprovider", "cml", "findings", "exitCode"}
-    assert (answer["context"], answer["kubernetes"]) == ("vkprovider-sandbox-tests", "v1.36.3")
+    assert (answer["context"], answer["kubernetes"]) == ("vkprovider-sandbox-tests", cluster.kubernetes)
     assert answer["cml"][cluster.workers[2].name] == "2.8.1+build.14"
     assert answer["exitCode"] == 1
     assert set(answer["findings"][0]) == {"level", "object", "reason", "message", "remedy"}

@@ -1,5 +1,6 @@
 """The kubelet API as kubectl uses it, through a stock API server: logs, rights, consoles, and what a Node declares."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,9 @@ from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
+
+DECLARED_FEATURES_SINCE = 36
+"""The minor version of the first Kubernetes that keeps a Node's declaredFeatures by default."""
 
 
 @pytest.fixture
@@ -76,7 +80,9 @@ def test_who_may_get_pods_opens_no_console(cluster: Cluster, lablet: str) -> Non
 def test_the_node_declares_where_it_is_served(cluster: Cluster, lablet: str) -> None:
     [found] = cluster.pods(lablet.removeprefix("--namespace="))
     status = (cluster.get(f"/api/v1/nodes/{found['spec']['nodeName']}") or {})["status"]
-    assert status["declaredFeatures"] == ["ExtendWebSocketsToKubelet"]
+    _, minor, _ = cluster.kubernetes.split(".", 2)
+    kept = ["ExtendWebSocketsToKubelet"] if int(minor) >= DECLARED_FEATURES_SINCE else []
+    assert status.get("declaredFeatures", []) == kept
     assert status["daemonEndpoints"]["kubeletEndpoint"]["Port"] > 0
     proxied = cluster.kubectl("get", "--raw", f"/api/v1/nodes/{found['spec']['nodeName']}/proxy/healthz", check=False)
     assert proxied.stdout == "ok" or "address not allowed" in proxied.stderr, (
@@ -118,3 +124,11 @@ def test_the_console_and_the_log_of_a_device(cluster: Cluster, namespace: str, t
             log.shows("\nonce more\n")
         terminal.type("\x1d")
         assert terminal.ends() == 0
+    written = cluster.sandbox.layout.log("provider-1")
+
+    def audited() -> bool:
+        lines = [json.loads(line) for line in written.read_text().splitlines() if f'"{namespace}/used"' in line]
+        said = {line["event"] for line in lines if line["logger"] == "vkprovider.audit"}
+        return said == {"a session begins", "a session ends"}
+
+    until(audited, PATIENCE_S)

@@ -43,6 +43,11 @@ class Cluster:
         self._created: list[tuple[str, ...]] = []
 
     # -------------------------------------------------------------------------------------- the API server
+    @property
+    def kubernetes(self) -> str:
+        """The API server's version, such as `v1.36.3`."""
+        return str(self.request("GET", "/version")["gitVersion"])
+
     def kubectl(
         self,
         *arguments: str,
