@@ -83,7 +83,7 @@ MORE: Final = (GET_NODE_STATE,)
 STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING, LIST_DEFINITIONS)
 
 LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
-"""Labs, their nodes and consoles, import, login, and the handshake that reports the version."""
+"""Labs, their nodes and consoles, import, login, and the handshake, which reports the version to everyone."""
 STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_PATH, PORT_PATH))
 """Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)

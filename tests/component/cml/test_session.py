@@ -58,6 +58,21 @@ async def test_the_handshake_needs_no_login(labs: CmlLabs, mini: MiniCml, secret
     assert (mini.logins, secret.reads) == (0, 0)
 
 
+async def test_the_handshake_shows_no_token(labs: CmlLabs, mini: MiniCml) -> None:
+    """R000-044: it is the only request to CML's system API; whoever asks gets the same answer."""
+    shown = []
+
+    async def information(request: web.Request) -> web.StreamResponse:
+        shown.append(request.headers.get("Authorization"))
+        return web.json_response({"version": "2.10.0", "ready": True})
+
+    mini.replies["/system_information"] = information
+    await labs.list_lab_ids()
+    assert mini.logins == 1
+    assert await labs.version() == "2.10.0"
+    assert shown == [None]
+
+
 async def test_many_requests_share_one_login(labs: CmlLabs, mini: MiniCml) -> None:
     mini.login_delay_s = 0.05
     assert await asyncio.gather(*(labs.list_lab_ids() for _ in range(20))) == [["lab-1"]] * 20

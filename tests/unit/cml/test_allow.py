@@ -1,4 +1,4 @@
-"""R000-044: the lab paths alone; the system's are for the statistics, read-only."""
+"""R000-044: the lab paths, and the version without a token; the rest of the system API is for statistics, read-only."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import vkprovider.cml
-from vkprovider.cml.operations import LABS_API, STATS_API
+from vkprovider.cml.operations import CONSOLES, HANDSHAKE, LABS, LABS_API, LOG_IN, STATS_API
 
 SYSTEM = (
     "system_stats", "system_health", "system/compute_hosts", "system/maintenance_mode", "licensing",
@@ -25,6 +25,10 @@ def test_no_system_path_is_a_lab_path(method: str, path: str) -> None:
 def test_every_entry_is_about_labs_or_the_login() -> None:
     roots = {pattern.removeprefix("/api/v0/").partition("/")[0] for _, pattern in LABS_API.entries}
     assert roots == {"authenticate", "system_information", "import", "labs", "nodes"}
+
+
+def test_nothing_but_handshake_and_login_goes_without_a_token() -> None:
+    assert [operation for operation in (*LABS, *CONSOLES) if operation.anonymous] == [HANDSHAKE, LOG_IN]
 
 
 def test_the_program_sends_nineteen_kinds_of_requests() -> None:
