@@ -118,6 +118,6 @@ def credentials_in(path: str) -> CredentialsReader:
         lines = text.splitlines()
         if len(lines) < _LINES or not all(lines[:_LINES]):
             raise Unauthorized(f"the credentials file {path} does not hold a user name and, below it, a password")
-        return Credentials(*lines[:_LINES])
+        return Credentials(lines[0], lines[1], f"the credentials file {path}")
 
     return read

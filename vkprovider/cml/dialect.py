@@ -71,10 +71,15 @@ class CmlDialect(msgspec.Struct, frozen=True):
             return Unavailable(f"{what}: 404, but not about this object: {said}", status=status)
         return from_status(status, f"{what}: {status} {said}".rstrip(), after_s=response.retry_after_s())
 
-    def token_of(self, request: OperationRequest, response: Response) -> str:
+    def token_of(self, request: OperationRequest, response: Response, source: str) -> str:
         """Decode the token of a login's answer.
 
         The answer's text is never quoted, it may repeat what was sent; and no failure looks like a missing object.
+
+        Args:
+            request: The login.
+            response: The answer.
+            source: See `Credentials.source`.
 
         Raises:
             Unauthorized: The login was refused.
@@ -84,8 +89,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
         status, what = response.status, self.describe(request)
         if status in _LOGIN_REFUSALS:
             raise Unauthorized(
-                f"{self.address} refused the login: check username and password in the worker's credentials Secret",
-                status=status,
+                f"{self.address} refused the login: check username and password in {source}", status=status
             )
         if status in REDIRECTS:
             raise redirected(self, what, response)

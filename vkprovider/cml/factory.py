@@ -177,7 +177,7 @@ def shared_login(
     async def log_in(user: Credentials) -> str:
         request = LOG_IN.to(json={"username": user.username, "password": user.password})
         end_s = asyncio.get_running_loop().time() + timeout_s(LOG_IN)
-        return CmlDialect(address).token_of(request, await exchange.send(request, None, end_s))
+        return CmlDialect(address).token_of(request, await exchange.send(request, None, end_s), user.source)
 
     return SharedLogin(address, credentials, log_in, token=token, holds=holds)
 

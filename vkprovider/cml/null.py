@@ -164,6 +164,9 @@ class NullLabs:
         self._check()
         return {}, {}
 
+    async def check_login(self) -> None:
+        """Do nothing: there is no login."""
+
     def recall(self, labs: Mapping[str, bool]) -> None:
         """Replace the labs by these: the previous owner of the worker may have been another process."""
         self._worker.labs = {

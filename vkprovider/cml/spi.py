@@ -14,10 +14,15 @@ __all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """A CML user; the password never shows in a repr."""
+    """A CML user; the password never shows in a repr.
+
+    Attributes:
+        source: Where they are read from and how they are corrected, for messages.
+    """
 
     username: str
     password: str
+    source: str = "the worker's credentials Secret"
 
     def __repr__(self) -> str:
         return f"Credentials(username={self.username!r}, password=…)"
@@ -115,6 +120,12 @@ class Labs(Protocol):
 
         A device that cannot be extracted stops no other; only what the guard raises is raised. `Invalid`: devices of
         its kind have no configuration.
+        """
+
+    async def check_login(self) -> None:
+        """Log in with credentials that have changed since the login; its token serves until another one is there.
+
+        `Unauthorized`: They are refused, or missing.
         """
 
     def recall(self, labs: Mapping[str, bool]) -> None:

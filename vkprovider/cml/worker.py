@@ -93,6 +93,10 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
                 return device.id
         raise NotFound(f"lab {lab_id} has no device {label!r}")
 
+    async def check_login(self) -> None:
+        """Log in with credentials that have changed since the login."""
+        await self._session.check_login()
+
     def recall(self, labs: Mapping[str, bool]) -> None:
         """Do nothing: CML knows its labs."""
 

@@ -18,7 +18,7 @@ from vkprovider.cml.operations import BASE, HANDSHAKE, LICENSING, LIST_LABS, LOG
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.wire import CmlSystemInformation
 from vkprovider.doctor.workers import Licence, SecretState, WorkerProbe
-from vkprovider.domain.worker.secrets import credentials_of
+from vkprovider.domain.worker.secrets import credentials_of, password_source
 from vkprovider.kube.resources import Resource
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.operations import Operation, allow_list
@@ -108,7 +108,7 @@ async def read_secret(
     found = credentials_of(secret, namespace, destination)
     if isinstance(found, Fault):
         return SecretState(exists=True, fault=found), None
-    return SecretState(exists=True), Credentials(*found)
+    return SecretState(exists=True), Credentials(*found, source=password_source(namespace, name))
 
 
 async def _is_admin(session: ServiceClient, username: str) -> bool | None:

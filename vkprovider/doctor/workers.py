@@ -25,6 +25,9 @@ PATTY_PORTS: Final = (2000, 7999)
 PORTS_UNSET: Final = PortSettings().range
 """The range of a worker without spec.portRange, by default."""
 
+_LOGIN_FAULTS: Final = frozenset({WorkerReason.CREDENTIALS_INVALID, WorkerReason.SECRET_NOT_ALLOWED})
+"""Faults of a worker that is Ready: as long as its present login lasts."""
+
 
 class SecretState(msgspec.Struct, frozen=True):
     """What is known of a Secret, without its values.
@@ -144,7 +147,7 @@ def _check_condition(about: str, seen: SeenWorker) -> list[Finding]:
     if unobserved := check_observed(about, seen.resource, status):
         return unobserved
     found = []
-    if (ready := status.ready) is not None and not status.is_ready:
+    if (ready := status.ready) is not None and (not status.is_ready or ready.reason in _LOGIN_FAULTS):
         found.append(_known(about, reason_of(ready.reason or DoctorReason.NOT_READY), ready.message))
     if agent := status.condition("AgentTurnedAway"):
         found.append(_known(about, reason_of(agent.reason), agent.message))

@@ -112,6 +112,14 @@ class ServiceClient:
                 return missing
             return dialects.decode(self._exchange.dialect, request, response, shape)
 
+    async def check_login(self) -> None:
+        """Try credentials that have changed since the login; see `Tokens.check`.
+
+        Raises:
+            OutsideError: The login with them failed, or there are none.
+        """
+        await self._tokens.check()
+
     async def close(self) -> None:
         """End a login under way and close the connections."""
         self._tokens.close()

@@ -40,6 +40,13 @@ class Tokens(Protocol):
     def refused(self, token: str) -> OutsideError:
         """Note that the service refused a token that `renewed` has just returned; return the error."""
 
+    async def check(self) -> None:
+        """Try credentials that have changed since the login, while its token still serves.
+
+        Raises:
+            OutsideError: The login with them failed, or there are none; requests go on with the present token.
+        """
+
     def close(self) -> None:
         """Cancel a login under way."""
 
@@ -78,6 +85,9 @@ class GivenToken:
         """Return the error for a refused token."""
         return Unauthorized(f"{self._name} refused the token", status=_HTTP_UNAUTHORIZED)
 
+    async def check(self) -> None:
+        """Do nothing: the next request reads the token again."""
+
     def close(self) -> None:
         """Do nothing."""
 
@@ -100,11 +110,16 @@ HOLDS: Final = Holds()
 
 
 class _Hold(msgspec.Struct, Generic[C], frozen=True):
-    """A failed login that is not tried again before `until_s` with the same credentials."""
+    """A failed login that is not tried again before `until_s` with the same credentials.
+
+    Attributes:
+        refusals: How often the service refused these credentials in a row.
+    """
 
     credentials: C
     until_s: float
     error: OutsideError
+    refusals: int = 0
 
 
 class SharedLogin(Generic[C]):
@@ -136,7 +151,7 @@ class SharedLogin(Generic[C]):
         self._holds = holds
         self._task: asyncio.Task[str] | None = None
         self._hold: _Hold[C] | None = None
-        self._refusals = 0
+        self._trial: _Hold[C] | None = None
         self._used: C | None = None
 
     async def current(self, end_s: float) -> str:
@@ -166,6 +181,25 @@ class SharedLogin(Generic[C]):
                 until_s = asyncio.get_running_loop().time() + self._holds.refused_s
                 self._hold = _Hold(self._used, until_s, error)
         return error
+
+    async def check(self) -> None:
+        """Try credentials that have changed since the login, while its token still serves; see `Tokens.check`.
+
+        A failure here holds no other login back: once the service refuses the token, they are tried again at once.
+        """
+        if self._token is None or self._task is not None:
+            return  # the next request logs in, or a login is under way
+        credentials = await self._credentials()
+        if credentials == self._used:
+            self._trial = None
+            return
+        _raise_held(self._trial, credentials)
+        try:
+            token = await self._log_in(credentials)
+        except OutsideError as error:
+            self._trial = self._held(self._trial, credentials, error)
+            raise
+        self._accepted(credentials, token)
 
     def close(self) -> None:
         """Cancel a login under way; those who wait for it get `Unavailable`."""
@@ -197,24 +231,36 @@ class SharedLogin(Generic[C]):
     async def _renew(self) -> str:
         self._token = None
         credentials = await self._credentials()
-        now_s = asyncio.get_running_loop().time
-        hold = self._hold
-        if hold is not None and hold.credentials == credentials and now_s() < hold.until_s:
-            raise hold.error.with_traceback(None)
-        if hold is None or hold.credentials != credentials:
-            self._refusals = 0
+        _raise_held(self._hold, credentials)
         try:
             token = await self._log_in(credentials)
         except OutsideError as error:
-            self._hold = _Hold(credentials, now_s() + self._hold_s(error), error)
+            self._hold = self._held(self._hold, credentials, error)
             raise
-        self._hold, self._used, self._token = None, credentials, token
+        self._accepted(credentials, token)
         return token
 
-    def _hold_s(self, error: OutsideError) -> float:
+    def _accepted(self, credentials: C, token: str) -> None:
+        self._hold, self._trial, self._used, self._token = None, None, credentials, token
+
+    def _held(self, before: _Hold[C] | None, credentials: C, error: OutsideError) -> _Hold[C]:
+        """Return the pause after a failed login; each further refusal of the same credentials lengthens it."""
+        refusals = before.refusals if before is not None and before.credentials == credentials else 0
         if isinstance(error, Throttled):
-            return error.after_s
-        if not isinstance(error, Unauthorized):
-            return self._holds.failed_s
-        self._refusals += 1
-        return delay_s(self._refusals, first_s=self._holds.refused_s, cap_s=self._holds.refused_s_max)
+            hold_s = error.after_s
+        elif isinstance(error, Unauthorized):
+            refusals += 1
+            hold_s = delay_s(refusals, first_s=self._holds.refused_s, cap_s=self._holds.refused_s_max)
+        else:
+            hold_s = self._holds.failed_s
+        return _Hold(credentials, asyncio.get_running_loop().time() + hold_s, error, refusals)
+
+
+def _raise_held(hold: _Hold[C] | None, credentials: C) -> None:
+    """Raise the error of a login with these credentials that is not to be repeated yet.
+
+    Raises:
+        OutsideError: There is one.
+    """
+    if hold is not None and hold.credentials == credentials and asyncio.get_running_loop().time() < hold.until_s:
+        raise hold.error.with_traceback(None)

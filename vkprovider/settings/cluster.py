@@ -108,6 +108,8 @@ class WorkerSettings(Group):
     resync_s: float = 60.0
     """Seconds between two observations of a worker whose agent reports every change: while lablets await one, and
     else."""
+    login_check_s: float = 60.0
+    """Seconds between two looks at the Secret of a worker that answers: no event announces a change of it."""
     write_retry_first_s: float = 1.0
     write_retry_cap_s: float = 30.0
     """Seconds after which claims are written again: after the first failure, and at most."""

@@ -1,19 +1,21 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
 import base64
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
-from tests.component.controllers.running import SHORT
+from tests.component.controllers.running import SHORT, Groups
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
+from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 from vkpsandbox.http.faults import Fault
 
+EAGER: Final[Groups] = {**SHORT, "workers": {**SHORT["workers"], "login_check_s": 0.3}}
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
-STATUS_PATCH = "application/strategic-merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 async def test_node_shows_what_the_worker_is(world: World) -> None:
@@ -42,7 +44,7 @@ async def test_node_that_others_change_is_repaired(world: World) -> None:
     keys = {"vkprovider.io/virtual-node", "vkprovider.io/env", "example.com/others"}
     await world.node(worker, lambda node: {taint["key"] for taint in node["spec"]["taints"]} == keys)
     unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
-    await world.admin.request("PATCH", f"{path}/status", {"status": {"conditions": [unknown]}}, STATUS_PATCH)
+    await world.admin.request("PATCH", f"{path}/status", {"status": {"conditions": [unknown]}}, STRATEGIC_PATCH)
     await world.node(worker, is_ready)
     await world.admin.delete(path)
     await world.node(worker, is_ready)
@@ -82,6 +84,60 @@ async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World)
         await world.admin.create(SECRETS, {"metadata": metadata, "stringData": data})
         await world.cmlworker(worker, lambda found, text=complaint: text in condition(found, "Ready")["message"])  # type: ignore[misc]
     await world.admin.patch(f"{SECRETS}/missing", {"stringData": {"password": PASSWORD}})
+    await world.node(worker, is_ready)
+
+
+def login_of(found: dict[str, Any]) -> tuple[str, str]:
+    """Return status and reason of a CMLWorker's condition Ready."""
+    ready = condition(found, "Ready")
+    return ready["status"], ready["reason"]
+
+
+def set_password(simulator: CmlSimulator, password: str) -> None:
+    """Change the password in CML, which ends the user's logins."""
+    user = simulator.simulation.accounts.by_name("admin")
+    assert user is not None
+    simulator.simulation.accounts.set_password(user, password)
+
+
+async def test_password_is_rotated_in_the_secret_first_and_nothing_turns_not_ready(world: World) -> None:
+    await world.replica(EAGER)
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    definition = await world.define()
+    lablet = await world.pod(definition, worker)
+    ready_since = condition(await lablet.ready(), "Ready")["lastTransitionTime"]
+    since = condition(await world.node(worker), "Ready")["lastTransitionTime"]
+    body = {"stringData": {"password": "of-tomorrow"}}
+    await world.admin.request("PATCH", f"{SECRETS}/{worker}", body, STRATEGIC_PATCH)  # as kubectl does
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("True", "CredentialsInvalid"))
+    said = condition(found, "Ready")["message"]
+    assert "as long as its present login lasts" in said
+    assert f"kubectl -n {SYSTEM} patch secret {worker}" in said
+    assert await world.until_event("CredentialsInvalid", worker)
+    set_password(simulator, "of-tomorrow")
+    await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
+    assert condition(await world.node(worker), "Ready")["lastTransitionTime"] == since
+    assert [event["count"] for event in await world.events("CredentialsInvalid", worker)] == [1]
+    pod = await lablet.ready()
+    assert condition(pod, "Ready")["lastTransitionTime"] == ready_since
+
+
+async def test_secret_that_goes_is_said_while_the_login_of_before_lasts(world: World) -> None:
+    await world.replica(EAGER)
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    secret = await world.admin.get(f"{SECRETS}/{worker}")
+    assert secret is not None
+    await world.admin.delete(f"{SECRETS}/{worker}")
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("True", "CredentialsInvalid"))
+    assert f"Secret {SYSTEM}/{worker} does not exist; create it" in condition(found, "Ready")["message"]
+    labels = secret["metadata"]["labels"]
+    meta = {"name": worker, "labels": {}, "annotations": secret["metadata"]["annotations"]}
+    await world.admin.create(SECRETS, {"metadata": meta, "data": secret["data"]})
+    await world.cmlworker(worker, lambda found: login_of(found) == ("True", "SecretNotAllowed"))
+    await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"labels": labels}})
+    await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
     await world.node(worker, is_ready)
 
 

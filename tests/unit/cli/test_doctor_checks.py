@@ -169,6 +169,7 @@ def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column 
 def seen(
     *,
     ready: bool = True,
+    because: str = "R",
     probe: workers.WorkerProbe | None = None,
     exists: bool = True,
     forbidden: str = "",
@@ -178,7 +179,7 @@ def seen(
     **spec: Any,
 ) -> workers.SeenWorker:
     """See a good worker, but for what is given."""
-    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": "R", "message": "m"}
+    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": because, "message": "m"}
     resource = {
         "metadata": {"name": "w", "generation": 1},
         "spec": {
@@ -291,6 +292,11 @@ def test_unsupported_version_is_found_without_the_provider() -> None:
 
 def test_secret_that_may_not_be_read_is_no_fault() -> None:
     assert check(seen(exists=False, forbidden="no")) == [("unchecked", "SecretForbidden")]
+
+
+def test_login_that_works_until_it_ends_is_a_fault_also_where_the_secret_may_not_be_read() -> None:
+    found = check(seen(because="CredentialsInvalid", exists=False, forbidden="no"))
+    assert found == [("fault", "CredentialsInvalid"), ("unchecked", "SecretForbidden")]
 
 
 def test_condition_and_probe_that_agree_are_one_line() -> None:

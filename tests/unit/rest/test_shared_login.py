@@ -11,10 +11,10 @@ pytestmark = pytest.mark.looptime
 
 
 class Service:
-    """Issues tokens for the password `right`, each login within a second."""
+    """Issues tokens for one password, each login within a second."""
 
     def __init__(self) -> None:
-        self.password = "right"
+        self.password = self.accepted = "right"
         self.logins: list[float] = []
         self.error: OutsideError | None = None
 
@@ -26,7 +26,7 @@ class Service:
         await asyncio.sleep(1)
         if self.error is not None:
             raise self.error
-        if password != "right":
+        if password != self.accepted:
             raise Unauthorized("refused", status=403)
         return f"token-{len(self.logins)}"
 
@@ -91,3 +91,61 @@ async def test_a_new_token_that_is_refused_pauses_the_logins(login: SharedLogin[
     await asyncio.sleep(5.1)
     assert await attempt(login) == "token-2"
     assert len(service.logins) == 2
+
+
+async def test_changed_credentials_are_tried_while_the_old_token_lives(
+    login: SharedLogin[str], service: Service
+) -> None:
+    await login.check()
+    assert service.logins == [], "there is no token yet: the first request logs in"
+    assert await attempt(login) == "token-1"
+    await login.check()
+    assert len(service.logins) == 1, "the credentials are those of the token"
+    service.password = "wrong"
+    with pytest.raises(Unauthorized):
+        await login.check()
+    assert await attempt(login) == "token-1", "requests go on"
+    for _ in range(600):
+        with pytest.raises(Unauthorized):
+            await login.check()
+        await asyncio.sleep(0.1)
+    pauses = [later - earlier - 1 for earlier, later in zip(service.logins[1:], service.logins[2:], strict=False)]
+    assert pauses[:4] == [pytest.approx(seconds, abs=0.2) for seconds in (5, 10, 20, 20)]
+    service.password = "right"
+    await login.check()
+    assert await attempt(login) == "token-1", "the old credentials are back"
+
+
+async def test_accepted_credentials_bring_another_token(login: SharedLogin[str], service: Service) -> None:
+    service.password = "right"
+    await attempt(login)
+    service.accepted = "newer"
+    service.password = "newer"
+    await login.check()
+    assert await attempt(login) == "token-2"
+    await login.check()
+    assert len(service.logins) == 2
+
+
+async def test_a_refused_trial_does_not_delay_the_login_that_a_401_asks_for(
+    login: SharedLogin[str], service: Service
+) -> None:
+    """The order of a rotation: the Secret first, then CML, which ends the old token."""
+    await attempt(login)
+    service.password = "newer"
+    with pytest.raises(Unauthorized):
+        await login.check()
+    service.accepted = "newer"
+    assert await login.renewed("token-1", asyncio.get_running_loop().time() + 10) == "token-3"
+    await login.check()
+    assert len(service.logins) == 3
+
+
+async def test_requests_go_on_during_a_trial(login: SharedLogin[str], service: Service) -> None:
+    await attempt(login)
+    service.password = "wrong"
+    trial = asyncio.create_task(login.check())
+    await asyncio.sleep(0.5)
+    assert await attempt(login) == "token-1"
+    with pytest.raises(Unauthorized):
+        await trial

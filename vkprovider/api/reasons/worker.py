@@ -27,7 +27,10 @@ class WorkerReason(Reasons):
     CREDENTIALS_INVALID = (
         "CredentialsInvalid",
         "The Secret is missing or incomplete, or CML refuses its username and password.",
-        "Create or correct the Secret that spec.credentialsSecretName names, in the provider's namespace.",
+        (
+            "Create or correct the Secret that spec.credentialsSecretName names, in the provider's namespace. While "
+            "Ready is True an earlier login still serves: set the Secret's password in CML, or correct the Secret."
+        ),
     )
     SECRET_NOT_ALLOWED = (
         "SecretNotAllowed",

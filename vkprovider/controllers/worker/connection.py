@@ -25,7 +25,7 @@ from vkprovider.controllers.secrets import read_secret
 from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.tunnels import Tunnels, WorkerRoute
 from vkprovider.domain.worker.node import Health
-from vkprovider.domain.worker.secrets import credentials_of
+from vkprovider.domain.worker.secrets import credentials_of, password_source
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.client import Guard, user_agent
 from vkprovider.rest.client import ServiceClient
@@ -192,6 +192,6 @@ def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> Credentia
         if isinstance(found, Fault):
             refused = Withheld if found.reason == WorkerReason.SECRET_NOT_ALLOWED else Unauthorized
             raise refused(found.message)
-        return Credentials(*found)
+        return Credentials(*found, source=password_source(ctx.namespace, name))
 
     return read

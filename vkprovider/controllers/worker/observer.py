@@ -14,8 +14,9 @@ import structlog
 
 from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.api.reasons import WorkerReason
+from vkprovider.api.reasons import Reason, WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.nodedefinitions import lacking
@@ -141,6 +142,7 @@ class Observer:
         seen = worker.seen
         seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = seen.definitions_at = NEVER
         seen.usage, seen.host = None, ""
+        seen.login_at, seen.login_fault = NEVER, None
 
     def _failed(self, worker: Worker, error: OutsideError) -> None:
         seen = worker.seen
@@ -150,10 +152,8 @@ class Observer:
             seen.fault, seen.reached = away, False
             seen.silent_because = f"worker {worker.name}: {away.reason}: {away.message}"
             return
-        if isinstance(error, Withheld):
-            reason = WorkerReason.SECRET_NOT_ALLOWED
-        elif isinstance(error, Unauthorized):
-            reason = WorkerReason.CREDENTIALS_INVALID
+        if isinstance(error, Unauthorized):
+            reason = _refused(error)
         elif isinstance(error, TlsFailed):
             reason = WorkerReason.CERTIFICATE_INVALID
         elif isinstance(error, Unavailable):
@@ -167,6 +167,26 @@ class Observer:
         why = f"{reason}; its CMLWorker says more" if isinstance(error, Unauthorized) else error.message
         seen.silent_because = f"worker {worker.name}: {why}"
         seen.reached = False
+
+    async def check_login(self, worker: Worker) -> None:
+        """Log in with credentials that have changed since the login, and note if that fails; now and then.
+
+        Labs go on with the present login, so a Secret that is wrong makes nothing not Ready before its time.
+        """
+        now, seen = self._ctx.now(), worker.seen
+        if seen.silent_because or not seen.reached or now - seen.login_at < self._settings.login_check_s:
+            return
+        seen.login_at = now
+        try:
+            await worker.labs.check_login()
+        except Fenced:
+            return
+        except Unauthorized as error:
+            seen.login_fault = Fault(_refused(error), error.message)
+        except OutsideError as error:  # nothing is known of the credentials then
+            _log.info("the worker's credentials could not be tried", worker=worker.name, error=str(error))
+        else:
+            seen.login_fault = None
 
     async def ask_stats(self, worker: Worker) -> None:
         """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
@@ -236,6 +256,11 @@ def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Itera
             worker.seen.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.seen.lab_ids
         ):
             yield uid
+
+
+def _refused(error: Unauthorized) -> Reason:
+    """Return the reason of a login that was refused, or not tried."""
+    return WorkerReason.SECRET_NOT_ALLOWED if isinstance(error, Withheld) else WorkerReason.CREDENTIALS_INVALID
 
 
 def _hint(spec: CMLWorkerSpec, error: OutsideError) -> str:

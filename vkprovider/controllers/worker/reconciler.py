@@ -185,6 +185,7 @@ class Workers:
         before, seen = worker.offer, worker.seen
         if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
+        await self._observer.check_login(worker)
         await self._observer.ask_stats(worker)
         await self._observer.ask_definitions(worker)
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))

@@ -57,7 +57,7 @@ class WorkerStatusWriter:
             Fenced: This replica does not own the Node any more.
         """
         health, seen = worker.health, worker.seen
-        if health.ready:
+        if health.reason == WorkerReason.WORKER_READY:
             self.recovered(resource.metadata.uid)
         elif health.reason not in _NO_FAULT:
             self.warn(resource, health.reason, health.message)

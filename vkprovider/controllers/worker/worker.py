@@ -9,7 +9,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Condition
+from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import DeviceFigures
@@ -51,6 +51,8 @@ class Observation:
         reached: Whether the worker has answered since it failed last.
         fault: Why the worker cannot be used, for its Node; None while it answers.
         silent_because: The same for its lablets; "" while it answers.
+        login_at: When the credentials were looked at last, after the login.
+        login_fault: Why they would not do for another login, while the present one lasts; None if they would.
     """
 
     version: str = ""
@@ -69,6 +71,8 @@ class Observation:
     reached: bool = False
     fault: Health | None = None
     silent_because: str = ""
+    login_at: float = NEVER
+    login_fault: Fault | None = None
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[DeviceFact, ...]]:
         """Return the state of a lab by answers that were asked for after `since`."""
@@ -161,7 +165,13 @@ class Worker:
         unfit = self.refusal or check_version(self.seen.version)
         if unfit is None and self.capacity is not None:
             unfit = self.capacity.fault
-        return unhealthy(unfit.reason, unfit.message) if unfit else healthy(f"CML {self.seen.version} answers")
+        if unfit is not None:
+            return unhealthy(unfit.reason, unfit.message)
+        answers = f"CML {self.seen.version} answers"
+        if (refused := self.seen.login_fault) is None:
+            return healthy(answers)
+        text = f"{answers} as long as its present login lasts, but another one would fail: {refused.message}"
+        return Health(ready=True, reason=refused.reason, message=text)
 
     @property
     def in_use(self) -> Health:

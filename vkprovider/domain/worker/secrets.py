@@ -74,6 +74,16 @@ def worker_secret_refusal(secret: Metadata, namespace: str, url: str) -> str:
     return f"{where} may not be used for {host}: {lacks}. If it may: {' && '.join(commands)}"
 
 
+def password_source(namespace: str, secret: str) -> str:
+    """Return where the password of a worker stands, with the command that changes it.
+
+    >>> print(password_source("vk", "cml-1"))
+    Secret vk/cml-1: kubectl -n vk patch secret cml-1 -p '{"stringData":{"password":"NEW"}}'
+    """
+    body = '{"stringData":{"password":"NEW"}}'
+    return f"Secret {namespace}/{secret}: kubectl -n {namespace} patch secret {secret} -p '{body}'"
+
+
 def secrets_of(resources: Iterable[CustomResource]) -> frozenset[str]:
     """Return the names of the Secrets that CMLWorkers name, also those that cannot be used."""
     return frozenset(str(resource.spec.get("credentialsSecretName")) for resource in resources)
