@@ -61,6 +61,12 @@ class Container(msgspec.Struct, frozen=True, rename="camel", gc=False):
     image: str = ""
 
 
+class ReadinessGate(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A condition that must be True for a Pod to be Ready."""
+
+    condition_type: str
+
+
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The part of a Pod's spec that defines a lablet.
 
@@ -75,6 +81,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
     overhead: dict[str, str] = msgspec.field(default_factory=dict)
+    readiness_gates: tuple[ReadinessGate, ...] = ()
     other_fields: tuple[str, ...] = ()
 
 

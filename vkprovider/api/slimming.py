@@ -1,12 +1,14 @@
 """What is kept in memory of objects that tenants write."""
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import ENV, Container, Pod, PodSpec
+
+T = TypeVar("T")
 
 _PREFIX: Final = f"{names.GROUP}/"
 _CHARS_MAX: Final = 64 * 1024
@@ -101,6 +103,7 @@ def _slim_spec(spec: WholeSpec) -> PodSpec:
         restart_policy=spec.restart_policy,
         active_deadline_seconds=spec.active_deadline_seconds,
         overhead=spec.overhead,
+        readiness_gates=_shared(spec.readiness_gates) if spec.readiness_gates else (),
         other_fields=_others(spec),
     )
 
@@ -137,6 +140,6 @@ def _is_plain(container: WholeContainer) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _shared(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one tuple for all Pods that have the same fields."""
-    return fields
+def _shared(values: tuple[T, ...]) -> tuple[T, ...]:
+    """Return one tuple for all Pods that have the same values, as those of one template have."""
+    return values

@@ -254,6 +254,8 @@ def _check_progress(pod: Pod, reason: Reason, message: str, now: datetime) -> Fi
     ready = _condition(pod, "Ready")
     if ready is not None and ready.status == "True":
         return None
+    if ready is not None and reason_of(ready.reason) is Happened.READINESS_GATES_NOT_READY:
+        return note("", Happened.READINESS_GATES_NOT_READY, ready.message, Happened.READINESS_GATES_NOT_READY.remedy)
     if ready is not None and ready.reason in WORKERS:
         return _pod(reason_of(ready.reason), ready.message)
     running = ready is not None and pod.status.phase == "Running"

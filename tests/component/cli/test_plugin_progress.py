@@ -8,6 +8,7 @@ import pytest
 
 from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
+from tests.component.controllers.looking import condition
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.support.ptys import Pty
@@ -85,3 +86,13 @@ async def test_a_narrow_terminal_keeps_the_columns(desk: Desk, lablet: Lablet) -
     assert user in (await desk.lablet("list")).out
     _, wide = await asyncio.to_thread(raw, desk, "list", "-o", "wide", columns=110, environ={"NO_COLOR": "1"})
     assert user in wide
+
+
+async def test_a_command_waits_for_the_lab_and_not_for_a_load_balancer(desk: Desk, world: World) -> None:
+    """The readiness gate of this Pod stays closed: no command could ever say that it has done its work."""
+    await world.replica()
+    gates = [{"conditionType": "example.com/load-balancer"}]
+    made = await world.pod(await world.define(), await world.worker(), readinessGates=gates)
+    await made.until(lambda pod: condition(pod, "ContainersReady")["status"] == "True")
+    for words in (("reset", "--yes"), ("stop",), ("start",)):
+        await desk.succeeds(*words, made.name, "--wait", "--timeout=20")

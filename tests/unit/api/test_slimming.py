@@ -80,6 +80,14 @@ def test_of_fields_that_are_not_kept_their_names_are(
     assert decoded(container, **spec).spec.other_fields == fields
 
 
+def test_readiness_gates_are_kept_once_for_all_pods_of_a_template() -> None:
+    gates = [{"conditionType": "example.com/a"}, {"conditionType": "example.com/b"}]
+    first, second = decoded({}, readinessGates=gates), decoded({}, readinessGates=gates)
+    assert [gate.condition_type for gate in first.spec.readiness_gates] == ["example.com/a", "example.com/b"]
+    assert first.spec.readiness_gates is second.spec.readiness_gates
+    assert first.spec.other_fields == ()
+
+
 def test_pods_share_the_names_of_their_fields() -> None:
     first, second = decoded({"env": [{"name": "A"}]}), decoded({"env": [{"name": "B", "value": "b"}]})
     assert first.spec.other_fields is second.spec.other_fields

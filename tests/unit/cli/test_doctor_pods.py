@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from vkprovider.api.objects import Node
-from vkprovider.api.reasons import StartReason, reason_of
+from vkprovider.api.reasons import Happened, StartReason, reason_of
 from vkprovider.cli.doctor import _text
 from vkprovider.doctor import lablets
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, unchecked
@@ -80,6 +80,18 @@ def test_pod_that_stays_terminating(ended: str, ready: str, said: list[str]) -> 
     text = "it is being deleted and waits for worker w to remove its lab: WorkerUnreachable"
     assert {finding.message for finding in findings} <= {text}
     assert all("connect-cml.md" in finding.line for finding in findings)
+
+
+def test_pod_whose_readiness_gate_is_closed() -> None:
+    """Its lab is as it should be: whoever writes the gate's condition has to act, and no time makes it worse."""
+    text = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
+    ready = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": text}
+    ready["lastTransitionTime"] = "2026-01-30T11:59:30Z"
+    states = [{"name": "lab", "ready": True, "state": {"running": {}}}]
+    status = {"phase": "Running", "conditions": [ready], "containerStatuses": states}
+    [finding] = checked(pod(nodeName="vnode.w", status=status), node("64"))
+    assert (finding.level, finding.reason, finding.message) == (Level.NOTE, "ReadinessGatesNotReady", text)
+    assert finding.remedy == Happened.READINESS_GATES_NOT_READY.remedy
 
 
 def test_pod_whose_image_is_a_definition_but_that_is_not_a_lablet() -> None:

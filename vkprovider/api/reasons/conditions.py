@@ -26,7 +26,7 @@ class ConditionReason(Reasons):
 
 CONDITIONS: Final[Mapping[str, Reason | Explanation]] = {
     "Initialized": Explanation("vkprovider acts on the Pod. Nothing else is initialized."),
-    "ContainersReady": Explanation("The same as Ready."),
+    "ContainersReady": Explanation("The same as Ready, whatever the readiness gates of the Pod are."),
     "vkprovider.io/LabImported": Explanation(
         "The Pod's lab is on the worker.", "While it is False, the waiting reason of the container `lab` says why."
     ),

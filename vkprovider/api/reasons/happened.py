@@ -16,6 +16,14 @@ class Happened(Reasons):
         "The Pod has fields that mean nothing to a lablet, such as volumes, ports or probes; they are ignored.",
         "Remove them from the Pod's template.",
     )
+    READINESS_GATES_NOT_READY = (
+        "ReadinessGatesNotReady",
+        (
+            "All devices booted, but a condition that `spec.readinessGates` of the Pod names is not True: the Pod is "
+            "not Ready, so that no Service leads to it."
+        ),
+        "See why what writes the condition does not, such as a load balancer's controller, or remove the gate.",
+    )
     USERNAME_RESTORED = (
         "UsernameRestored",
         "`vkprovider.io/username` was changed or removed while the lablet has a learner, and was put back.",

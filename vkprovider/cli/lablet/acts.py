@@ -52,7 +52,7 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
             await wait_for(
                 kube,
                 pod,
-                lambda now: now is not None and now.ready and not _is_in(now, State.STOPPED),
+                lambda now: now is not None and now.runs and not _is_in(now, State.STOPPED),
                 timeout_s=timeout_s,
                 what="ready",
                 progress=progress,
@@ -113,7 +113,7 @@ def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
             await wait_for(
                 kube,
                 pod,
-                lambda now: now is not None and now.ready and now.last_ends != pod.last_ends,
+                lambda now: now is not None and now.runs and now.last_ends != pod.last_ends,
                 timeout_s=timeout_s,
                 what="reset",
                 progress=progress,

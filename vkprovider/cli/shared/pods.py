@@ -39,7 +39,15 @@ class LabletPod(msgspec.Struct, frozen=True):
     @property
     def ready(self) -> bool:
         """Whether the Pod is Ready."""
-        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+        return self._shows("Ready")
+
+    @property
+    def runs(self) -> bool:
+        """Whether the lab runs, whatever the Pod's readiness gates are."""
+        return self._shows("ContainersReady")
+
+    def _shows(self, condition: str) -> bool:
+        return any(c.type == condition and c.status == "True" for c in self.status.conditions)
 
     @property
     def ended(self) -> bool:

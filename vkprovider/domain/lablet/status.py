@@ -113,6 +113,8 @@ def render(
             annotations.append((names.ANNOTATION_SESSION_BASE_URL, session.base_url if session else ""))
             annotations.append((names.ANNOTATION_SESSION_LOGIN_URL, session.login_url if session else ""))
     conditions = _conditions(report, claim, extras)
+    if pod.spec.readiness_gates and report.ready:
+        conditions = _gated(pod, conditions)
     return LabletStatus(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
 
 
@@ -157,6 +159,23 @@ def _usual_conditions(
         *((_ports_open(ports_open),) if ports_open is not None else ()),
         *sessions,
     )
+
+
+def _gated(pod: Pod, conditions: tuple[ConditionKey, ...]) -> tuple[ConditionKey, ...]:
+    """Turn Ready False unless the condition of each readiness gate is True: with a kubelet's words, as KEP-580 says."""
+    known = {c.type: c.status for c in pod.status.conditions}
+    known |= {type_: status for type_, status, _, _ in conditions if type_ != "Ready"}
+    closed = []
+    for gate in pod.spec.readiness_gates:
+        status = known.get(gate.condition_type)
+        if status is None:
+            closed.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
+        elif status != "True":
+            closed.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {status}')
+    if not closed:
+        return conditions
+    ready = ("Ready", "False", Happened.READINESS_GATES_NOT_READY, ", ".join(closed))
+    return tuple(ready if condition[0] == "Ready" else condition for condition in conditions)
 
 
 def _ports_open(condition: Condition) -> ConditionKey:

@@ -18,6 +18,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.session.delivery import Session
 
 UNIX = 1_800_000_000
 READY = Report(State.READY, phase="Running")
@@ -391,3 +392,83 @@ def test_a_label_of_another_device_is_not_mistaken() -> None:
 
 def test_times_are_written_as_kubernetes_does() -> None:
     assert iso(0) == "1970-01-01T00:00:00Z"
+
+
+GATE, OTHER_GATE = "example.com/load-balancer", "example.com/firewall"
+
+
+def gated(*gates: str, **statuses: str) -> Pod:
+    """Make a Pod with readiness gates; `statuses` has those of foreign conditions."""
+    named = {GATE if name == "gate" else OTHER_GATE: value for name, value in statuses.items()}
+    found = [{"type": type_, "status": value} for type_, value in named.items()]
+    return lablet(status={"conditions": found}, readinessGates=[{"conditionType": gate} for gate in gates])
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (gated(GATE), f'corresponding condition of pod readiness gate "{GATE}" does not exist.'),
+        (gated(GATE, gate="False"), f'the status of pod readiness gate "{GATE}" is not "True", but False'),
+        (gated(GATE, gate="Unknown"), f'the status of pod readiness gate "{GATE}" is not "True", but Unknown'),
+        (gated(GATE, gate="True"), ""),
+        (gated(gate="False"), ""),
+        (
+            gated(GATE, OTHER_GATE, other="False"),
+            (
+                f'corresponding condition of pod readiness gate "{GATE}" does not exist., '
+                f'the status of pod readiness gate "{OTHER_GATE}" is not "True", but False'
+            ),
+        ),
+        (gated(names.CONDITION_LAB_IMPORTED), ""),
+        (gated("ContainersReady", "Initialized"), ""),
+        (
+            gated(names.CONDITION_SESSION_READY),
+            f'corresponding condition of pod readiness gate "{names.CONDITION_SESSION_READY}" does not exist.',
+        ),
+    ],
+)
+def test_a_ready_lablet_is_ready_when_its_gates_are(found: Pod, message: str) -> None:
+    """KEP-580; reason and message are the kubelet's."""
+    after = show(found, READY)
+    ready = next(c for c in after.status.conditions if c.type == "Ready")
+    wanted = ("False", "ReadinessGatesNotReady", message) if message else ("True", "", "")
+    assert (ready.status, ready.reason, ready.message) == wanted
+    assert condition(after, "ContainersReady")[:2] == ("True", "")
+    assert all(status.ready for status in after.status.container_statuses)
+    assert (after.status.phase, after.metadata.annotations[names.ANNOTATION_STATE]) == ("Running", "READY")
+    own = {entry["type"] for entry in podstatus.patch(found, _wanted(found), ROW, UNIX)["status"]["conditions"]}
+    assert own.isdisjoint({GATE, OTHER_GATE}), "a foreign condition is its writer's alone"
+
+
+def _wanted(found: Pod) -> podstatus.LabletStatus:
+    return podstatus.render(found, READY, ROW, DEVICES, "198.51.100.1")
+
+
+def test_ready_follows_a_gate() -> None:
+    """A load balancer says at any time that it does not reach the Pod."""
+    before = show(gated(GATE, gate="True"), READY)
+    for at, value in enumerate(("False", "True", "Unknown"), UNIX + 1):
+        closed = [msgspec.structs.replace(c, status=value) if c.type == GATE else c for c in before.status.conditions]
+        changed = msgspec.structs.replace(before, status=msgspec.structs.replace(before.status, conditions=closed))
+        wanted = _wanted(changed)
+        assert not wanted.is_progress, "what is Ready is acted on, and is not written late"
+        assert podstatus.read_status(changed, wanted) != wanted
+        before = show(changed, READY, at=at)
+        assert condition(before, "Ready")[0] == ("True" if value == "True" else "False")
+        assert condition(before, "Ready")[2] == iso(at)
+        assert podstatus.read_status(before, _wanted(before)) == _wanted(before)
+
+
+@pytest.mark.parametrize("report", [WAITING, CLEANING, SILENT, SUCCEEDED, FAILED], ids=lambda report: str(report.state))
+def test_a_lablet_that_is_not_ready_says_why_whatever_its_gates_are(report: Report) -> None:
+    plain, closed = show(lablet(), report), show(gated(GATE), report)
+    assert closed.status.conditions == plain.status.conditions
+
+
+def test_a_gate_of_our_own_condition_reads_what_is_about_to_be_written() -> None:
+    """A lablet can be made Ready only for a learner whose session is."""
+    row = claim(
+        lab_id="lab-1", ready_at=UNIX, session=Session("lds", "k", "alice", id="s-1", ready_at=UNIX), sessions=1
+    )
+    found = show(gated(names.CONDITION_SESSION_READY), READY, row)
+    assert condition(found, names.CONDITION_SESSION_READY)[0] == condition(found, "Ready")[0] == "True"
