@@ -66,11 +66,11 @@ fix: $(STAMP) ## Repair what ruff can, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-generate: $(STAMP) ## Write CRDs, reference pages, install.yaml and the Helm chart anew from the code
+generate: $(STAMP) ## Write CRDs, reference pages, install.yaml and the Helm chart from the code
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
 
-recording: $(STAMP) ## Record a run of the demo anew, and draw it: docs/pictures/demo.cast and .svg
+recording: $(STAMP) ## Record a run of the demo, and draw it: docs/pictures/demo.cast and .svg
 	@sh .ci/setup go
 	@$(BIN)/python -m tools.recording
 	@$(BIN)/python -m tools.generate

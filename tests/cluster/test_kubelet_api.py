@@ -51,7 +51,7 @@ def test_every_option_of_logs(cluster: Cluster, lablet: str) -> None:
     )
     refused = logs("--previous", check=False)
     assert refused.returncode == 1
-    assert "never started anew" in refused.stderr
+    assert "never started again" in refused.stderr
     assert logs("--insecure-skip-tls-verify-backend").stdout == whole
 
 

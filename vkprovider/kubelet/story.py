@@ -53,7 +53,7 @@ class Stories:
             OutsideError: The API server refused, or did not answer.
         """
         if options.previous and not restarted_at:
-            raise Invalid(f"the lablet of pod {pod.key} was never started anew: leave out --previous")
+            raise Invalid(f"the lablet of pod {pod.key} was never started again: leave out --previous")
         events = Resource(self._kube, EVENTS, pod.metadata.namespace)
         selector = f"involvedObject.uid={pod.metadata.uid}"
         follower = _Follower(pod)

@@ -224,7 +224,7 @@ class HttpSettings(Group):
         "vkprovider.io",
         validation_alias="VKPROVIDER_HTTP_AUDIENCES",
         description="Audiences of tokens that the page accepts, separated by blanks. With the API server's own among "
-        "them, kubeconfig tokens are accepted, which whoever reads them could use there.",
+        "them, kubeconfig tokens are accepted, which anyone who reads them could use there.",
     )
     events_secret: SecretStr | None = Field(
         None,

@@ -63,7 +63,7 @@ async def test_every_option_of_logs(lablet: Lablet, kubectl: Kubectl) -> None:
     assert await logs("--all-containers") == whole
     assert await logs("--insecure-skip-tls-verify-backend") == whole
     code, _, err = await kubectl("logs", lablet.name, "--previous")
-    assert (code, "never started anew" in err) == (1, True)
+    assert (code, "never started again" in err) == (1, True)
 
 
 async def test_who_may_get_pods_opens_no_console(world: World, lablet: Lablet, kubectl: Kubectl) -> None:

@@ -36,7 +36,7 @@ async def test_the_story_of_a_lablet(world: World, credentials: Credentials) -> 
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z " + re.escape(lines[-1]) + "\n", stamped)
         assert (await call(f"{path}?sinceTime=2999-01-01T00:00:00Z")).text == ""
         previous = await call(f"{path}?previous=true")
-        assert (previous.status, "never started anew" in previous.text) == (400, True)
+        assert (previous.status, "never started again" in previous.text) == (400, True)
         assert (await call(f"{path}?tailLines=-1")).status == 400
         assert (await call(f"/containerLogs/{world.namespace}/{pod.name}/nothing")).status == 404
         assert (await call(f"/containerLogs/{world.namespace}/nobody/lab")).status == 404
