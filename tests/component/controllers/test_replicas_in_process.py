@@ -73,20 +73,31 @@ async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_another(wo
     assert all(first.name in plan.planned.values() for plan in plans), "it lives, so nodes are planned for it"
 
 
-async def test_node_that_its_planned_owner_does_not_claim_is_taken_by_the_least_loaded_other(world: World) -> None:
+async def test_node_that_its_planned_owner_does_not_claim_is_tried_for_by_the_others_in_order_of_load(
+    world: World,
+) -> None:
     """R004-036, R004-037: of a hundred levels of load, each that a replica has is a tenth of a second of patience."""
-    others = [await world.replica(VKPROVIDER_WORKLOAD_LEVELS="100") for _ in range(2)]
-    for _ in range(4):
-        await world.worker()
-    await when(lambda: [len(nodes_of(each)) for each in others] == [2, 2], "two nodes each")
+    rivals = [await world.replica(VKPROVIDER_WORKLOAD_LEVELS="100") for _ in range(3)]
+    workers = {await world.worker() for _ in range(6)}
+    await when(lambda: [len(nodes_of(each)) for each in rivals] == [2, 2, 2], "two nodes each")
     idle = await world.replica()
     idle.api.fault(r"^(POST|PUT|PATCH) .*/kube-node-lease/leases", status=500, count=None)
-    await when(lambda: sorted(len(nodes_of(each)) for each in others) == [1, 2], "one node is handed over")
+    await when(lambda: sorted(len(nodes_of(each)) for each in rivals) == [1, 2, 2], "one node is handed over")
     since_s = idle.ctx.now()
-    light, loaded = sorted(others, key=lambda each: len(nodes_of(each)))
-    await when(lambda: len(nodes_of(light) | nodes_of(loaded)) == 4, "one of them takes it after all")
-    assert (len(nodes_of(light)), len(nodes_of(loaded))) == (2, 2)
-    assert idle.ctx.now() - since_s >= UNCLAIMED_S + 2, "one node of four is level 25 of 100"
+    light, *loaded = sorted(rivals, key=lambda each: len(nodes_of(each)))
+    [free] = workers.difference(*map(nodes_of, rivals))
+    writes = rf"^(PUT|PATCH) .*/kube-node-lease/leases/vnode\.{free}$"
+    refused = light.api.fault(writes, status=500, count=None)
+
+    def tried() -> int:
+        return sum(len(each.api.matching(writes)) for each in loaded)
+
+    before = tried()
+    await when(lambda: refused.met, "the least loaded one tries first")
+    assert tried() == before
+    assert idle.ctx.now() - since_s >= UNCLAIMED_S + 1.5, "one node of six is level 16 of 100"
+    await when(lambda: tried() > before, "then another one tries")
+    assert idle.ctx.now() - since_s >= UNCLAIMED_S + 3.2, "two nodes of six are level 33 of 100"
 
 
 async def test_nodes_of_a_lost_replica_are_taken_over_and_its_work_goes_on(world: World) -> None:
