@@ -17,6 +17,7 @@ from vkprovider.doctor.conditions import check_observed, node_ready
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
+from vkprovider.domain.worker.capacity import too_small
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
 
@@ -109,6 +110,7 @@ def check_worker(seen: SeenWorker, *, namespace: str, installation: str) -> list
         *_check_node(about, spec, seen, installation),
         *_check_account(about, seen.probe),
         *_check_licence(about, spec, seen.probe.licence),
+        *_check_capacity(about, spec),
         *_check_ports(about, spec),
         *_check_transport(about, spec),
         *_check_agent(about, seen),
@@ -226,6 +228,11 @@ def _check_licence(about: str, spec: CMLWorkerSpec, licence: Licence | None) -> 
         text = f"spec.capacity.labNodes is {wanted}, its licence allows {licence.quota} running devices"
         return [note(about, DoctorReason.LICENCES_FEW, text, f"Set it to {licence.quota}, or license more.")]
     return []
+
+
+def _check_capacity(about: str, spec: CMLWorkerSpec) -> list[Finding]:
+    small = too_small(spec.capacity)
+    return [_known(about, WorkerReason.CAPACITY_TOO_SMALL, small)] if small else []
 
 
 def _check_ports(about: str, spec: CMLWorkerSpec) -> list[Finding]:

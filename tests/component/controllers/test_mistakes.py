@@ -346,6 +346,10 @@ WORKERS: Final = {
     "path in url": WorkerRow("WorkerUrlInvalid", "", f"{ELSEWHERE}/ui"),
     "bad CA": WorkerRow("CaBundleInvalid", "PEM", change={"tls": {"caBundle": "no pem"}}),
     "bad quantity": WorkerRow("SpecInvalid", "capacity.cpu", change={"capacity": {"cpu": "many"}}),
+    "memory without a unit": WorkerRow(
+        "CapacityTooSmall", "256 bytes: write its unit", TRUSTED, {"capacity": {"memory": 256}}
+    ),
+    "no CPU": WorkerRow("CapacityTooSmall", "spec.capacity.cpu is 0", TRUSTED, {"capacity": {"cpu": 0}}),
     "http for https": WorkerRow("WorkerUnreachable", "write https:// in spec.url", "http://{cml}"),
     "unknown host": WorkerRow("WorkerUnreachable", "cml.invalid", "https://cml.invalid"),
     "closed port": WorkerRow("WorkerUnreachable", "127.0.0.1:1", "https://127.0.0.1:1"),

@@ -270,6 +270,11 @@ def test_licence() -> None:
     assert check(licensed("COMPLETED", "IN_COMPLIANCE", quota=19)) == [("note", "LicencesFew")]
 
 
+@pytest.mark.parametrize("capacity", [{"labNodes": 20, "cpu": "0"}, {"labNodes": 20, "memory": 256}, {"labNodes": 0}])
+def test_capacity_in_which_nothing_fits_is_a_fault(capacity: dict[str, Any]) -> None:
+    assert check(seen(capacity=capacity)) == [("fault", "CapacityTooSmall")]
+
+
 def test_user_without_rights_is_a_note() -> None:
     assert check(seen(probe=workers.WorkerProbe("2.9.1", admin=False))) == [("note", "NotAdministrator")]
     assert check(seen(probe=workers.WorkerProbe("2.9.1", admin=True))) == []

@@ -67,6 +67,11 @@ class WorkerReason(Reasons):
         "The worker's capacity is not known.",
         "Set spec.capacity, or spec.stats: On to ask CML.",
     )
+    CAPACITY_TOO_SMALL = (
+        "CapacityTooSmall",
+        "An amount in spec.capacity is zero, or so small that its unit must have been forgotten: no lablet fits.",
+        "Correct the amount that the message names, such as memory: 256Gi, or leave it out with spec.stats: On.",
+    )
     WORKER_URL_INVALID = (
         "WorkerUrlInvalid",
         "spec.url is not the URL of a CML controller.",

@@ -7,12 +7,14 @@ import msgspec
 
 from vkprovider.api import quantities
 from vkprovider.api.errors import InputError
-from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.api.models.worker import CapacitySpec, CMLWorkerSpec
 from vkprovider.api.objects import Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.domain.topology.resources import Resources
 
 LABS_DEFAULT: Final = 200
+_MEMORY_LEAST: Final = 64 * quantities.MIB
+"""Less memory than any device of CML needs: its unit was forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Capacity:
         total: All that it has.
         labs: How many labs it may hold.
         foreign: What foreign labs use of it.
-        fault: Why it is not known; everything is zero then.
+        fault: Why it is not known, or nothing fits into it; everything is zero then.
     """
 
     total: Resources = field(default_factory=Resources)
@@ -65,11 +67,30 @@ def capacity(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int,
         default_range: First and last external port where the spec has none.
         node: The worker's Node as it is.
     """
+    if small := too_small(spec.capacity):
+        return Capacity(fault=InputError(WorkerReason.CAPACITY_TOO_SMALL, small))
     try:
         return capacity_of(spec, stats, default_range)
     except InputError as fault:
         known = _last_known(node) if spec.stats == "On" and node is not None else None
         return known or Capacity(fault=fault)
+
+
+def too_small(given: CapacitySpec) -> str:
+    """Return which amounts of a CMLWorker's capacity leave no room for any lablet; "" if there are none.
+
+    >>> too_small(CapacitySpec(cpu="0", memory="256"))[:95]
+    'spec.capacity.cpu is 0; spec.capacity.memory is 256, which is 256 bytes: write its unit, as in '
+    """
+    amounts = {"cpu": given.cpu, "memory": given.memory, "labs": given.labs, "labNodes": given.lab_nodes}
+    found = [
+        f"spec.capacity.{name} is {amount}"
+        for name, amount in amounts.items()
+        if amount is not None and not quantities.parse(amount)
+    ]
+    if given.memory is not None and 0 < (size := quantities.parse_bytes(given.memory)) < _MEMORY_LEAST:
+        found.append(f"spec.capacity.memory is {given.memory}, which is {size} bytes: write its unit, as in 256Gi")
+    return f"{'; '.join(found)}. No lablet fits; kubectl cordon keeps lablets away from a worker" if found else ""
 
 
 def capacity_of(spec: CMLWorkerSpec, stats: Stats | None, default_range: tuple[int, int]) -> Capacity:

@@ -196,6 +196,31 @@ def test_unknown_capacity_is_said(capacity: dict[str, Any], stats: Stats | None,
     assert f"spec.capacity lacks {missing};" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("capacity", "said"),
+    [
+        ({"cpu": 0}, "spec.capacity.cpu is 0"),
+        ({"cpu": "0m", "labs": 0}, "spec.capacity.cpu is 0m; spec.capacity.labs is 0"),
+        ({"labs": 0}, "spec.capacity.labs is 0"),
+        ({"labNodes": 0}, "spec.capacity.labNodes is 0"),
+        ({"memory": "0"}, "spec.capacity.memory is 0"),
+        ({"memory": 256}, "spec.capacity.memory is 256, which is 256 bytes: write its unit, as in 256Gi"),
+        ({"memory": "262144"}, "spec.capacity.memory is 262144, which is 262144 bytes: write its unit, as in 256Gi"),
+        ({"memory": "256k"}, "spec.capacity.memory is 256k, which is 256000 bytes: write its unit, as in 256Gi"),
+    ],
+)
+@pytest.mark.parametrize("stats", ["On", "Off"])
+def test_capacity_in_which_nothing_fits_is_a_fault(capacity: dict[str, Any], said: str, stats: str) -> None:
+    """Also if CML or the Node knows better figures: what a person wrote counts."""
+    good = {"cpu": "4", "memory": "8Gi", "labs": 9, "labNodes": 5}
+    node = made(view())
+    offered = capacities.capacity(spec(capacity={**good, **capacity}, stats=stats), Stats(4, 2**33, 5), RANGE, node)
+    assert offered.fault is not None
+    assert offered.fault.reason == "CapacityTooSmall"
+    assert offered.fault.message.startswith(said)
+    assert capacities.capacity(spec(capacity=good, stats=stats), None, RANGE, node).fault is None
+
+
 @pytest.mark.parametrize("version", ["2.8.0", "2.9.1+build.7", "2.10.0-dev0+build.1"])
 def test_supported_versions(version: str) -> None:
     assert nodes.check_version(version) is None
