@@ -57,3 +57,9 @@ def test_pages_use_plain_words(page: Path) -> None:
     """The rule's own examples stand in italics."""
     lines = re.sub(rf"\*{AVOIDED.pattern}\*", "", page.read_text(encoding="utf-8")).lower().splitlines()
     assert [line for line in lines if AVOIDED.search(line)] == []
+
+
+def test_changelog_says_each_thing_once() -> None:
+    """Two changes that meet leave the old entry beside the new one."""
+    entries = re.findall(r"^- (.{40})", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [entry for entry in entries if entries.count(entry) > 1] == []
