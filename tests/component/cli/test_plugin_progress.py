@@ -95,4 +95,4 @@ async def test_a_command_waits_for_the_lab_and_not_for_a_load_balancer(desk: Des
     made = await world.pod(await world.define(), await world.worker(), readinessGates=gates)
     await made.until(lambda pod: condition(pod, "ContainersReady")["status"] == "True")
     for words in (("reset", "--yes"), ("stop",), ("start",)):
-        await desk.succeeds(*words, made.name, "--wait", "--timeout=20")
+        await desk.succeeds(*words, made.name, "--wait", "--timeout=20s")
