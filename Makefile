@@ -15,12 +15,14 @@ MIRROR =
 # keep two cores busy. Files run in the order of tests/conftest.py.
 JOBS ?= 4
 SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Of `make matrix`: the versions that tools/matrix pins.
+MATRIX = $(sort $(notdir $(wildcard tools/matrix/1.*)))
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges check fix generate recording site figures faults tunnelled rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges check fix generate recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +90,14 @@ faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs
 tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replicas over mqtt and http; TUNNEL=http for one
 	@sh .ci/setup go
 	@for way in $(or $(TUNNEL),mqtt http); do $(PYTEST) tests/cluster -m tunnelled --tunnel=$$way $(SPREAD) $(ONLY_K) || exit; done
+
+matrix: ## The cluster tests on the oldest supported Kubernetes and on one in between, each built once; KUBERNETES=1.30 for one, ONLY=name as elsewhere
+	@sh .ci/setup needs
+	@$(MAKE) --no-print-directory --silent $(STAMP)
+	@sh .ci/setup matrix
+	@for version in $(or $(KUBERNETES),$(MATRIX)); do \
+	  programs=$$($(BIN)/python -m tools.matrix.programs $$version) || exit; \
+	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component tests/cluster -m cluster $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go

@@ -136,12 +136,16 @@ def ensure_programs(on_progress: Progress) -> Path:
 
 
 def control_plane() -> GoModule:
-    """Return the module of the control plane.
+    """Return the module of the sandbox's control plane."""
+    return control_plane_of(*module_files())
+
+
+def control_plane_of(go_mod: bytes, go_sum: bytes) -> GoModule:
+    """Return a module of the programs of a control plane, whose go.mod says the version of Kubernetes.
 
     Raises:
         SandboxError: Its go.mod requires no Kubernetes.
     """
-    go_mod, go_sum = module_files()
     version = kubernetes_version(go_mod)
     flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     title, effort = f"the control plane {version}", "5 to 15 minutes on 2 cores"

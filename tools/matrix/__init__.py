@@ -1,0 +1,1 @@
+"""Older versions of Kubernetes that the cluster tests run on: `make matrix`."""
