@@ -194,6 +194,21 @@ def test_example_is_a_spec_that_the_provider_accepts(path: Path) -> None:
             reader(item["spec"])
 
 
+@pytest.mark.parametrize("path", sorted(MANIFESTS.glob("examples/*")), ids=lambda path: path.stem)
+def test_example_lets_a_namespace_that_it_makes_run_lablets(path: Path) -> None:
+    """The right to create Pods is not enough; a namespace that is there already is its admin's business."""
+    items = list(yaml.safe_load_all(path.read_text()))
+    made = {item["metadata"]["name"] for item in items if item["kind"] == "Namespace"}
+    bound = {
+        subject["namespace"]
+        for item in items
+        if item["kind"] == "RoleBinding" and item["roleRef"]["name"] == "vkprovider-lablet-user"
+        for subject in item["subjects"]
+        if subject["namespace"] == item["metadata"]["namespace"]
+    }
+    assert made == bound
+
+
 def test_security_page_names_every_role_and_policy() -> None:
     page = (ROOT / "docs" / "security.md").read_text()
     kinds = {"ClusterRole", "ValidatingAdmissionPolicy"}
