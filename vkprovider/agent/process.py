@@ -24,6 +24,7 @@ from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import StartReason, WorkerReason
 from vkprovider.broker import read_pem
+from vkprovider.cml.dialect import BY_OWN_SETTINGS, with_others
 from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.settings.agent import AgentSettings, DialSettings
@@ -136,8 +137,9 @@ def open_upstream(settings: AgentSettings) -> Transport:
     direct = DirectTransport(address, tls=_tls(settings), allow=AGENT_API, connections_max=CONNECTIONS_MAX)
     if not settings.credentials_file:
         return direct
-    logged_in = LoggedIn(direct, address, credentials_in(settings.credentials_file))
-    return Watch(logged_in, address, settings.observe_s, with_stats=settings.stats == "On")
+    trust = with_others(BY_OWN_SETTINGS, settings.ca_file)
+    logged_in = LoggedIn(direct, address, credentials_in(settings.credentials_file), trust)
+    return Watch(logged_in, address, settings.observe_s, with_stats=settings.stats == "On", trust=trust)
 
 
 def open_streams(settings: AgentSettings) -> StreamOpener:

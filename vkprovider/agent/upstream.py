@@ -11,7 +11,7 @@ from tunnels.allowlist import AllowList
 from tunnels.base import Response, Transport
 from tunnels.errors import CertificateInvalid, ConnectFailed
 from vkprovider.api.errors import OutsideError, Throttled, Unauthorized
-from vkprovider.cml.dialect import CmlDialect
+from vkprovider.cml.dialect import BY_OWN_SETTINGS, CmlDialect, Trust
 from vkprovider.cml.factory import shared_login
 from vkprovider.cml.operations import BASE, CONSOLES, HANDSHAKE, LABS, LOG_IN, STATS, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader
@@ -37,11 +37,14 @@ class LoggedIn:
         transport: To CML.
         address: CML's URL, for messages.
         credentials: Read before every login.
+        trust: Where the authorities stand that may sign CML's certificate.
     """
 
-    def __init__(self, transport: Transport, address: str, credentials: CredentialsReader) -> None:
+    def __init__(
+        self, transport: Transport, address: str, credentials: CredentialsReader, trust: Trust = BY_OWN_SETTINGS
+    ) -> None:
         self._transport = transport
-        self._tokens = shared_login(Exchange(transport, CmlDialect(address), base=BASE), address, credentials)
+        self._tokens = shared_login(Exchange(transport, CmlDialect(address, trust), base=BASE), address, credentials)
 
     async def request(
         self,

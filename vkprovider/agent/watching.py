@@ -12,6 +12,7 @@ from vkprovider.api import labs
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.usage import WorkerUsage
+from vkprovider.cml.dialect import BY_OWN_SETTINGS, Trust
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.stats import CmlWorkerStats
 from vkprovider.cml.worker import CmlLabs
@@ -39,18 +40,28 @@ class Watch:
         address: CML's URL, for messages.
         every_s: Between two looks while something moves.
         with_stats: Whether CML is asked what it has and uses.
+        trust: Where the authorities stand that may sign CML's certificate.
     """
 
-    def __init__(self, transport: Transport, address: str, every_s: float, *, with_stats: bool) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        address: str,
+        every_s: float,
+        *,
+        with_stats: bool,
+        trust: Trust = BY_OWN_SETTINGS,
+    ) -> None:
         self.usage: WorkerUsage | None = None
         self._transport: Final = transport
         self._every_s: Final = every_s
         self._with_stats: Final = with_stats
-        session = session_over(transport, address, None)
+        session = session_over(transport, address, None, trust=trust)
         self._labs: Final = CmlLabs(session, address)
         self._stats: Final = CmlWorkerStats(session)
         self._busy_until_s = 0.0
         self._woken: Final = asyncio.Event()
+        self._trouble: str | None = None
 
     async def request(
         self,
@@ -99,11 +110,18 @@ class Watch:
             await self._pause(seen)
 
     async def _look(self) -> Labs | str:
-        """Return CML's figures, or the word for the reason why there are none."""
+        """Return CML's figures, or the word for the reason why there are none; log either if it is news."""
         try:
-            return frozenset(await self._labs.list_lab_ids()), await self._labs.list_all_devices()
+            found = frozenset(await self._labs.list_lab_ids()), await self._labs.list_all_devices()
         except OutsideError as error:
+            if self._trouble != error.message:
+                self._trouble = error.message
+                _log.warning("CML cannot be asked", error=error.message)
             return type(error).__name__
+        if self._trouble != "":
+            self._trouble = ""
+            _log.info("CML answers", labs=len(found[0]))
+        return found
 
     async def _ask_usage(self) -> WorkerUsage | None:
         try:

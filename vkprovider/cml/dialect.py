@@ -24,13 +24,64 @@ _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 
 _REMEDY: Final[Mapping[CertificateFault, str]] = {
-    "self-signed": "is self-signed: put it into tls.caBundle, or, for tests only, set tls.insecureSkipVerify",
-    "untrusted": "is signed by an unknown authority: put the authority's into tls.caBundle",
+    "self-signed": "is self-signed: put it into {into}, or, for tests only, set {skip}",
+    "untrusted": "is signed by an unknown authority: put the authority's into {into}",
     "expired": "has expired: renew it on the worker",
     "not-yet-valid": "is not valid yet: check the clocks",
-    "hostname": "is for another host name: use that name in the worker's url",
-    "ca-bundle": "cannot be checked: tls.caBundle holds no certificate in PEM form",
+    "hostname": "is for another host name: use that name in {url}",
+    "ca-bundle": "cannot be checked: {given} holds no certificate in PEM form",
 }
+_REMEDY_WITH_OTHERS: Final[Mapping[CertificateFault, str]] = {
+    "self-signed": "is self-signed and not the one in {given}: put it there",
+    "untrusted": "is signed by another authority than those in {given}: put the authority's there",
+}
+"""Where authorities are given, but others than the certificate's."""
+
+
+class Trust(msgspec.Struct, frozen=True):
+    """Where the authorities stand by which a worker's certificate is checked, for messages.
+
+    Attributes:
+        into: Where a certificate is put that is to be trusted.
+        given: The same place, once it holds some.
+        skip: What switches the check off.
+        url: Where the worker's address stands.
+        others: Whether some are given that do not include the worker's; False also while that is not known.
+    """
+
+    into: str
+    given: str
+    skip: str
+    url: str
+    others: bool = False
+
+    def remedy(self, fault: CertificateFault) -> str:
+        """Return the predicate of a certificate with a fault, and what to do."""
+        known = _REMEDY_WITH_OTHERS if self.others and fault in _REMEDY_WITH_OTHERS else _REMEDY
+        return known[fault].format(into=self.into, given=self.given, skip=self.skip, url=self.url)
+
+
+BY_SPEC: Final = Trust("spec.tls.caBundle", "spec.tls.caBundle", "spec.tls.insecureSkipVerify", "spec.url")
+"""Of a worker that is dialled directly: its CMLWorker."""
+BY_AGENT: Final = Trust(
+    "the PEM file that VKPROVIDER_AGENT_CA_FILE of the agent names",
+    "the PEM file that VKPROVIDER_AGENT_CA_FILE of the agent names",
+    "VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY of the agent",
+    "VKPROVIDER_AGENT_CML_URL of the agent",
+)
+"""Of a worker behind an agent, as a replica sees it: nothing in the CMLWorker has an effect there."""
+BY_OWN_SETTINGS: Final = Trust(
+    "a PEM file that VKPROVIDER_AGENT_CA_FILE names",
+    "the file of VKPROVIDER_AGENT_CA_FILE",
+    "VKPROVIDER_AGENT_INSECURE_SKIP_VERIFY",
+    "VKPROVIDER_AGENT_CML_URL",
+)
+"""The same, as the agent itself sees it."""
+
+
+def with_others(trust: Trust, given: object) -> Trust:
+    """Return where authorities stand of which some are given, if they are."""
+    return msgspec.structs.replace(trust, others=bool(given))
 
 
 class CmlDialect(msgspec.Struct, frozen=True):
@@ -38,11 +89,13 @@ class CmlDialect(msgspec.Struct, frozen=True):
 
     Attributes:
         address: The worker's URL.
+        trust: Where the authorities stand that may sign its certificate.
         kind: See `Dialect.kind`.
         setting: See `Dialect.setting`.
     """
 
     address: str
+    trust: Trust = BY_SPEC
     kind: str = "CML"
     setting: str = "the worker's url"
 
@@ -52,7 +105,7 @@ class CmlDialect(msgspec.Struct, frozen=True):
 
     def untrusted(self, what: str, error: CertificateInvalid) -> str:  # noqa: ARG002 (the address says enough)
         """Return the message for a certificate that cannot be trusted."""
-        return f"the certificate of {self.address} {_REMEDY[error.fault]} ({error})"
+        return f"the certificate of {self.address} {self.trust.remedy(error.fault)} ({error})"
 
     def refusal(
         self,

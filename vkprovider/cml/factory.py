@@ -13,7 +13,7 @@ from tunnels.errors import CertificateInvalid
 from tunnels.outgoing.guard import Guard
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
-from vkprovider.cml.dialect import CmlDialect
+from vkprovider.cml.dialect import BY_SPEC, CmlDialect, Trust, with_others
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.cml.operations import BASE, LABS_API, LOG_IN, STREAMS_API, TEXT_PATHS
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
@@ -121,7 +121,8 @@ def open_session(
         connections_max=CONNECTIONS_MAX,
         user_agent=user_agent,
     )
-    return session_over(transport, address, credentials, token=token, holds=holds, timeout_s=timeout_s)
+    trust = with_others(BY_SPEC, ca_bundle)
+    return session_over(transport, address, credentials, token=token, holds=holds, timeout_s=timeout_s, trust=trust)
 
 
 def _tls(address: str, *, verify: bool, ca_bundle: str | None) -> Tls:
@@ -144,6 +145,7 @@ def session_over(
     token: str | None = None,
     holds: Holds = HOLDS,
     timeout_s: Callable[[Operation], float] = own_timeout_s,
+    trust: Trust = BY_SPEC,
 ) -> ServiceClient:
     """Open a session with a CML controller over a transport; nothing is sent before the first call.
 
@@ -154,8 +156,9 @@ def session_over(
         token: See `open_session`.
         holds: See `open_session`.
         timeout_s: See `open_session`.
+        trust: Where the authorities stand that may sign CML's certificate.
     """
-    dialect = CmlDialect(address)
+    dialect = CmlDialect(address, trust)
     exchange = Exchange(transport, dialect, base=BASE, calls=CALLS)
     tokens: Tokens = GivenToken(address, _no_token)
     if credentials is not None:

@@ -25,6 +25,7 @@ from tunnels.wire import codec, messages
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.objects import CustomResource
+from vkprovider.cml.dialect import BY_AGENT
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.operations import HANDSHAKE
 from vkprovider.cml.wire import CmlSystemInformation
@@ -173,7 +174,7 @@ class _Caller:
 
     async def _ask(self, heard: _Heard) -> tuple[WorkerProbe, float]:
         """Return a worker's version, and the time that its answer took."""
-        session = session_over(_Through(self, heard), f"agent://{heard.address.name}", None)
+        session = session_over(_Through(self, heard), f"agent://{heard.address.name}", None, trust=BY_AGENT)
         began_s = _now_s()
         try:
             found = await session.fetch(HANDSHAKE.to(), CmlSystemInformation)

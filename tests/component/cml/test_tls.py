@@ -10,11 +10,18 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from structlog.testing import capture_logs
 
-from tests.component.cml.conftest import MiniCml, Secret, serving
+from tests.component.cml.conftest import MiniCml, Secret, reply, serving
+from tests.support.tunnels import eventually, running
+from vkprovider.agent.process import open_upstream
+from vkprovider.agent.watching import Watch
 from vkprovider.api.errors import InputError, TlsFailed, Unavailable
-from vkprovider.cml.factory import open_labs
+from vkprovider.cml.dialect import BY_AGENT
+from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.spi import Labs
+from vkprovider.cml.worker import CmlLabs
+from vkprovider.settings.agent import AgentSettings
 
 
 @asynccontextmanager
@@ -45,7 +52,14 @@ async def test_verification_can_be_switched_off(authority: trustme.CA) -> None:
 
 async def test_an_unknown_authority(authority: trustme.CA) -> None:
     async with worker(authority.issue_cert("127.0.0.1")) as labs:
-        with pytest.raises(TlsFailed, match=r"put the authority's into tls\.caBundle") as caught:
+        with pytest.raises(TlsFailed, match=r"put the authority's into spec\.tls\.caBundle") as caught:
+            await labs.list_lab_ids()
+        assert "insecureSkipVerify" not in caught.value.message
+
+
+async def test_another_authority_than_that_of_the_bundle(authority: trustme.CA) -> None:
+    async with worker(authority.issue_cert("127.0.0.1"), ca_bundle=pem(trustme.CA())) as labs:
+        with pytest.raises(TlsFailed, match=r"signed by another authority than those in spec\.tls\.caBundle") as caught:
             await labs.list_lab_ids()
         assert "insecureSkipVerify" not in caught.value.message
 
@@ -105,12 +119,53 @@ async def test_a_self_signed_certificate_is_its_own_bundle(tmp_path: Path) -> No
     context, text = self_signed(tmp_path)
     async with serving(MiniCml(), context) as mini:
         labs = open_labs(mini.url, Secret().read)
-        with pytest.raises(TlsFailed, match="is self-signed: put it into tls"):
+        with pytest.raises(TlsFailed, match=r"is self-signed: put it into spec\.tls\.caBundle"):
+            await labs.list_lab_ids()
+        await labs.close()
+        labs = open_labs(mini.url, Secret().read, ca_bundle=pem(trustme.CA()))
+        with pytest.raises(TlsFailed, match=r"self-signed and not the one in spec\.tls\.caBundle: put it there"):
             await labs.list_lab_ids()
         await labs.close()
         labs = open_labs(mini.url, Secret().read, ca_bundle=text)
         assert await labs.list_lab_ids() == ["lab-1"]
         await labs.close()
+
+
+async def said_by_agent(settings: AgentSettings, said: str) -> None:
+    """Run an agent's look at CML until it logs a text."""
+    watch = open_upstream(settings)
+    assert isinstance(watch, Watch)
+    try:
+        with capture_logs() as lines:
+            async with running(lambda: watch.run(lambda: None)):
+                await eventually(lambda: any(said in f"{line['event']} {line.get('error')}" for line in lines))
+    finally:
+        await watch.close()
+
+
+async def test_behind_an_agent_the_remedy_is_the_agents(tmp_path: Path) -> None:
+    """The same certificate, seen from a replica and by the agent: tls.caBundle has no effect there."""
+    context, text = self_signed(tmp_path)
+    credentials, trusted = tmp_path / "credentials", tmp_path / "ca.pem"
+    credentials.write_text("admin\nright\n")
+    async with serving(MiniCml(), context) as mini:
+        mini.replies["/nodes"] = reply(200, "[]")
+        untrusting = AgentSettings(name="w1", url=mini.url, credentials_file=str(credentials))
+        upstream = open_upstream(untrusting)
+        labs = CmlLabs(session_over(upstream, "agent://w1", None, trust=BY_AGENT), "agent://w1")
+        for call in (labs.list_lab_ids, labs.version):
+            with pytest.raises(
+                TlsFailed, match="put it into the PEM file that VKPROVIDER_AGENT_CA_FILE of the agent"
+            ) as e:
+                await call()
+            assert "caBundle" not in e.value.message
+        await labs.close()
+        await said_by_agent(untrusting, "put it into a PEM file that VKPROVIDER_AGENT_CA_FILE names")
+        trusting = untrusting.model_copy(update={"ca_file": str(trusted)})
+        trusted.write_text(pem(trustme.CA()))
+        await said_by_agent(trusting, "not the one in the file of VKPROVIDER_AGENT_CA_FILE: put it there")
+        trusted.write_text(text)
+        await said_by_agent(trusting, "CML answers")
 
 
 async def test_a_server_without_tls(mini: MiniCml) -> None:

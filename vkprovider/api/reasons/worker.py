@@ -39,8 +39,11 @@ class WorkerReason(Reasons):
     )
     CERTIFICATE_INVALID = (
         "CertificateInvalid",
-        "The worker's certificate is expired, self-signed or for another host.",
-        "Renew it, or put its authority into spec.tls.caBundle.",
+        "The worker's certificate is expired, self-signed, of an unknown authority or for another host.",
+        (
+            "Do what the message says: renew it, or trust it by spec.tls.caBundle; behind an agent by the file that "
+            "VKPROVIDER_AGENT_CA_FILE of the agent names, where spec.tls has no effect."
+        ),
     )
     PLAIN_TEXT = (
         "PlainText",

@@ -16,6 +16,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import DeviceFigures, WorkerUsage
+from vkprovider.cml.dialect import BY_AGENT
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
@@ -133,7 +134,7 @@ class Connector:
     def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, transport: Transport) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
         credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
-        return session_over(transport, destination_of(way.name, spec), credentials)
+        return session_over(transport, destination_of(way.name, spec), credentials, trust=BY_AGENT)
 
 
 class _ReportedStats:
