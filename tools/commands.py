@@ -10,7 +10,8 @@ import msgspec
 
 from tools.markdown import NOTE, table
 from vkprovider.cli.lablet import group
-from vkprovider.cli.lablet.listing import Row
+from vkprovider.cli.lablet.lists.rows import Row
+from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.lablet.refresh import Refreshed
 from vkprovider.cli.shared.devices import Port
 from vkprovider.cli.shared.output import API_VERSION
@@ -30,9 +31,9 @@ _DOCUMENTS: Final = f"""
 {{"apiVersion": "{API_VERSION}", "kind": "LabletList", "items": [{{"kind": "Lablet", "name": "mylab-0"}}]}}
 ```
 
-With `--watch` each change is such an item as a document of its own, with `apiVersion`. Commands with one outcome print
-one document with `apiVersion` and `kind`. Fields are only ever added, and in items none is left out. No API server
-knows this `apiVersion`: it is that of the output.
+`-o csv` has the same fields, one row for each item. With `--watch` each change is such an item as a document of its
+own, with `apiVersion`. Commands with one outcome print one document with `apiVersion` and `kind`. Fields are only ever
+added, and in items none is left out. No API server knows this `apiVersion`: it is that of the output.
 """
 _KINDS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {
     "Lablet": ("of `list`", Row),
@@ -40,7 +41,13 @@ _KINDS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {
     "LabletConfigurations": ("of `configs`", Leftovers),
     "LabletDefinitionRefresh": ("of `refresh`", Refreshed),
 }
-_TYPES: Final[dict[Any, str]] = {str: "string", bool: "boolean", int: "integer", dict[str, str]: "object"}
+_TYPES: Final[dict[Any, str]] = {
+    str: "string",
+    Standing: "string",
+    bool: "boolean",
+    int: "integer",
+    dict[str, str]: "object",
+}
 
 
 def page() -> str:

@@ -12,7 +12,7 @@ from tests.support.plugin import lablet as kubectl
 from tests.support.topologies import definition, pod
 from tests.support.waiting import until
 
-HEADINGS = ["NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER"]
+HEADINGS = ["LEARNER", "STATE", "SINCE", "LEFT", "DEVICES", "REASON", "NAME"]
 
 
 def table(text: str) -> list[dict[str, str]]:
@@ -39,23 +39,24 @@ def lablets(cluster: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
 
 def test_lablets_are_listed(cluster: Cluster, namespace: str, lablets: dict[str, dict[str, Any]]) -> None:
     result = kubectl(cluster, "list", "-n", namespace)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "2 lablets: 1 needs help, 1 ready\n")
     assert result.stdout.splitlines()[0].split() == HEADINGS
     mine, refused = table(result.stdout)
-    assert mine.pop("AGE").endswith("s")
-    worker = cluster.simulator_of(lablets["mine"])
+    assert re.fullmatch(r"\d\d:\d\d", mine.pop("SINCE"))
     assert mine == {
+        "LEARNER": "alice",
+        "STATE": "ready",
+        "LEFT": "<none>",
+        "DEVICES": "1/1",
+        "REASON": "<none>",
         "NAME": "mine",
-        "DEFINITION": "listed",
-        "VERSION": "1.0.0",
-        "STATE": "READY",
-        "READY": "True",
-        "WORKER": worker.name,
-        "LAB": (cluster.lab_of(lablets["mine"]) or {})["id"],
-        "USER": "alice",
     }
-    assert (refused["VERSION"], refused["STATE"], refused["READY"]) == ("9", "SCHEDULED", "False")
-    assert (refused["LAB"], refused["USER"]) == ("<none>", "<none>")
+    assert (refused["LEARNER"], refused["STATE"], refused["REASON"]) == ("<none>", "needs help", "UnknownVersion")
+    wide, _ = table(kubectl(cluster, "list", "-n", namespace, "-o", "wide").stdout)
+    assert wide["AGE"].endswith("s")
+    assert (wide["DEFINITION"], wide["VERSION"]) == ("listed", "1.0.0")
+    assert wide["WORKER"] == cluster.simulator_of(lablets["mine"]).name
+    assert wide["LAB"] == (cluster.lab_of(lablets["mine"]) or {})["id"]
 
 
 def test_other_forms_of_the_list(cluster: Cluster, namespace: str, lablets: dict[str, dict[str, Any]]) -> None:

@@ -73,6 +73,8 @@ ANNOTATION_STATE: Final = f"{GROUP}/state"
 ANNOTATION_LAB_ID: Final = f"{GROUP}/lab-id"
 ANNOTATION_LAB_URL: Final = f"{GROUP}/lab-url"
 ANNOTATION_CONTENT: Final = f"{GROUP}/content"
+ANNOTATION_DEVICES: Final = f"{GROUP}/devices"
+"""A report of a Pod: how many devices of the lab are booted, of how many, such as `5/6`."""
 ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
 ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
@@ -95,6 +97,7 @@ REPORTS: Final = frozenset(
         ANNOTATION_LAB_ID,
         ANNOTATION_LAB_URL,
         ANNOTATION_CONTENT,
+        ANNOTATION_DEVICES,
         ANNOTATION_PORT_MAPPINGS,
         ANNOTATION_SESSION_ID,
         ANNOTATION_SESSION_BASE_URL,

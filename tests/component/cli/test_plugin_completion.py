@@ -36,7 +36,7 @@ async def test_commands_options_and_their_values(desk: Desk) -> None:
     options, directive = await desk.completes("list", "--")
     assert {"--watch", "--output", "--namespace", "--all-namespaces", "--selector", "--context"} <= set(options)
     assert directive == NO_FILES
-    assert await desk.completes("list", "-o", "") == (["table", "wide", "json", "yaml", "name"], NO_FILES)
+    assert await desk.completes("list", "-o", "") == (["table", "wide", "json", "yaml", "csv", "name"], NO_FILES)
     assert await desk.completes("list", "--output=w") == (["wide"], NO_FILES)
     assert await desk.completes("list", "--kubeconfig", "") == ([], FILES)
     assert await desk.completes("configs", "a", "--dir", "") == ([], FOLDERS)

@@ -1,8 +1,13 @@
 """`kubectl lablet list` and `ports`: every format, the options of kubectl, and a watch that lasts."""
 
 import asyncio
+import csv
+import io
 import json
+import re
 import signal
+from datetime import datetime
+from typing import Any
 
 import pytest
 import yaml
@@ -13,8 +18,8 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.podhandle import Lablet
 from tests.support.topologies import topology
 
-HEADINGS = ["NAME", "DEFINITION", "VERSION", "STATE", "READY", "WORKER", "LAB", "AGE", "USER"]
-WIDE = [*HEADINGS, "UNTIL", "ADDRESS", "CONTENT", "REASON", "LINK"]
+HEADINGS = ["LEARNER", "STATE", "SINCE", "LEFT", "DEVICES", "REASON", "NAME"]
+WIDE = [*HEADINGS, "DEFINITION", "VERSION", "WORKER", "LAB", "AGE", "UNTIL", "ADDRESS", "CONTENT", "LINK"]
 END = "2999-01-31T12:00:00Z"
 
 
@@ -40,20 +45,31 @@ async def lablets(world: World) -> list[Lablet]:
 
 async def test_every_format_of_the_list(world: World, desk: Desk, lablets: list[Lablet]) -> None:
     mine, refused = lablets
+    await mine.until(lambda pod: pod["metadata"]["annotations"].get("vkprovider.io/devices") == "1/1")
     table = await desk.lablet("list")
-    assert (table.code, table.err) == (0, "")
+    assert (table.code, table.err) == (0, "2 lablets: 1 needs help, 1 ready\n")
     assert table.rows[0] == HEADINGS
-    assert [(row[0], row[3], row[4], row[8]) for row in table.rows[1:]] == [
-        (mine.name, "READY", "True", "alice"),
-        (refused.name, "SCHEDULED", "False", "<none>"),
-    ]
+    first, second = [dict(zip(HEADINGS, row, strict=True)) for row in table.rows[1:]]
+    assert re.fullmatch(r"\d\d:\d\d", first.pop("SINCE")), "today, in local time"
+    assert first.pop("LEFT").endswith("y")
+    assert first == {"LEARNER": "alice", "STATE": "ready", "DEVICES": "1/1", "REASON": "<none>", "NAME": mine.name}
+    assert re.fullmatch(r"\d\d:\d\d", second.pop("SINCE"))
+    assert second == {
+        "LEARNER": "<none>",
+        "STATE": "needs help",
+        "LEFT": "<none>",
+        "DEVICES": "<none>",
+        "REASON": "UnknownVersion",
+        "NAME": refused.name,
+    }
     wide = await desk.lablet("list", "-o", "wide")
     assert wide.rows[0] == WIDE
     pod = await mine.ready()
     link = pod["metadata"]["annotations"]["vkprovider.io/lab-url"]
     assert link.endswith(f"/lab/{pod['metadata']['annotations']['vkprovider.io/lab-id']}")
     row = dict(zip(WIDE, wide.rows[1], strict=True))
-    assert (row["UNTIL"], row["ADDRESS"], row["REASON"], row["LINK"]) == (END, "198.51.100.7", "<none>", link)
+    assert (row["ADDRESS"], row["REASON"], row["LINK"]) == ("198.51.100.7", "<none>", link)
+    assert row["UNTIL"] == datetime.fromisoformat(END).astimezone().strftime("%Y-%m-%d %H:%M")
 
     listed = (await desk.lablet("list", "-o", "json")).json
     assert (listed["apiVersion"], listed["kind"]) == ("cli.vkprovider.io/v1", "LabletList")
@@ -71,6 +87,33 @@ async def test_every_format_of_the_list(world: World, desk: Desk, lablets: list[
     assert (second["reason"], second["link"], second["lab"]) == ("UnknownVersion", "", "")
     assert yaml.safe_load((await desk.lablet("list", "-o", "yaml")).out) == listed
     assert await desk.succeeds("list", "-o", "name") == f"pod/{mine.name}\npod/{refused.name}\n"
+    rows = list(csv.DictReader(io.StringIO(await desk.succeeds("list", "-o", "csv"))))
+    assert [(row["user"], row["standing"], row["devices"]) for row in rows] == [
+        ("alice", "ready", "1/1"),
+        ("", "needs help", ""),
+    ]
+    assert list(rows[0]) == [key for key in first_item(listed) if key != "kind"]
+
+
+def first_item(listed: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = listed["items"][0]
+    return found
+
+
+async def test_rows_are_chosen_and_sorted(desk: Desk, lablets: list[Lablet]) -> None:
+    mine, refused = lablets
+
+    async def found(*words: str) -> list[str]:
+        return (await desk.succeeds("list", "-o", "name", *words)).split()
+
+    assert await found("--sort", "state") == [f"pod/{refused.name}", f"pod/{mine.name}"]
+    assert await found("--state", "needs help", "--state=free") == [f"pod/{refused.name}"]
+    assert await found("-u", "alice", "-u", "bob") == [f"pod/{mine.name}"]
+    nobody = await desk.lablet("list", "--state=working")
+    assert (nobody.code, nobody.out) == (0, "")
+    assert nobody.err.startswith("No lablets found of those in ")
+    watched = await desk.lablet("list", "--watch", "--state=free")
+    assert (watched.code, "leave out --state" in watched.err) == (2, True)
 
 
 async def test_selection_is_kubectls(world: World, desk: Desk, lablets: list[Lablet]) -> None:
@@ -80,7 +123,7 @@ async def test_selection_is_kubectls(world: World, desk: Desk, lablets: list[Lab
     assert await desk.succeeds("list", "-oname", f"--field-selector=metadata.name={mine.name}") == f"pod/{mine.name}\n"
     everywhere = await desk.lablet("list", "-A", "-n", "nowhere")
     assert everywhere.rows[0] == ["NAMESPACE", *HEADINGS]
-    assert [row[1] for row in everywhere.rows if row[0] == world.namespace] == [mine.name, refused.name]
+    assert [row[-1] for row in everywhere.rows if row[0] == world.namespace] == [mine.name, refused.name]
     nothing = await desk.lablet("list", "-n", "kube-public")
     assert nothing == (0, "", "No lablets found in kube-public namespace.\n")
     empty = (await desk.lablet("list", "-n", "kube-public", "-o", "json")).json
@@ -95,8 +138,8 @@ async def test_selection_is_kubectls(world: World, desk: Desk, lablets: list[Lab
     [
         (("list", "--kubeconfig=/nowhere"), "no kubeconfig at /nowhere; set KUBECONFIG or pass one"),
         (("list", "--context=nowhere"), "no context 'nowhere'; there are:"),
-        (("list", "-o", "xml"), "'xml' is not one of 'table', 'wide', 'json', 'yaml', 'name'"),
-        (("stop",), "name a POD, or select several with -l"),
+        (("list", "-o", "xml"), "'xml' is not one of 'table', 'wide', 'json', 'yaml', 'csv', 'name'"),
+        (("stop",), "name a POD, or a learner with -u, or select several with -l"),
         (("stop", "a", "-l", "x=y"), "not both"),
         (("stop", "nowhere"), 'pods "nowhere" not found in namespace'),
     ],
@@ -135,16 +178,16 @@ async def test_a_watch_prints_changes_and_outlives_its_connection(
         return line.split()
 
     assert await row() == HEADINGS
-    assert (await row())[0] == mine.name
-    assert (await row())[0] == refused.name
+    assert (await row())[-1] == mine.name
+    assert (await row())[-1] == refused.name
     await eventually(lambda: awaited(api.watching), "a watch")
     assert api.end_watches() == 1
     await mine.annotate(desired_state="STOPPED")
-    while (now := await row())[3:5] != ["STOPPED", "False"]:
-        assert now[0] == mine.name
+    while (now := await row())[1] != "stopped":
+        assert now[-1] == mine.name
     await world.admin.patch(refused.path, {"metadata": {"annotations": {"example.com/other": "1"}}})
     await refused.delete()
-    assert (await row())[0] == refused.name, "what is not shown makes no row"
+    assert (await row())[-1] == refused.name, "what is not shown makes no row"
     process.send_signal(signal.SIGINT)
     async with asyncio.timeout(90):
         out, err = await process.communicate()

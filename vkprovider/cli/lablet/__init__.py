@@ -2,7 +2,7 @@
 
 * `group`: the command itself, with the table of its subcommands; `commands`: their arguments, options and help;
   `completion`: what the shell completes.
-* `listing` (list), `following` (list --watch), `ports`, `configs`: look.
+* `lists` (list), `ports`, `configs`: look.
 * `console` (console, logs, forward), `login`: use a lab.
 * `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets.
 * `refresh`, `approve`: for admins of definitions and workers.

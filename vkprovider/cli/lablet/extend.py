@@ -10,7 +10,7 @@ from vkprovider.api.errors import Conflict
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, read
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.times import moment, rfc3339, seconds_of
+from vkprovider.cli.shared.times import moment, rfc3339, seconds_of, time_of
 from vkprovider.kube.client import KubeClient
 
 _ATTEMPTS: Final = 20
@@ -78,7 +78,7 @@ def new_end(pod: LabletPod, added: timedelta | None, end: datetime | None, now: 
         raise click.ClickException(
             f"pod/{name} has no learner, and so no end; to assign it: kubectl lablet assign {name} USER --until 90m"
         )
-    present = _time(notes.get(names.ANNOTATION_TIMESLOT_END, ""))
+    present = time_of(notes.get(names.ANNOTATION_TIMESLOT_END, ""))
     if present is None and not notes.get(names.ANNOTATION_SESSION_ID):
         raise click.ClickException(
             f"pod/{name} has no end to extend: the time of {pod.user} is open. To end it: kubectl lablet collect {name}"
@@ -105,7 +105,7 @@ def _check_deadline(pod: LabletPod, later: datetime) -> None:
     Raises:
         ClickException: Its activeDeadlineSeconds, which Kubernetes allows to lower only, are over before.
     """
-    seconds, began = pod.spec.active_deadline_seconds, _time(pod.status.start_time or "")
+    seconds, began = pod.spec.active_deadline_seconds, time_of(pod.status.start_time or "")
     if seconds is None or began is None:
         return
     deadline = began + timedelta(seconds=seconds)
@@ -114,12 +114,3 @@ def _check_deadline(pod: LabletPod, later: datetime) -> None:
             f"pod/{pod.metadata.name} ends at {rfc3339(deadline)} by its activeDeadlineSeconds, which cannot be "
             f"raised; extend it until then at most: --until {rfc3339(deadline)}"
         )
-
-
-def _time(text: str) -> datetime | None:
-    """Parse a time with a zone; None if it is not one."""
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return when.astimezone(UTC) if when.tzinfo is not None else None

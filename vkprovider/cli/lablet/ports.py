@@ -11,6 +11,7 @@ from vkprovider.kube.client import KubeClient
 _CLOSED: Final = "not opened by CML"
 LISTING: Final[Listing[Port]] = Listing(
     kind="LabletPort",
+    row=Port,
     columns=(
         Column("DEVICE", lambda port: port.device),
         Column("ACCESS", lambda port: port.access),

@@ -19,7 +19,7 @@ from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.times import duration
 
 Command = Callable[..., Any]
-OUTPUTS: Final = ("table", "wide", "json", "yaml", "name")
+OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "name")
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,14 +1,16 @@
-"""`-o` of every command that lists: a table, a wider one, JSON, YAML, or names.
+"""`-o` of every command that lists: a table, a wider one, JSON, YAML, CSV, or names.
 
 JSON and YAML have one shape, whatever is listed:
 
     {"apiVersion": "cli.vkprovider.io/v1", "kind": "LabletList", "items": [{"kind": "Lablet", "name": "mylab-0", …}]}
 
-Fields are only ever added to `items`; what is unknown is an empty string, never left out.
+Fields are only ever added to `items`; what is unknown is an empty string, never left out. CSV has the same fields.
 """
 
+import csv
+import io
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
@@ -22,7 +24,9 @@ from vkprovider.cli.shared.tables import Cell, Table, plain
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""
 NONE: Final = "<none>"
-Output = Literal["table", "wide", "json", "yaml", "name"]
+_FORMULAS: Final = ("=", "+", "-", "@")
+"""How a cell begins that a spreadsheet computes."""
+Output = Literal["table", "wide", "json", "yaml", "csv", "name"]
 Document = Literal["text", "json", "yaml"]
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -50,10 +54,12 @@ class Listing(Generic[T]):
 
     Attributes:
         kind: Of one row; that of the list is `<kind>List`.
+        row: Its type.
         name: Returns what `-o name` prints.
     """
 
     kind: str
+    row: type[T]
     columns: Sequence[Column[T]]
     name: Callable[[T], str]
 
@@ -70,6 +76,10 @@ class Listing(Generic[T]):
             case "json" | "yaml":
                 items = [self.fields(row) for row in rows]
                 click.echo(document({"apiVersion": API_VERSION, "kind": f"{self.kind}List", "items": items}, output))
+            case "csv":
+                headings = [field.encode_name for field in msgspec.structs.fields(self.row)]
+                values = (cast("dict[str, Any]", msgspec.to_builtins(row)) for row in rows)
+                click.echo(sheet(headings, ([*value.values()] for value in values)), nl=False)
             case "name":
                 for row in rows:
                     click.echo(self.name(row))
@@ -103,6 +113,25 @@ class Listing(Generic[T]):
 
     def _columns(self, output: Output, but: Sequence[str]) -> list[Column[T]]:
         return [c for c in self.columns if c.heading not in but and (output == "wide" or not c.wide)]
+
+
+def sheet(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Format rows as CSV for a spreadsheet; no cell is a formula there, because tenants write some of the texts.
+
+    >>> print(sheet(["a", "b"], [["=1+1", 2]]), end="")
+    a,b
+    '=1+1,2
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    text = plain("" if value is None else str(value))
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def document(fields: Mapping[str, Any], output: str) -> str:

@@ -1,7 +1,7 @@
 """Times and durations on the command line."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 import click
@@ -24,6 +24,54 @@ def seconds_of(text: str) -> int | None:
         return None
     seconds = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(match[1]))
     return seconds if seconds <= _SECONDS_MAX else None
+
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+_SPANS: Final = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+    (float("inf"), _YEAR, "y", 0, ""),
+)
+"""Up to that many seconds: whole units, and the rest in smaller ones. As `duration.HumanDuration` of k8s.io."""
+
+
+def span(length: timedelta) -> str:
+    """Format a length of time as kubectl does: the largest unit, and the next one while the first is small.
+
+    >>> span(timedelta(hours=2, minutes=5))
+    '125m'
+    """
+    seconds = max(0, int(length.total_seconds()))
+    _, unit_s, unit, rest_s, rest_unit = next(step for step in _SPANS if seconds < step[0])
+    rest = seconds % unit_s // rest_s if rest_s else 0
+    return f"{seconds // unit_s}{unit}{rest}{rest_unit}" if rest else f"{seconds // unit_s}{unit}"
+
+
+def time_of(text: str) -> datetime | None:
+    """Parse a time with a zone; None if it is not one."""
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return when.astimezone(UTC) if when.tzinfo is not None else None
+
+
+def local(text: str, now: datetime, zone: tzinfo | None = None) -> str:
+    """Format a time for a person: in a time zone, None for this machine's, and without the date if that is today's.
+
+    A text that is no time stays as it is.
+    """
+    when = time_of(text)
+    if when is None:
+        return text
+    here, today = when.astimezone(zone), now.astimezone(zone)
+    return here.strftime("%H:%M" if here.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
 def moment(text: str, base: datetime) -> datetime:

@@ -3,8 +3,8 @@
 A state is what is *reported*; what happens next is decided from facts (`lablet.decide`), never from the state that was
 reported last. A change that is not in the table is refused and counted, because it shows a fault in a decision.
 
-Two words of the platform are never reported: PENDING is a Pod without a worker (`kubectl lablet list` shows it), and
-ARCHIVED would last no time, because the session is archived before the lab goes.
+Two words of the platform are never reported: PENDING is a Pod without a worker (`kubectl lablet list -o json` shows
+it), and ARCHIVED would last no time, because the session is archived before the lab goes.
 """
 
 from enum import StrEnum

@@ -99,6 +99,9 @@ def render(
     learner = claim.learner if claim is not None else ""
     if learner or names.ANNOTATION_LEARNER in pod.metadata.annotations:
         annotations.append((names.ANNOTATION_LEARNER, learner))
+    if report.devices:
+        booted = sum(device.state == labs.BOOTED for device in report.devices)
+        annotations.append((names.ANNOTATION_DEVICES, f"{booted}/{len(report.devices)}"))
     if claim is not None:
         annotations.append(_content_of(claim.version, claim.digest))
         if claim.lab_id:

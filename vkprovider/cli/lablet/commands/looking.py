@@ -2,21 +2,48 @@
 
 import click
 
+from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import document_option, learner_option, output_option, place_options, scope_options
 
 
-@click.command("list", epilog="Example: kubectl lablet list -l class=monday --watch")
+@click.command("list", epilog="Example: kubectl lablet list -l class=monday --state 'needs help'")
 @output_option
 @click.option("-w", "--watch", is_flag=True, help="After the list, print a row for each change, until Ctrl-C.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([str(standing) for standing in Standing]),
+    multiple=True,
+    metavar="STATE",
+    help="Only those that stand so, such as free; may be repeated.",
+)
+@click.option(
+    "-u",
+    "--learner",
+    "learners",
+    metavar="LEARNER",
+    multiple=True,
+    shell_complete=candidates.learners,
+    help="Only those of this learner; may be repeated.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["learner", "state", "since", "left", "name"]),
+    default="learner",
+    show_default=True,
+    help="By what the rows are sorted.",
+)
 @scope_options
-@runs("list_lablets", of="vkprovider.cli.lablet.listing")
+@runs("list_lablets", of="vkprovider.cli.lablet.lists.listing")
 def list_lablets() -> None:
-    """List lablets: definition, version, state, worker, lab and user of each.
+    """List lablets, the learner first: how each stands, since when, the time left, the booted devices.
 
-    -o wide adds the end of the timeslot, the worker's address, the digest of the content, the reason of what is not
-    Ready, and the link to the lab in CML.
+    STATE is one of: needs help, unreachable, repairing, waiting, booting, ready, working, stopped, handed in, passed,
+    not passed, failed, ending, returning, free. Times are those of this machine's time zone. -o wide adds definition,
+    version, worker, lab, age, the end of the timeslot, the worker's address, the digest of the content, and the link
+    to the lab in CML. -o csv is for a spreadsheet, with the fields of -o json.
     """
 
 

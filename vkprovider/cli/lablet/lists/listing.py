@@ -1,0 +1,144 @@
+"""`kubectl lablet list`: one row for each lablet, the learner first."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import click
+
+from vkprovider.api.wording import count
+from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
+from vkprovider.cli.lablet.lists.standings import Standing
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.place import Scope
+from vkprovider.cli.shared.pods import pods_in
+from vkprovider.cli.shared.times import local, span, time_of
+from vkprovider.domain.definition.status import DIGEST_CHARS
+from vkprovider.kube.client import KubeClient
+
+_INTERRUPTED: Final = 1
+"""Exit code of --watch after Ctrl-C, as of `kubectl get --watch`."""
+_COLOURS: Final = {
+    **dict.fromkeys((Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.NOT_PASSED), "red"),
+    **dict.fromkeys((Standing.READY, Standing.WORKING, Standing.FREE, Standing.PASSED), "green"),
+}
+"""All others are yellow."""
+_ORDER: Final = list(Standing)
+
+
+def age(created: str, now: datetime) -> str:
+    """Format an age as kubectl does.
+
+    >>> age("2026-01-01T00:00:00Z", datetime(2026, 1, 1, 2, 5, tzinfo=UTC))
+    '125m'
+    """
+    at = time_of(created)
+    return span(now - at) if at is not None else "<unknown>"
+
+
+def left(row: Row, now: datetime) -> str:
+    """Format the time that a lablet has left; "" if it has no end."""
+    rest = left_of(row, now)
+    if rest is None:
+        return ""
+    return span(rest) if rest > timedelta() else "over"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _colour(row: Row) -> str:
+    return _COLOURS.get(row.standing, "yellow")
+
+
+def _reason(row: Row) -> str:
+    """Return why it is not Ready; what is reported is as old as the silence of its worker."""
+    return "" if row.ready else row.reason
+
+
+LISTING: Final[Listing[Row]] = Listing(
+    kind="Lablet",
+    row=Row,
+    columns=(
+        Column("NAMESPACE", lambda row: row.namespace),
+        Column("LEARNER", lambda row: row.user),
+        Column("STATE", lambda row: row.words, colour=_colour),
+        Column("SINCE", lambda row: local(row.since, _now())),
+        Column("LEFT", lambda row: left(row, _now())),
+        Column("DEVICES", lambda row: row.devices),
+        Column("REASON", _reason),
+        Column("NAME", lambda row: row.name),
+        Column("DEFINITION", lambda row: row.definition, wide=True),
+        Column("VERSION", lambda row: row.version, wide=True),
+        Column("WORKER", lambda row: row.worker, wide=True),
+        Column("LAB", lambda row: row.lab, wide=True),
+        Column("AGE", lambda row: age(row.created, _now()), wide=True),
+        Column("UNTIL", lambda row: local(row.until, _now()), wide=True),
+        Column("ADDRESS", lambda row: row.address, wide=True),
+        Column("CONTENT", lambda row: row.digest[:DIGEST_CHARS], wide=True),
+        Column("LINK", lambda row: row.link, wide=True),
+    ),
+    name=lambda row: f"pod/{row.name}",
+)
+SORTS: Final[dict[str, Callable[[Row, datetime], Any]]] = {
+    "learner": lambda row, _: (not row.user, row.user.casefold()),
+    "state": lambda row, _: _ORDER.index(row.standing),
+    "since": lambda row, _: row.since or "9",
+    "left": lambda row, now: left_of(row, now) or timedelta.max,
+    "name": lambda row, _: row.name,
+}
+"""Order: its key; rows that are equal in it stand by namespace, learner and name."""
+
+
+def sorted_rows(rows: Sequence[Row], sort: str, now: datetime) -> list[Row]:
+    """Sort rows by one of `SORTS`."""
+    first = sorted(rows, key=lambda row: (row.namespace, not row.user, row.user.casefold(), row.name))
+    return sorted(first, key=lambda row: SORTS[sort](row, now))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many lablets there are, and how many stand how.
+
+    It is "3 lablets: 2 working, 1 free".
+    """
+    counted = Counter(row.standing for row in rows)
+    parts = ", ".join(f"{counted[standing]} {standing}" for standing in Standing if counted[standing])
+    return f"{count(len(rows), 'lablet')}: {parts}"
+
+
+def list_lablets(
+    *, output: Output, watch: bool, states: tuple[str, ...], learners: tuple[str, ...], sort: str, scope: Scope
+) -> None:
+    """List lablets, the learner first: how each stands, since when, the time left, its devices."""
+    but = () if scope.everywhere else ("NAMESPACE",)
+    if watch and (states or learners or output == "csv"):
+        raise click.UsageError("--watch shows every change: leave out --state, -u and -o csv, or select with -l")
+
+    async def work(kube: KubeClient, namespace: str) -> None:
+        pods = pods_in(kube, namespace)
+        listed = await pods.list(labels=scope.labels, fields=scope.fields)
+        found = sorted((pod for pod in listed if pod.is_lablet), key=lambda p: (p.metadata.namespace, p.metadata.name))
+        if watch:
+            from vkprovider.cli.lablet.lists import following  # noqa: PLC0415 (a fifth of a second that a list need not wait)
+
+            await following.follow(pods, scope, found, row_of, following.Printer(LISTING, output, but))
+        rows = [row for pod in found if _chosen(row := row_of(pod), states, learners)]
+        where = f" in {namespace} namespace" if namespace else ""
+        such = " of those" if found else ""
+        LISTING.show(sorted_rows(rows, sort, _now()), output, nothing=f"No lablets found{such}{where}.", but=but)
+        if rows and output in {"table", "wide"}:
+            click.echo(summary(rows), err=True)
+
+    try:
+        scope.run(work)
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+        sys.exit(_INTERRUPTED)
+
+
+def _chosen(row: Row, states: Sequence[str], learners: Sequence[str]) -> bool:
+    return (not states or row.standing in states) and (not learners or row.user in learners)

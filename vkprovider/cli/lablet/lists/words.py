@@ -1,0 +1,125 @@
+"""How a lablet stands, in plain words: a pure function of what its Pod shows.
+
+The Pod's own state (`vkprovider.io/state`) says where the lab is; a reader wants to know about the learner. A lab that
+is repaired while its learner works is INSTANTIATING there and "repairing" here.
+"""
+
+import re
+from typing import Final
+
+from vkprovider.api import names
+from vkprovider.api.reasons import NO_REASON, WORKERS, Happened, Progress, Reason, Trouble, reason_of
+from vkprovider.cli.lablet.lists.standings import Standing
+from vkprovider.cli.shared.pods import LabletPod, state_of, why
+from vkprovider.domain.lablet.lifecycle import State
+
+_SCORE: Final = re.compile(r"score (\d+(?:\.\d+)?) of ")
+"""How the message of a verdict begins."""
+_CLOSING: Final = frozenset({State.COLLECTING, State.GRADING, State.STOPPING, State.ARCHIVED})
+_REPAIRS: Final = frozenset(
+    {
+        Progress.RECOVERING,
+        Trouble.CRASH_LOOP_BACK_OFF,
+        Trouble.DEVICE_STOPPED,
+        Trouble.LAB_CRASHED,
+        Trouble.LAB_EMPTY,
+        Trouble.LAB_LOST,
+        Trouble.LAB_START_TIMEOUT,
+        Trouble.UNKNOWN_STATE,
+        Trouble.COMPUTE_DISCONNECTED,
+    }
+)
+"""Reasons of a lab that was Ready, and that the provider repairs."""
+
+
+def standing_of(pod: LabletPod) -> tuple[Standing, str]:
+    """Return how a lablet stands, and the learner's score; "" without one.
+
+    Args:
+        pod: Its labels, annotations and status count.
+    """
+    reason = reason_of(why(pod)[0])
+    if pod.ended:
+        return _ended(pod, reason)
+    if pod.metadata.deletion_timestamp is not None:
+        return Standing.ENDING, ""
+    if reason in WORKERS or reason.silence:
+        return Standing.UNREACHABLE, ""
+    if reason == Trouble.NEEDS_ATTENTION:
+        return Standing.NEEDS_HELP, ""
+    state = state_of(pod)
+    if state in _CLOSING:
+        return (Standing.HANDED_IN if pod.user else Standing.ENDING), ""
+    if reason == Progress.RETURNING_TO_POOL:
+        return Standing.RETURNING, ""
+    if state == State.STOPPED:
+        return Standing.STOPPED, ""
+    return (_serving(pod) if pod.ready else _not_ready(pod, reason)), ""
+
+
+def words_of(standing: Standing, score: str) -> str:
+    """Return the words that a table shows, such as "passed 83"."""
+    return f"{standing} {score}".rstrip()
+
+
+def _ended(pod: LabletPod, reason: Reason) -> tuple[Standing, str]:
+    said = _SCORE.match(why(pod)[1])
+    score = said[1] if said is not None else ""
+    match reason:
+        case Happened.PASSED:
+            return Standing.PASSED, score
+        case Trouble.NOT_PASSED:
+            return Standing.NOT_PASSED, score
+        case _ if pod.status.phase == "Failed":
+            return Standing.FAILED, ""
+        case _:
+            return Standing.HANDED_IN, ""
+
+
+def _serving(pod: LabletPod) -> Standing:
+    if not pod.user:
+        return Standing.FREE
+    return Standing.WORKING if state_of(pod) == State.RUNNING else Standing.READY
+
+
+def _not_ready(pod: LabletPod, reason: Reason) -> Standing:
+    was_ready = pod.status.phase == "Running"
+    if was_ready and (reason in _REPAIRS or (pod.user and _broke(pod))):
+        return Standing.REPAIRING
+    if isinstance(reason, Trouble) and not reason.deferrable and not reason.passing:
+        return Standing.NEEDS_HELP
+    return Standing.WAITING if not pod.spec.node_name else Standing.BOOTING
+
+
+def _broke(pod: LabletPod) -> bool:
+    """Return whether the lab last stopped without having been asked to."""
+    ends = [status.last_state.get("terminated", {}).get("reason", "") for status in pod.status.container_statuses]
+    last = next((reason for end in ends if (reason := reason_of(end)) != NO_REASON), NO_REASON)
+    return last != NO_REASON and not last.asked_for
+
+
+def since_of(pod: LabletPod, standing: Standing) -> str:
+    """Return since when a lablet stands so, as Kubernetes writes a time; "" if its Pod does not say it."""
+    changed = {c.type: (c.status, c.last_transition_time or "") for c in pod.status.conditions}
+    ready, ready_at = changed.get("Ready", ("", ""))
+    match standing:
+        case Standing.WORKING:
+            return changed.get(names.CONDITION_SESSION_STARTED, ("", ""))[1]
+        case Standing.READY:
+            made, made_at = changed.get(names.CONDITION_SESSION_READY, ("", ""))
+            return made_at if made == "True" else ready_at
+        case Standing.ENDING:
+            return pod.metadata.deletion_timestamp or ""
+        case Standing.HANDED_IN | Standing.PASSED | Standing.NOT_PASSED | Standing.FAILED:
+            return _ended_at(pod)
+        case Standing.STOPPED | Standing.FREE:
+            return ready_at
+        case Standing.WAITING | Standing.BOOTING:
+            return ready_at or pod.metadata.creation_timestamp
+        case _:
+            return ready_at if ready == "False" else ""
+
+
+def _ended_at(pod: LabletPod) -> str:
+    ended = (status.state.get("terminated", {}).get("finishedAt", "") for status in pod.status.container_statuses)
+    return next((str(at) for at in ended if at), "")
