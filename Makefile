@@ -123,7 +123,7 @@ plugin: wheel ## Build dist/kubectl-lablet-VERSION.tar.gz, which installs itself
 	@tar -C build/plugin -cf - . | gzip -n > dist/kubectl-lablet-$(VERSION).tar.gz
 	@ls -l dist/kubectl-lablet-$(VERSION).tar.gz
 
-helm: $(STAMP) ## Build Helm once, 3 minutes on 2 cores; VKPROVIDER_HELM names another one. Tests of the chart need it
+helm: $(STAMP) ## Build Helm once, 3 minutes on 2 cores that do nothing else; VKPROVIDER_HELM names another one. Tests of the chart need it
 	@sh .ci/setup helm
 	@$(BIN)/python -m tools.helm.program
 

@@ -26,7 +26,7 @@ def module() -> GoModule:
     flags = f"-s -w -X helm.sh/helm/v4/internal/version.version={version}"
     title = f"Helm {version}"
     programs = {"helm": "helm.sh/helm/v4/cmd/helm"}
-    return GoModule("helm", title, "about 3 minutes on 2 cores", go_mod, go_sum, programs, flags)
+    return GoModule("helm", title, "3 minutes on 2 cores that do nothing else", go_mod, go_sum, programs, flags)
 
 
 def find_helm() -> Path | None:

@@ -148,7 +148,7 @@ def control_plane_of(go_mod: bytes, go_sum: bytes) -> GoModule:
     """
     version = kubernetes_version(go_mod)
     flags = linker_flags(version, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    title, effort = f"the control plane {version}", "5 to 15 minutes on 2 cores"
+    title, effort = f"the control plane {version}", "5 to 15 minutes on 2 cores, by what else they do"
     return GoModule("controlplane", title, effort, go_mod, go_sum, PROGRAMS, flags)
 
 
