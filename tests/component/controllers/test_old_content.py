@@ -1,5 +1,6 @@
 """Versions that no new Pod may run are deleted, but never one that a claim names; on the real API server."""
 
+import msgspec
 import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
@@ -9,13 +10,13 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.api.objects import ConfigMap, CustomResource, Metadata
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.versions import Versions
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content, build
 from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources
 from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.context import Context
 
@@ -127,3 +128,22 @@ async def test_content_of_an_earlier_release_stays_although_no_cml_imports_it_no
     current = await after_restart.current(RESOURCE, SPEC)
     assert current is not None
     assert current.topology.faults
+
+
+async def test_version_whose_price_is_unknown_after_a_restart_is_read_for_those_that_run_it(
+    ctx: Context, admin: Admin
+) -> None:
+    """The only worker whose CML has a node definition went, and with it the figures in its status."""
+    text = topology({"h0": "alpine", "fw": "acme-fw"}, {"fw": ["serial:4000"]})
+    told = {**SHIPPED, "acme-fw": NodeDefinition(2, 4096)}
+    content, _ = await Versions(ctx, shared_parser(), list, told, 50).adopt(RESOURCE, SPEC, Package("1", text), "")
+    stored = msgspec.convert(await admin.items(CONTENT), list[ConfigMap])
+    known = dict(SHIPPED)
+    restarted = Versions(ctx, shared_parser(), lambda: stored, known, 50)
+    assert await restarted.sort(RESOURCE, SPEC) == ([], []), "new Pods may not run it, and it is not to be deleted"
+    assert restarted.contents[content.digest].topology == content.topology
+    assert restarted.contents[content.digest].need == Resources(1000, 512 * 2**20, lab_nodes=2, ports=1)
+    with pytest.raises(InputError, match="node definition 'acme-fw' is unknown"):
+        await restarted.check_current(RESOURCE, SPEC)
+    known.update(told)
+    assert await restarted.sort(RESOURCE, SPEC) == ([content], [])

@@ -19,7 +19,7 @@ from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
-from vkprovider.domain.topology.resources import NodeDefinition, Resources, need_of
+from vkprovider.domain.topology.resources import NodeDefinition, Resources, known_need
 from vkprovider.domain.topology.topology import SINCE, Topology
 
 PACKED: Final = ".gz"
@@ -39,6 +39,7 @@ class Content:
 
     Attributes:
         sequence: Grows with every new version of the definition; the highest is current.
+        need: The resources of one lablet; of a version that new Pods may not run, perhaps only those that are known.
         config_map: The object that holds it.
         files: Name to text of the package's other files: `grade.xml`, `pod.xml`, `devices.yaml`.
         request: The refresh request by which it became the current one; empty if the definition was changed.
@@ -199,7 +200,7 @@ def read(
         table: The known node definitions.
 
     Raises:
-        InputError: It is damaged, or its devices are no longer known.
+        InputError: It is damaged.
     """
     annotations = config_map.metadata.annotations
     uid = next((owner.uid for owner in config_map.metadata.owner_references), "")
@@ -213,7 +214,7 @@ def read(
         digest=digest_of(uid, package),
         sequence=sequence,
         topology=topology,
-        need=need_of(topology, spec.resources, table),
+        need=known_need(topology, spec.resources, table),
         config_map=config_map.metadata.name,
         files=package.files,
         request=request_of(config_map),

@@ -32,6 +32,7 @@ class NodeDefinition:
     licensed: bool = True
 
 
+_UNKNOWN: Final = NodeDefinition(0, 0)
 SHIPPED: Final[Mapping[str, NodeDefinition]] = {
     "alpine": NodeDefinition(1, 512),
     "asav": NodeDefinition(1, 2048),
@@ -167,7 +168,6 @@ def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, No
     Raises:
         InputError: `ResourcesUnknown`: a device has neither CPU nor memory, and its node definition is unknown.
     """
-    cpus = ram_mib = lab_nodes = 0
     for device in topology.devices:
         known = table.get(device.definition)
         no_cpus = known is None and device.cpus is None and overrides.cpu is None
@@ -179,9 +179,17 @@ def need_of(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, No
                 "no cpus and ram for it; give them there, set spec.resources, or extend "
                 "VKPROVIDER_NODE_DEFINITIONS; a CMLWorker with spec.stats: On brings those of its CML",
             )
-        cpus += device.cpus if device.cpus is not None else (known.cpus if known else 0)
-        ram_mib += device.ram_mib if device.ram_mib is not None else (known.ram_mib if known else 0)
-        lab_nodes += known.licensed if known else 1
+    return known_need(topology, overrides, table)
+
+
+def known_need(topology: Topology, overrides: ResourcesSpec, table: Mapping[str, NodeDefinition]) -> Resources:
+    """Compute the known part of a lablet's resources: a device that `need_of` refuses counts only as a device."""
+    cpus = ram_mib = lab_nodes = 0
+    for device in topology.devices:
+        known = table.get(device.definition, _UNKNOWN)
+        cpus += device.cpus if device.cpus is not None else known.cpus
+        ram_mib += device.ram_mib if device.ram_mib is not None else known.ram_mib
+        lab_nodes += known.licensed
     return Resources(
         cpu_m=quantities.parse_millicores(overrides.cpu) if overrides.cpu is not None else cpus * 1000,
         memory_bytes=quantities.parse_bytes(overrides.memory)
