@@ -72,6 +72,14 @@ def test_a_decoded_pod_is_a_plain_one() -> None:
             ("livenessProbe", "readinessProbe", "startupProbe"),
         ),
         ({"lifecycle": {"preStop": {}}, "resources": {}, "tty": True, "securityContext": {}}, {}, ("lifecycle",)),
+        ({}, {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "hostNetwork": False, "os": None}, ()),
+        ({}, {"terminationGracePeriodSeconds": 0}, ("terminationGracePeriodSeconds",)),
+        ({}, {"hostPID": True, "hostIPC": True, "dnsPolicy": "None"}, ("dnsPolicy", "hostIPC", "hostPID")),
+        ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "1"}}}, ()),
+        ({"resources": {"limits": {"cpu": "1"}}}, {}, ("resources.limits",)),
+        ({}, {"resources": {"limits": {"cpu": "1"}}}, ("resources.limits",)),
+        ({"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}, {}, ()),
+        ({"restartPolicy": "Never", "stdinOnce": True}, {}, ("restartPolicy", "stdinOnce")),
     ],
 )
 def test_of_fields_that_are_not_kept_their_names_are(

@@ -13,8 +13,8 @@ class Happened(Reasons):
     )
     FIELD_IGNORED = (
         "FieldIgnored",
-        "The Pod has fields that mean nothing to a lablet, such as volumes, ports or probes; they are ignored.",
-        "Remove them from the Pod's template.",
+        "The Pod has fields that mean nothing to a lablet, such as volumes, ports or limits; they are ignored.",
+        "Remove them from the Pod's template, unless a quota or a policy of the cluster asks for them.",
     )
     READINESS_GATES_NOT_READY = (
         "ReadinessGatesNotReady",
