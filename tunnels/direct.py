@@ -41,6 +41,9 @@ _FAULTS: Final[dict[int, CertificateFault]] = {
 }
 """X509_V_ERR_* of OpenSSL's x509_vfy.h, as `ssl.SSLCertVerificationError.verify_code` gives them."""
 
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"})
+"""OpenSSL's reasons for an answer that is no TLS record."""
+
 
 @functools.lru_cache(maxsize=64)
 def ssl_context(*, verify: bool, ca_bundle: str | None) -> ssl.SSLContext:
@@ -214,7 +217,7 @@ def translated(where: str, deadline_s: float) -> Iterator[None]:
     except aiohttp.ClientConnectorCertificateError as error:
         raise _certificate(where, error) from error
     except aiohttp.ClientConnectorSSLError as error:
-        raise ConnectFailed(f"{where}: no TLS connection: {error.os_error.strerror}") from error
+        raise ConnectFailed(f"{where}: no TLS connection: {no_tls(error)}") from error
     except aiohttp.ClientProxyConnectionError as error:
         raise ConnectFailed(f"{where}: no connection to its proxy {error.host}: {why(error.os_error)}") from error
     except aiohttp.ClientConnectorError as error:
@@ -237,6 +240,14 @@ def _certificate(where: str, error: aiohttp.ClientConnectorCertificateError) -> 
         fault = _FAULTS.get(cause.verify_code, "untrusted")
         text = cause.verify_message
     return CertificateInvalid(f"{where}: {text}", fault=fault)
+
+
+def no_tls(error: aiohttp.ClientConnectorSSLError) -> str:
+    """Return why TLS failed before there was a certificate."""
+    reason = getattr(error.os_error, "reason", "")
+    if reason in _NOT_TLS:
+        return "it answers without TLS: give it a certificate, or, for tests only, write http://"
+    return f"{reason or error.os_error.strerror}".lower().replace("_", " ")
 
 
 def why(error: OSError) -> str:

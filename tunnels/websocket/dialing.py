@@ -11,6 +11,7 @@ from typing import Final
 
 import aiohttp
 
+from tunnels.direct import no_tls, why
 from tunnels.link.carrier import ALL, Address, Inbox
 from tunnels.outgoing.proxies import proxy_of
 from tunnels.outgoing.sessions import open_session
@@ -25,6 +26,8 @@ PAUSE_S: Final = 0.5
 PAUSE_S_MAX: Final = 5.0
 TRIES: Final = 4
 """Attempts in vain at a caller's own address, after which it is looked for at the first addresses, too."""
+ALWAYS: Final = 12
+"""Attempts that led to a caller that is reached already, after which the address will hardly lead to another one."""
 OPEN_S: Final = 10.0
 """The deadline for opening a WebSocket and for the caller's greeting."""
 LOOK_S: Final = 0.25
@@ -80,13 +83,22 @@ class Dialing:
         urls: Where to dial first, `https://…` or `http://…`: one caller, several, or a proxy in front of them.
         agent: This agent.
         credentials: Returns by what callers know it; asked before every attempt, so that they can be rotated.
+        authorities: Where those stand that may sign the certificates of callers, for messages.
     """
 
-    def __init__(self, urls: Sequence[str], agent: Address, credentials: Callable[[], Credentials]) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        agent: Address,
+        credentials: Callable[[], Credentials],
+        *,
+        authorities: str = "the trusted certificates",
+    ) -> None:
         self._urls: Final = tuple(url.rstrip("/") for url in urls)
         self._encrypted: Final = any(url.startswith("https:") for url in self._urls)
         self._agent: Final = agent
         self._credentials: Final = credentials
+        self._authorities: Final = authorities
         self._targets: Final[dict[str, _Target]] = {}
         self._sockets: Final[dict[str, Socket]] = {}
         self._using: Final[set[asyncio.Task[None]]] = set()
@@ -151,11 +163,11 @@ class Dialing:
         try:
             websocket, said = await self._open(session, url)
         except (_DialError, aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: not a host's name
-            self._failed(url, target, str(error) or f"no answer within {OPEN_S:.3g} s", logging.WARNING)
+            self._failed(url, target, self._trouble(error), logging.WARNING)
             return
         if said.caller in self._sockets:
             await websocket.close()
-            self._failed(url, target, f"it leads to {said.caller}, which is reached already", logging.DEBUG)
+            self._failed(url, target, *self._known_already(said.caller, target))
             return
         target.tries, target.trouble = 0, ""
         target.due_s = asyncio.get_running_loop().time() + random.uniform(PAUSE_S, 2 * PAUSE_S)
@@ -164,6 +176,34 @@ class Dialing:
         task = asyncio.create_task(self._use(socket, said, inbox), name=f"frames of {said.caller}")
         self._using.add(task)
         task.add_done_callback(self._using.discard)
+
+    def _trouble(self, error: Exception) -> str:
+        """Return why an address cannot be used, and what helps."""
+        match error:
+            case TimeoutError():
+                return f"no answer within {OPEN_S:.3g} s"
+            case aiohttp.ClientConnectorCertificateError():
+                cause = error.certificate_error
+                text = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else str(cause)
+                return f"its certificate cannot be trusted ({text}): put its authority's into {self._authorities}"
+            case aiohttp.ClientConnectorSSLError():
+                return f"no TLS connection: {no_tls(error)}"
+            case aiohttp.ClientConnectorError():
+                return why(error.os_error)
+            case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
+                return "the connection ended before the answer; if it serves TLS, dial https://"
+            case aiohttp.InvalidURL():
+                return "it is not the URL of a page"
+            case _:
+                return str(error)
+
+    def _known_already(self, caller: str, target: _Target) -> tuple[str, int]:
+        """Return why an attempt that led to a caller that is reached already was in vain, and how that is logged."""
+        missing = sorted({other for said in self._said.values() for other in said} - self._sockets.keys())
+        if target.tries + 1 < ALWAYS or not missing:
+            return f"it leads to {caller}, which is reached already", logging.DEBUG
+        never = ", ".join(missing)
+        return f"it leads to {caller} each time, and never to {never}: give each an address of its own", logging.WARNING
 
     async def _open(self, session: aiohttp.ClientSession, url: str) -> tuple[aiohttp.ClientWebSocketResponse, Welcome]:
         """Open a WebSocket and learn whose it is.

@@ -36,7 +36,8 @@ def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> C
         return MqttCarrier(broker_of(mqtt), AgentSide(TOPICS, address))
     token = Reread([dial.token_file], lambda: read_line(dial.token_file, reveal(dial.token)))
     tls = Reread([dial.ca_file, dial.cert_file, dial.key_file], lambda: _client_tls(dial))
-    return Dialing(dial.urls, address, lambda: Credentials(token.current(), tls.current()))
+    authorities = f"the file of VKPROVIDER_TUNNEL_HTTP_CA_FILE{'' if dial.ca_file else ', which is not set'}"
+    return Dialing(dial.urls, address, lambda: Credentials(token.current(), tls.current()), authorities=authorities)
 
 
 def _client_tls(dial: DialSettings) -> ssl.SSLContext:

@@ -25,7 +25,7 @@ def set_up(level: str, format_: str) -> None:
     """Configure structlog and, for libraries, the standard logging.
 
     Args:
-        level: `debug`, `info`, `warning` or `error`; of libraries never less than warnings.
+        level: `debug`, `info`, `warning` or `error`; of libraries but `tunnels` never less than warnings.
         format_: `json`, `console`, or `auto`: by whether standard error is a terminal.
     """
     number = getattr(logging, level.upper())
@@ -56,3 +56,4 @@ def set_up(level: str, format_: str) -> None:
         )
     )
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+    logging.getLogger("tunnels").setLevel(number)  # ours: to whom an agent is connected, and why not

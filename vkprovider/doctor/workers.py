@@ -1,5 +1,6 @@
 """Checks of CMLWorkers: what the provider reports, and what can be seen without it."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +19,7 @@ from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, un
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import too_small
+from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
 
@@ -141,7 +143,8 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
 
 
 def _known(about: str, reason: Reason, message: str) -> Finding:
-    return fault(about, reason, message, remedy_of(WORKERS, reason, "See docs/why.md."))
+    name = about.partition("/")[2]
+    return fault(about, reason, message, re.sub(r"\bNAME\b", name, remedy_of(WORKERS, reason, "See docs/why.md.")))
 
 
 def _check_condition(about: str, seen: SeenWorker) -> list[Finding]:
@@ -200,7 +203,8 @@ def _check_node(about: str, spec: CMLWorkerSpec, seen: SeenWorker, installation:
     if seen.lives and not any(a.type == "ExternalIP" for a in node.status.addresses):
         text = f"the provider cannot resolve its address {address!r}, so its lablets have no IP"
         found.append(_known(about, WorkerReason.ADDRESS_UNRESOLVED, text))
-    if node.spec.unschedulable and seen.resource.metadata.deletion_timestamp is None:
+    is_waiting = unapproved(seen.resource) is not None  # which says how it is approved
+    if node.spec.unschedulable and seen.resource.metadata.deletion_timestamp is None and not is_waiting:
         found.append(note(about, DoctorReason.CORDONED, f"Node {name} is cordoned", f"kubectl uncordon {name}"))
     return found
 

@@ -400,9 +400,45 @@ async def test_certificates_are_verified(direct: DirectTransport, caplog: pytest
         await caller.heard.until(lambda: caller.heard.views)
         body = bytes(300_000)
         assert (await caller.transport(ALLOW).request("POST", "/x", body=body, deadline_s=60)).status == 200
-        await eventually(lambda: any("certificate verify failed" in line for line in caplog.messages))
+        await eventually(lambda: any("certificate cannot be trusted" in line for line in caplog.messages))
         assert unreached.reached == frozenset()
     assert caller.tokens == [f"Bearer {TOKEN}"]
+
+
+async def test_why_an_address_leads_nowhere_is_said_in_words(
+    mini: MiniCml, direct: DirectTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each with what helps; none as the error of a library."""
+    server, wary = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(server)
+    encrypted, plain, closed = Caller(tls=server), Caller(), free_port()
+    async with started(encrypted, plain):
+        urls = {
+            plain.url.replace("http:", "https:"): "it answers without TLS: give it a certificate",
+            encrypted.url.replace("https:", "http:"): "if it serves TLS, dial https://",
+            encrypted.url: "its certificate cannot be trusted (unable to get local issuer certificate): put",
+            f"https://127.0.0.1:{closed}": "Connection refused",
+            mini.url: "the agent's token or certificate is refused (401)",
+            "https://no-such-host.invalid": "no-such-host.invalid",
+        }
+        dialling = [dialing_agent([url], direct, allow=ALLOW, name=f"w{n}", tls=wary)[0] for n, url in enumerate(urls)]
+        async with running(*(agent.run for agent in dialling)):
+            for url, said in urls.items():
+                await eventually(
+                    lambda url=url, said=said: any(f"{url}: " in line and said in line for line in caplog.messages)  # type: ignore[misc]
+                )
+    assert not [line for line in caplog.messages if "SSLContext" in line or "_ssl.c" in line]
+
+
+async def test_a_caller_to_which_no_address_leads_is_named(
+    direct: DirectTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A proxy that always leads to the same one."""
+    callers, _ = pair("a", "b", own_urls=False)
+    agent, carrier = dialing_agent([callers["a"].url], direct, allow=ALLOW)
+    async with started(*callers.values()), running(agent.run):
+        await eventually(lambda: any("leads to a each time, and never to b" in line for line in caplog.messages))
+        assert carrier.reached == {"a"}
 
 
 async def test_a_token_goes_to_no_address_in_plain_text_unless_the_first_one_is_so(direct: DirectTransport) -> None:

@@ -18,6 +18,7 @@ log = structlog.get_logger("ours")
 log.debug("too little")
 log.info("lab imported", pod="uid-1", worker="w")
 logging.getLogger("library").info("too little")
+logging.getLogger("tunnels").info("connected to %s", "replica-1")
 logging.getLogger("library").warning("slow %s", "answer")
 
 
@@ -46,15 +47,16 @@ def test_every_line_is_one_json_object() -> None:
     lines = [json.loads(line) for line in said("info", "json").splitlines()]
     assert [(line["level"], line["event"]) for line in lines] == [
         ("info", "lab imported"),
+        ("info", "connected to replica-1"),
         ("warning", "slow answer"),
         ("error", "it failed"),
         ("error", "it failed"),
     ]
     assert lines[0]["pod"] == "uid-1"
-    assert [line["logger"] for line in lines] == ["ours", "library", "ours", "library"]
+    assert [line["logger"] for line in lines] == ["ours", "tunnels", "library", "ours", "library"]
     for line in lines:
         assert line["timestamp"].endswith("Z")
-    for line in lines[2:]:
+    for line in lines[3:]:
         [trace] = line["exception"]
         assert (trace["exc_type"], trace["exc_value"]) == ("ValueError", "no")
 

@@ -244,6 +244,21 @@ def test_worker_whose_node_is_not_ready_is_one_fault() -> None:
     assert check(seen(probe=away, node=silent)) == [("fault", "WorkerUnreachable")]
 
 
+def test_worker_of_an_agent_that_nobody_has_approved_is_to_be_approved_not_uncordoned() -> None:
+    node = {
+        "metadata": {"name": "vnode.w", "annotations": {"vkprovider.io/installation": "i"}},
+        "spec": {"unschedulable": True},
+        "status": {"addresses": [{"type": "ExternalIP", "address": "198.51.100.1"}]},
+    }
+    waits = seen(node=node, ready=False, because="AwaitingApproval", tunnel="mqtt", credentialsSecretName=None)
+    waits.resource.metadata.annotations["vkprovider.io/approved"] = "false"
+    [finding] = workers.check_worker(waits, namespace="n", installation="i")
+    assert finding.reason == "AwaitingApproval"
+    assert "`kubectl lablet approve w`" in finding.remedy
+    [cordoned] = workers.check_worker(seen(node=node), namespace="n", installation="i")
+    assert (cordoned.reason, cordoned.remedy) == ("Cordoned", "kubectl uncordon vnode.w")
+
+
 def test_worker_that_refuses_the_login_from_here_is_a_fault() -> None:
     assert check(seen(probe=workers.WorkerProbe("2.9.1", Unauthorized("no")))) == [("fault", "CredentialsInvalid")]
 

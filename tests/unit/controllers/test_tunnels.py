@@ -69,7 +69,7 @@ async def test_an_agent_that_is_away_is_named_with_the_reason() -> None:
     unknown = tunnels.away("mqtt", "w1")
     assert unknown is not None
     assert (unknown.ready, unknown.reason) == (False, "AgentAway")
-    assert "no agent w1 was heard" in unknown.message
+    assert "(status.owner) hears no agent w1" in unknown.message
     await say(tunnels, "a", Hello(0, 600_000))
     assert tunnels.away("mqtt", "w1") is None
     await say(tunnels, "a", Goodbye("stopped"))

@@ -117,7 +117,10 @@ def _away(name: str, view: AgentView) -> Health | None:
         case State.THERE:
             return None
         case State.UNKNOWN:
-            text = f"no agent {name} was heard; see that `vkprovider agent` runs with that name, and what it logs"
+            text = (
+                f"the replica that owns its Node (status.owner) hears no agent {name}: see that `vkprovider agent` "
+                "runs with that name, and that it logs a connection to that replica or its broker"
+            )
         case State.SILENT:
             text = f"agent {name} is silent; see that it runs and has a connection. Nothing is deleted meanwhile"
         case _:
