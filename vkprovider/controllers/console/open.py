@@ -15,8 +15,8 @@ from vkprovider.controllers.worker.worker import Worker
 CONNECTIONS_MAX: Final = 256
 """The most connections to ports of one worker at once."""
 
-_Key = tuple[str, str, str]
-"""Worker, lab and node."""
+_Key = tuple[str, str, str, int]
+"""Worker, lab, node and serial line."""
 
 
 class OpenConsoles:
@@ -27,14 +27,14 @@ class OpenConsoles:
         self._connections: dict[str, set[Channel]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def console(self, device: FoundDevice) -> Console:
-        """Return the console of a device; others that were not watched any more are forgotten."""
+    def console(self, device: FoundDevice, line: int = 0) -> Console:
+        """Return a serial line of a device; others that were not watched any more are forgotten."""
         self._consoles = {key: found for key, found in self._consoles.items() if found.is_watched}
         worker, fact = device.worker, device.fact
-        key = (worker.name, device.lab_id, fact.id)
+        key = (worker.name, device.lab_id, fact.id, line)
         found = self._consoles.get(key)
         if found is None:
-            connect = partial(_connected, device)
+            connect = partial(_connected, device, line)
             found = self._consoles[key] = Console(device.label, connect, partial(check, worker))
         return found
 
@@ -71,15 +71,15 @@ class OpenConsoles:
             task.add_done_callback(self._closing.discard)
 
 
-async def _connected(device: FoundDevice) -> Channel:
-    """Connect to the console of a device.
+async def _connected(device: FoundDevice, line: int) -> Channel:
+    """Connect to a serial line of a device.
 
     Raises:
         InputError: `NoConsole`.
         OutsideError: CML did not answer.
     """
     try:
-        return await device.worker.labs.consoles.open_console(device.lab_id, device.fact.id)
+        return await device.worker.labs.consoles.open_console(device.lab_id, device.fact.id, line)
     except NotFound:
         text = f"CML has no console for {device.label} ({device.fact.definition}) at the moment"
         raise InputError(ConsoleReason.NO_CONSOLE, text) from None

@@ -123,8 +123,11 @@ _BY_DEFINITION: Final = (
     ("vwlc", "aireos"),
     ("frr", "frr"),
     ("alpine", "linux"),
+    ("chrome", "linux"),
+    ("chromium", "linux"),
     ("coreos", "linux"),
     ("desktop", "linux"),
+    ("firefox", "linux"),
     ("server", "linux"),
     ("trex", "linux"),
     ("ubuntu", "linux"),
@@ -138,10 +141,21 @@ _BY_DEFINITION: Final = (
     ("splunk", "linux"),
     ("syslog", "linux"),
     ("tacplus", "linux"),
+    ("thousandeyes-ea", "linux"),
 )
 """The beginning of a node definition's name, and its kind."""
 WITHOUT_CONSOLE: Final = frozenset({"external_connector", "unmanaged_switch"})
 """The node definitions whose devices are part of CML itself and never have a console."""
+
+_SHELL_AT_SECOND_LINE: Final = frozenset(
+    {"chrome", "chromium", "dnsmasq", "firefox", "nginx", "splunk", "syslog", "tacplus", "thousandeyes-ea"}
+)
+"""Containers whose first line is their program's: `default_console: 1` in CiscoLearning/cml-docker-containers."""
+
+
+def shell_line(definition: str) -> int:
+    """Return the number of the serial line at which a device of a node definition takes commands."""
+    return int(definition in _SHELL_AT_SECOND_LINE)
 
 
 class Manners:

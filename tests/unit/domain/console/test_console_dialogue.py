@@ -314,6 +314,7 @@ REFERENCE_PLATFORM = (
     *("iosxe-sdwan", "pagent", "viptela-bond", "viptela-edge", "viptela-manage", "viptela-smart"),
     *("cat-sdwan-controller", "cat-sdwan-manager", "cat-sdwan-validator", "cat-sdwan-vedge", "cat-sdwan-edge"),
     *("ftdv", "fmcv", "vwlc", "cat9800", "xrd", "ios-xrd-control-plane", "trex", "wan_emulator", "coreos"),
+    *("chrome", "firefox", "thousandeyes-ea"),
 )
 
 
