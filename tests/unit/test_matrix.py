@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tools.matrix import programs
-from vkprovider.doctor.setup import KUBERNETES_OLDEST
+from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
 from vkpsandbox.controlplane import build
 
 ROOT = Path(__file__).parents[2]

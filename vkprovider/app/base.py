@@ -10,6 +10,7 @@ from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.index import LabletIndex
 from vkprovider.controllers.timeline import Timeline
 from vkprovider.controllers.worker.fleet import Fleet
+from vkprovider.controllers.worker.kubernetes import KubernetesVersion
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.serving.access import AccessControl
@@ -28,6 +29,7 @@ class Base:
         objects: What more than one part follows.
         queues: The work queues.
         fleet: The workers that this replica acts for.
+        kubernetes: The version that our Nodes claim.
         index: The lablets on our Nodes.
     """
 
@@ -39,6 +41,7 @@ class Base:
     objects: Informers
     queues: Queues
     fleet: Fleet
+    kubernetes: KubernetesVersion
     index: LabletIndex
 
 
@@ -55,5 +58,6 @@ def base(ctx: Context, settings: Settings) -> Base:
         objects=informers(ctx),
         queues=queues,
         fleet=fleet,
+        kubernetes=KubernetesVersion(ctx),
         index=LabletIndex(ctx, counters, queues.lablets, fleet.items),
     )

@@ -55,6 +55,8 @@ class Kubelet:
         workers: Mapping[str, Worker],
         contents: Mapping[str, Content],
         devices: Devices,
+        *,
+        version: Callable[[], str],
     ) -> None:
         """Create it; nothing listens before `open`.
 
@@ -66,6 +68,7 @@ class Kubelet:
             workers: Those that this replica acts for, by name.
             contents: By digest.
             devices: What sessions reach.
+            version: Returns the version that the Nodes claim, "" while it is not known; called by requests for metrics.
         """
         self._ctx = ctx
         self._enabled = settings.enabled
@@ -83,7 +86,7 @@ class Kubelet:
         source = Sources(workers, contents, devices, self.stories)
         routes = {
             **podlists.routes(ctx.kube, known, settings),
-            **Usage(known, devices.usage, self._meter).routes(),
+            **Usage(known, devices.usage, self._meter, version).routes(),
             **Logs(known, self.sessions, source.read, ctx.wall).routes(),
             **Consoles(known, self.sessions, devices, Limits()).routes(),
         }

@@ -8,9 +8,9 @@ from vkprovider.api.objects import Lease
 from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight
+from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
 from vkprovider.settings.plaintext import plain_text
 
-KUBERNETES_OLDEST: Final = (1, 30)
 SKEW_S: Final = 5.0
 """Clocks that differ by less do not matter."""
 SETTINGS: Final = "vkprovider-settings"

@@ -15,7 +15,6 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from vkprovider import __version__
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso, unix
 from vkprovider.kubelet.server import Call, Pods, Routes
@@ -83,17 +82,20 @@ def by_container(pod: Pod, found: Iterable[DeviceUsage]) -> dict[str, Use]:
 class Usage:
     """The handlers."""
 
-    def __init__(self, pods: Pods, usage: UsageOf, meter: Meter) -> None:
+    def __init__(self, pods: Pods, usage: UsageOf, meter: Meter, version: Callable[[], str]) -> None:
         """Create them.
 
         Args:
             pods: Of the Nodes.
             usage: What their devices use.
             meter: Of the Nodes.
+            version: Returns the version that the Nodes claim, "" while it is not known; called by each request for
+                `/metrics`.
         """
         self._pods = pods
         self._usage = usage
         self._meter = meter
+        self._version = version
 
     def routes(self) -> Routes:
         """Return the handlers by method and path."""
@@ -123,7 +125,8 @@ class Usage:
     async def _own(self, _: web.Request, call: Call) -> web.Response:
         """Answer with what stock dashboards ask of a kubelet; the replica's own metrics are on its page."""
         build = GaugeMetricFamily("kubernetes_build_info", "1; the version is a label.", labels=("git_version",))
-        build.add_metric((f"v{__version__}",), 1)
+        if version := self._version():  # stock alerts compare it with those of API server and kubelets
+            build.add_metric((version,), 1)
         name = GaugeMetricFamily("kubelet_node_name", "1; the Node's name is a label.", labels=("node",))
         name.add_metric((call.listener.node,), 1)
         running = [pod for pod in self._pods.of(call.listener) if pod.status.phase == "Running"]

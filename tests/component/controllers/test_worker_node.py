@@ -7,7 +7,7 @@ import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
-from tests.component.controllers.running import SHORT, Groups
+from tests.component.controllers.running import SHORT, WITH_PASSES, Groups
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
@@ -30,6 +30,35 @@ async def test_node_shows_what_the_worker_is(world: World) -> None:
     found = await world.cmlworker(worker, is_ready)
     assert found["status"]["cmlVersion"] == "2.9.1+build.7"
     assert found["status"]["epoch"] == (await world.lease(worker))["leaseTransitions"]
+
+
+async def test_node_claims_the_version_of_the_api_server(world: World) -> None:
+    """It is upgraded while the provider runs; a version that cannot be read now is the one that was read last."""
+    served = (await world.admin.request("GET", "/version"))["gitVersion"]
+    running = await world.replica(WITH_PASSES)
+    worker = await world.worker()
+    assert kubelet_of(await world.node(worker)) == f"{served}-vkprovider"
+    asked = len(running.api.matching("^GET /version"))
+    assert asked == 1
+    running.api.fault("^GET /version", status=503)
+    world.slept_s += 400.0
+    await when(lambda: len(running.api.matching("^GET /version")) == asked + 1, "asked again")
+    running.api.fault("^GET /version", answer=b'{"gitVersion": "v1.99.4+k3s1"}')
+    assert kubelet_of(await world.node(worker, is_ready)) == f"{served}-vkprovider"
+    world.slept_s += 400.0
+    await world.node(worker, lambda node: kubelet_of(node) == "v1.99.4-vkprovider")
+
+
+async def test_node_of_an_api_server_that_keeps_its_version_to_itself(world: World) -> None:
+    running = await world.replica()
+    running.api.fault("^GET /version", count=None, status=403)
+    worker = await world.worker()
+    assert kubelet_of(await world.node(worker)) == "v1.30.0-vkprovider"
+
+
+def kubelet_of(node: dict[str, Any]) -> str:
+    """Return the version of a kubelet that a Node claims."""
+    return str(node["status"]["nodeInfo"]["kubeletVersion"])
 
 
 async def test_node_that_others_change_is_repaired(world: World) -> None:

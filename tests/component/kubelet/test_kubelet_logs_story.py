@@ -143,6 +143,9 @@ async def test_what_a_node_uses_can_be_read(world: World, credentials: Credentia
                 assert f"container_{name}{key} " in answer.text
             assert re.search(r"^node_cpu_usage_seconds_total \S+$", answer.text, re.MULTILINE)
             assert re.search(r"^node_memory_working_set_bytes [1-9]", answer.text, re.MULTILINE)
+        if path == "/metrics":
+            claimed = node["status"]["nodeInfo"]["kubeletVersion"]
+            assert f'kubernetes_build_info{{git_version="{claimed}"}} 1.0' in answer.text
 
 
 async def test_a_device_has_the_story_until_there_is_a_lab(world: World, credentials: Credentials) -> None:

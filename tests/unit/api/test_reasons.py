@@ -134,6 +134,7 @@ def test_every_condition_of_a_node_is_described() -> None:
         allocatable={},
         health=unhealthy(Trouble.WORKER_UNREACHABLE, "m"),
         taint_effect="NoExecute",
+        kubelet_version="v1.36.3-vkprovider",
     )
     told = view.conditions()
     assert [c.type for c in told if not docs.described(c.type)] == []

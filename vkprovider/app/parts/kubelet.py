@@ -50,7 +50,16 @@ def kubelet(base: Base, definitions: DefinitionsPart) -> KubeletPart:
         manners=manners(consoles.prompts_file),
         exec_timeout_s=consoles.exec_timeout_s,
     )
-    served = Kubelet(ctx, base.settings.kubelet, base.objects.pods.items, index.pods_on, workers, contents, devices)
+    served = Kubelet(
+        ctx,
+        base.settings.kubelet,
+        base.objects.pods.items,
+        index.pods_on,
+        workers,
+        contents,
+        devices,
+        version=lambda: base.kubernetes.kubelet,
+    )
 
     async def hand_over() -> None:
         opened.end()

@@ -62,7 +62,9 @@ def nodes(
         wake=queues.workers.add,
         holders=(base.fleet, base.index, kubelet.opened, kubelet.kubelet),
     )
-    writer = NodeWriter(ctx, settings.workers, ownership.epochs, tunnels.tunnels.bearers, kubelet.kubelet)
+    writer = NodeWriter(
+        ctx, settings.workers, ownership.epochs, tunnels.tunnels.bearers, kubelet.kubelet, base.kubernetes
+    )
     connector, identities = Connector(ctx, tunnels.tunnels, ownership.term), Identities()
     workers = Workers(
         ctx,

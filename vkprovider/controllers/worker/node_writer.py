@@ -10,6 +10,7 @@ from vkprovider.api.models.status import WorkerStatus
 from vkprovider.api.objects import CustomResource, Metadata, Node
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.times import iso
+from vkprovider.controllers.worker.kubernetes import KubernetesVersion
 from vkprovider.controllers.worker.node_leases import NodeConflict
 from vkprovider.controllers.worker.status import WorkerStatusWriter
 from vkprovider.controllers.worker.worker import Worker
@@ -53,6 +54,7 @@ class NodeWriter:
         owned: Container[str],
         bearers: Callable[[str], Sequence[Bearer]],
         endpoints: Endpoints,
+        kubernetes: KubernetesVersion,
     ) -> None:
         """Create the writer.
 
@@ -62,11 +64,13 @@ class NodeWriter:
             owned: Workers whose Nodes this replica owns; other Nodes are kept without labels, see `slim`.
             bearers: Returns the agents that bear a worker's name.
             endpoints: Serves the kubelet API.
+            kubernetes: The version that Nodes claim.
         """
         self._ctx = ctx
         self._settings = settings
         self._owned = owned
         self._endpoints = endpoints
+        self._kubernetes = kubernetes
         self.objects: Informer[Node] = Informer(
             ctx.kube,
             ctx.api.nodes.path,
@@ -88,10 +92,12 @@ class NodeWriter:
 
         Raises:
             NodeConflict: A Node of that name is not of this installation.
+            OutsideError: The API server refused or did not answer.
         """
         if await self._leave(resource, worker):
             return True
-        view = self._view(resource, worker, await self._endpoints.open(worker.name))
+        kubelet_version = await self._kubernetes.look()
+        view = self._view(resource, worker, await self._endpoints.open(worker.name), kubelet_version)
         await self._write_node(view, worker.guard)
         await worker.finalizer.follow(resource, needed=lambda: _is_needed(resource, worker))
         await self._status.report(resource, worker, epoch)
@@ -225,7 +231,9 @@ class NodeWriter:
             self._read_nodes.pop(names.node_name(worker), None)
             self._agreed.pop(names.node_name(worker), None)
 
-    def _view(self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None) -> NodeView:
+    def _view(
+        self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None, kubelet_version: str
+    ) -> NodeView:
         """Return the Node that follows from the state of its worker."""
         address = nodes.address_of(worker.spec)
         capacity, allocatable = (worker.capacity or Capacity()).amounts()
@@ -242,6 +250,7 @@ class NodeWriter:
             allocatable=allocatable,
             health=worker.health,
             taint_effect=self._settings.taint_effect,
+            kubelet_version=kubelet_version,
             cordoned=worker.unapproved is not None,
         )
 

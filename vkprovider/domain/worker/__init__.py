@@ -1,7 +1,7 @@
 """A CML worker as a Kubernetes Node.
 
 * `node`: builds and repairs labels, taints, addresses and conditions.
-* `endpoint`: where its kubelet API is served.
+* `endpoint`: where its kubelet API is served; `kubeletversion`: the version of a kubelet that it claims.
 * `capacity`: what the worker offers to lablets.
 * `identity`: whether two CMLWorkers are one CML controller.
 * `secrets`: what a Secret may be used for; `transport`: the way to a worker, and whether it is safe.

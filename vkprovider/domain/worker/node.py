@@ -20,7 +20,6 @@ from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
-_KUBELET_VERSION: Final = "v1.36.3-vkprovider"
 _PRESSURES: Final = {
     "MemoryPressure": ConditionReason.NO_MEMORY_PRESSURE,
     "DiskPressure": ConditionReason.NO_DISK_PRESSURE,
@@ -70,6 +69,7 @@ class NodeView:
     allocatable: dict[str, str]
     health: Health
     taint_effect: str
+    kubelet_version: str
     cordoned: bool = False
 
     @property
@@ -137,7 +137,7 @@ class NodeView:
             "kernelVersion": self.version or "unknown",
             "osImage": f"Cisco Modeling Labs {short}",
             "containerRuntimeVersion": f"cml://{short}",
-            "kubeletVersion": _KUBELET_VERSION,
+            "kubeletVersion": self.kubelet_version,
             "kubeProxyVersion": "",
             "operatingSystem": "cml",
             "architecture": "",

@@ -55,6 +55,7 @@ def view(**changes: Any) -> NodeView:
         "allocatable": allocatable,
         "health": nodes.healthy("CML 2.9.1 answers"),
         "taint_effect": "NoExecute",
+        "kubelet_version": "v1.33.13-vkprovider",
     }
     return NodeView(**{**fields, **changes})
 
@@ -144,7 +145,7 @@ def test_the_wide_table_reads_well() -> None:
     info = made(view()).status.node_info
     assert info["containerRuntimeVersion"] == "cml://2.9.1"
     assert info["osImage"] == "Cisco Modeling Labs 2.9.1"
-    assert info["kubeletVersion"] == "v1.36.3-vkprovider"
+    assert info["kubeletVersion"] == "v1.33.13-vkprovider"
     assert made(view(version="")).status.node_info["containerRuntimeVersion"] == "cml://unknown"
 
 
