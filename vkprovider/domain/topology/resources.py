@@ -81,7 +81,8 @@ SHIPPED: Final[Mapping[str, NodeDefinition]] = {
 """CML's own node definitions with the values that a device inherits; a setting adds site-made ones.
 
 Sources: Cisco's reference platform, CiscoLearning/cml-docker-containers for containers, CiscoDevNet/cml-community for
-SD-WAN, wireless and firewalls. What Cisco publishes no figure for is not here: pagent, iosxrv, nxosv, viptela-edge.
+SD-WAN, wireless and firewalls. Of IOL Cisco publishes none: what users of CML 2.9 report, where it runs in a container.
+Most others without a published figure are not here: pagent, iosxrv, nxosv, viptela-edge.
 """
 
 

@@ -3,7 +3,8 @@
 Ids, natures, descriptions, consoles, loopbacks and interface counts are those of a recorded `GET
 /simplified_node_definitions` of a 2.9.1; definitions that its site had made are left out. CPU and memory are Cisco's
 for the kinds of its reference platform and for those whose definitions Cisco publishes, such as containers and the
-Catalyst SD-WAN family; those of older Viptela kinds and of some containers are guesses.
+Catalyst SD-WAN family; those of IOL are what users of CML 2.9 report; those of TRex, of older Viptela kinds and of some
+containers are guesses.
 """
 
 from typing import Any, Final
@@ -109,12 +110,12 @@ _ROUTERS: Final = (
     _cisco("cat8000v", "Catalyst 8000V Edge Software", 1, 4096, flat(_GIG, 1), **_IOSXE),
     _cisco("csr1000v", "Cloud Services Router 1000V", 1, 3072, flat(_GIG, 1), **_IOSXE),
     _container("frr", "Free Range Routing (Docker)", nature="router", ram_mib=256),
-    _cisco("iol-xe", "IOL XE Router", 0, 1000, by_four("Ethernet"), **_IOL),
+    _cisco("iol-xe", "IOL XE Router", 1, 1024, by_four("Ethernet"), **_IOL),
     _cisco(
         "iol-xe-serial-4eth",
         "IOL XE Router with 4 serial interfaces",
-        0,
-        1000,
+        1,
+        1024,
         after(*(f"Ethernet0/{slot}" for slot in range(4)), then=by_four("Serial")),
         static_ethernets=4,
         **{**_IOL, "ports": 8, "min_ports": 8},
@@ -147,7 +148,7 @@ _SWITCHES: Final = (
         nature="switch",
         **_IOSXE,
     ),
-    _cisco("ioll2-xe", "IOL XE Switch", 0, 1000, by_four("Ethernet"), nature="switch", **_IOL),
+    _cisco("ioll2-xe", "IOL XE Switch", 1, 1024, by_four("Ethernet"), nature="switch", **_IOL),
     _cisco(
         "iosvl2",
         "Cisco IOSv-L2 Virtual Switch Platform",
@@ -168,7 +169,7 @@ _HOSTS: Final = (
     _linux("coreos", "CoreOS Container Linux", 2048, config_name="user-data", day0="{}"),
     _linux("desktop", "Alpine Linux with X11 Desktop"),
     _linux("server", "Tiny Core Linux", 128, config_name="iosxe_config.txt"),
-    _linux("trex", "Alpine Linux", 4096, ports=2, label="TRex"),
+    _linux("trex", "Alpine Linux", ports=2, label="TRex"),
     _linux(
         "ubuntu",
         "Ubuntu Cloud Init Platform",
@@ -192,7 +193,7 @@ _APPLIANCES: Final = (
     _appliance("cat-sdwan-controller", "Cisco Catalyst SD-WAN Controller", 2, 4096),
     _appliance("cat-sdwan-manager", "Cisco Catalyst SD-WAN Manager", 8, 32768),
     _appliance("cat-sdwan-validator", "Cisco Catalyst SD-WAN Validator", 2, 4096),
-    _appliance("cat-sdwan-vedge", "Catalyst SD-WAN vEdge", 1, 2048),
+    _appliance("cat-sdwan-vedge", "Catalyst SD-WAN vEdge", 2, 2048),
     _appliance("fmcv", "Cisco Firepower Management Center Virtual Appliance", 4, 32768, loopback=True, ports=1),
     _appliance("viptela-bond", "Viptela vBond System", 1, 2048, ports=2),
     _appliance("viptela-edge", "Viptela vEdge System", 1, 2048, ports=2),

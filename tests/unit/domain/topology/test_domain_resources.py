@@ -127,6 +127,12 @@ def test_the_shipped_definitions_are_named_as_cml_names_them() -> None:
     assert SHIPPED.keys() - DEFINITIONS.keys() <= BEYOND_2_9_1
 
 
+def test_the_simulator_has_the_figures_of_the_product() -> None:
+    ours = {name: (one.cpus, one.ram_mib) for name, one in SHIPPED.items() if one.licensed}
+    its = {name: (one.cpus, one.ram_mib) for name, one in DEFINITIONS.items()}
+    assert {name: its[name] for name in ours if name in its and its[name] != ours[name]} == {}
+
+
 def test_what_has_no_machine_needs_nothing_and_no_licence() -> None:
     bare = {name for name, known in SHIPPED.items() if not known.licensed}
     assert bare == {name for name, one in DEFINITIONS.items() if not one.licensed} & SHIPPED.keys()
