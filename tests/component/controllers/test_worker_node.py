@@ -255,8 +255,10 @@ async def test_deleted_worker_waits_for_its_lablets_and_takes_its_node_along(wor
     await world.cmlworker(worker, lambda found: found["metadata"].get("finalizers") == ["vkprovider.io/claims"])
     await world.admin.delete(path)
     held = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
-    message = "1 lablet; delete their pods, or annotate vkprovider.io/abandon=true"
-    assert condition(held, "Ready")["message"] == message
+    message = condition(held, "Ready")["message"]
+    assert message.startswith(f"1 lablet: {lablet.namespace}/{lablet.name}; delete the Pods (kubectl get pods -A ")
+    assert f"--field-selector spec.nodeName=vnode.{worker})" in message
+    assert "leaves the labs behind in CML, and cannot be undone" in message
     await world.node(worker, lambda node: node["spec"].get("unschedulable"))
     assert is_ready(await lablet.ready())
     await lablet.delete()

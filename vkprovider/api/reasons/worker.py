@@ -152,7 +152,10 @@ class WorkerReason(Reasons):
     IN_USE = (
         "InUse",
         "The CMLWorker is being deleted and waits for its lablets; its Node is cordoned.",
-        "Delete their Pods, or annotate vkprovider.io/abandon=true to leave their labs behind.",
+        (
+            "Delete the Pods that the message names. Annotate vkprovider.io/abandon=true only if the worker never "
+            "comes back: its labs stay behind in CML, and that cannot be undone."
+        ),
     )
     ABANDONED = (
         "Abandoned",

@@ -6,14 +6,12 @@ from typing import Final, Protocol
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Fenced, InputError, OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import DeviceFigures
-from vkprovider.api.wording import count
 from vkprovider.cml.spi import Labs
 from vkprovider.controllers.claims.store import ClaimStore
 from vkprovider.controllers.worker.connection import WorkerConnection
@@ -22,7 +20,7 @@ from vkprovider.controllers.worker.lab_index import LabIndex
 from vkprovider.controllers.worker.slots import Slots
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.worker.capacity import Capacity, Stats
-from vkprovider.domain.worker.node import Health, address_of, check_version, healthy, unhealthy
+from vkprovider.domain.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.kube.client import Guard
 
 _log: Final = structlog.get_logger(__name__)
@@ -176,10 +174,8 @@ class Worker:
     @property
     def in_use(self) -> Health:
         """Why its deleted CMLWorker is still there."""
-        lablets = count(max(len(self.claims.claims), self.running), "lablet")
-        return unhealthy(
-            WorkerReason.IN_USE, f"{lablets}; delete their pods, or annotate {names.ANNOTATION_ABANDON}=true"
-        )
+        named = {f"{claim.namespace}/{claim.pod}" for claim in self.claims.claims.values()}
+        return in_use(self.name, named, max(len(named), self.running))
 
     @property
     def offer(self) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ Only our own fields are compared and written: labels, taints and conditions of o
 """
 
 import ipaddress
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -14,12 +15,15 @@ from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
 from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason, reason_of
+from vkprovider.api.wording import count
 from vkprovider.domain.conditions import node_condition
 from vkprovider.domain.topology.topology import SINCE
 from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
+_NAMED_MAX: Final = 4
+"""The most lablets that a message names."""
 _PRESSURES: Final = {
     "MemoryPressure": ConditionReason.NO_MEMORY_PRESSURE,
     "DiskPressure": ConditionReason.NO_DISK_PRESSURE,
@@ -44,6 +48,26 @@ def healthy(message: str) -> Health:
 def unhealthy(reason: Reason, message: str) -> Health:
     """Return why the worker cannot be used."""
     return Health(ready=False, reason=reason, message=message)
+
+
+def in_use(worker: str, named: Collection[str], number: int) -> Health:
+    """Return why a deleted CMLWorker is still there.
+
+    Args:
+        worker: Its name.
+        named: Its lablets, `namespace/name`, as far as they are known.
+        number: How many there are.
+    """
+    few = sorted(named)[:_NAMED_MAX]
+    more = f" and {number - len(few)} more" if few and number > len(few) else ""
+    lablets = f"{count(number, 'lablet')}{': ' if few else ''}{', '.join(few)}{more}"
+    pods = f"kubectl get pods -A --field-selector spec.nodeName={names.node_name(worker)}"
+    text = (
+        f"{lablets}; delete the Pods ({pods}), and their labs go first. Only for a worker that never comes back: "
+        f"kubectl annotate cmlw {worker} {names.ANNOTATION_ABANDON}=true leaves the labs behind in CML, and cannot be "
+        "undone"
+    )
+    return unhealthy(WorkerReason.IN_USE, text)
 
 
 @dataclass(frozen=True, slots=True)

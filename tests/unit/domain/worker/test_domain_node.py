@@ -222,6 +222,20 @@ def test_capacity_in_which_nothing_fits_is_a_fault(capacity: dict[str, Any], sai
     assert capacities.capacity(spec(capacity=good, stats=stats), None, RANGE, node).fault is None
 
 
+@pytest.mark.parametrize(
+    ("named", "number", "begins"),
+    [
+        ({"b/y", "a/x"}, 2, "2 lablets: a/x, b/y; delete"),
+        ({f"a/{n}" for n in range(7)}, 9, "9 lablets: a/0, a/1, a/2, a/3 and 5 more; delete"),
+        (set(), 1, "1 lablet; delete"),
+    ],
+)
+def test_worker_in_use_names_a_few_of_its_lablets(named: set[str], number: int, begins: str) -> None:
+    said = nodes.in_use("w1", named, number)
+    assert (said.ready, said.reason) == (False, "InUse")
+    assert said.message.startswith(begins)
+
+
 @pytest.mark.parametrize("version", ["2.8.0", "2.9.1+build.7", "2.10.0-dev0+build.1"])
 def test_supported_versions(version: str) -> None:
     assert nodes.check_version(version) is None
