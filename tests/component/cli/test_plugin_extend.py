@@ -26,6 +26,11 @@ def end_of(pod: dict[str, Any]) -> str:
     return str(pod["metadata"]["annotations"].get(UNTIL, ""))
 
 
+def here(when: str) -> str:
+    """The same, on this machine's clock."""
+    return datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 async def learner(world: World, site: tuple[str, str], user: str, end: str = END, **labels: str) -> Lablet:
     notes = {USER: user, **({UNTIL: end} if end else {})}
     made = await world.pod(*site, annotations=notes, labels=labels)
@@ -40,8 +45,8 @@ async def test_a_class_gets_a_quarter_of_an_hour_more(world: World, desk: Desk, 
     said = await desk.succeeds("extend", "-l", "group=monday", "--by", "15m")
     assert sorted(said.splitlines()) == sorted(
         [
-            f"pod/{alice.name}: the time of alice ends at 2999-01-31T12:15:00Z",
-            f"pod/{bob.name}: the time of bob ends at 2999-01-31T13:45:00Z",
+            f"pod/{alice.name}: the time of alice ends at 2999-01-31T12:15:00Z ({here('2999-01-31T12:15:00Z')})",
+            f"pod/{bob.name}: the time of bob ends at 2999-01-31T13:45:00Z ({here('2999-01-31T13:45:00Z')})",
         ]
     )
     assert end_of(await alice.ready()) == "2999-01-31T12:15:00Z"
@@ -73,7 +78,7 @@ async def test_what_cannot_be_extended_is_told_what_to_do(world: World, desk: De
         return result.err
 
     assert f"to assign it: kubectl lablet assign {warm.name} USER" in await refused(warm.name, "--by", "5m")
-    assert "the time of alice is open" in await refused(openly.name, "--by", "5m")
+    assert "has no end: that of alice is open" in await refused(openly.name, "--by", "5m")
     assert f"ends later already, at {END}" in await refused(mine.name, "--until", "90m")
     assert "say how long: --by 30m, or --until" in await refused(mine.name)
     assert "say how long" in await refused(mine.name, "--by", "5m", "--until", "5m")
@@ -81,6 +86,27 @@ async def test_what_cannot_be_extended_is_told_what_to_do(world: World, desk: De
     assert "is over already; name a later time" in await refused(mine.name, "--until", "2020-01-01T00:00:00Z")
     assert '"nowhere" not found' in await refused("nowhere", mine.name, "--by", "5m")
     assert end_of(await mine.ready()) == END, "nothing is done while a name is wrong"
+
+
+async def test_all_learners_get_an_end_and_free_lablets_none(world: World, desk: Desk, site: tuple[str, str]) -> None:
+    """Open times get one, too; the lablets of a pool that nobody has are left alone by all that ends a time."""
+    openly, timed = await learner(world, site, "alice", "", group="a"), await learner(world, site, "bob", group="a")
+    free = await world.pod(*site, labels={"group": "a", "vkprovider.io/pool": "warm"})
+    await free.ready()
+    extended = await desk.lablet("extend", "--all", "--until", "2999-02-01T12:00:00Z")
+    assert (extended.code, len(extended.out.splitlines())) == (0, 2)
+    assert extended.err == "1 lablet that nobody has is left alone.\n"
+    for lablet in (openly, timed):
+        assert end_of(await lablet.ready()) == "2999-02-01T12:00:00Z"
+    assert end_of(await free.ready()) == ""
+    both = await desk.lablet("extend", "--all", "-l", "group=a", "--by", "5m")
+    assert (both.code, "not both" in both.err) == (2, True)
+    collected = await desk.lablet("collect", "-l", "group=a", "--wait")
+    assert (collected.code, len(collected.out.splitlines())) == (0, 2), collected
+    assert "desired-state" not in str((await free.ready())["metadata"]["annotations"])
+    released = await desk.lablet("release", "-l", "vkprovider.io/pool=warm")
+    assert (released.code, released.out) == (0, "")
+    assert "nobody has is left alone" in released.err
 
 
 async def test_the_deadline_of_the_pod_is_the_limit(world: World, desk: Desk, site: tuple[str, str]) -> None:

@@ -33,6 +33,7 @@ def with_deadline(pod: LabletPod, seconds: int) -> LabletPod:
         (lablet_pod(notes={**MINE, END: "2026-01-31T13:30:00+01:00"}), 15, None, later(45)),
         (lablet_pod(notes={**MINE, END: "2026-01-31T11:50:00Z"}), 15, None, later(5)),
         (lablet_pod(notes={USER: "alice", SESSION: "s-1"}), None, later(60), later(60)),
+        (lablet_pod(notes={USER: "alice"}), None, later(60), later(60)),
         (with_deadline(lablet_pod(notes=MINE), 7200), 60, None, later(90)),
     ],
 )
@@ -44,9 +45,19 @@ def test_the_new_end(pod: LabletPod, by: int | None, until: datetime | None, end
     ("pod", "by", "until", "says"),
     [
         (lablet_pod(), 15, None, "has no learner, and so no end; to assign it: kubectl lablet assign a USER"),
-        (lablet_pod(notes={USER: "alice"}), 15, None, "the time of alice is open. To end it: kubectl lablet collect a"),
-        (lablet_pod(notes={USER: "alice"}), None, later(60), "the time of alice is open"),
-        (lablet_pod(notes={USER: "alice", END: "soon"}), 15, None, "the time of alice is open"),
+        (
+            lablet_pod(notes={USER: "alice"}),
+            15,
+            None,
+            "has no end: that of alice is open; name the new end: --until 16:00",
+        ),
+        (lablet_pod(notes={USER: "alice", END: "soon"}), 15, None, "has no end: that of alice is open"),
+        (
+            with_deadline(lablet_pod(notes={USER: "alice"}), 5400),
+            None,
+            later(90),
+            "at most: --until 2026-01-31T13:00:00Z",
+        ),
         (lablet_pod(notes={USER: "alice", SESSION: "s-1"}), 15, None, "does not say when the time of alice ends; name"),
         (lablet_pod(notes=MINE), None, later(30), "ends later already, at 2026-01-31T12:30:00Z; name a later time"),
         (lablet_pod(notes={**MINE, END: "2026-01-31T10:00:00Z"}), 15, None, "is over already; name the new end"),

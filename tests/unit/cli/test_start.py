@@ -48,7 +48,7 @@ def passed(command: click.Command) -> set[str]:
     if "all_namespaces" in names:
         names = names - {"all_namespaces", "selector", "field_selector", "place"} | {"scope"}
     if "pods" in names:
-        names = names - {"pods", "learners", "selector", "place"} | {"chosen"}
+        names = names - {"pods", "learners", "selector", "every", "place"} | {"chosen"}
     return names
 
 

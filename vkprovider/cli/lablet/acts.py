@@ -73,7 +73,14 @@ def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         over = await wait_for(kube, pod, _is_over, timeout_s=timeout_s, what="at its end", progress=progress)
         return _end_of(pod, over)
 
-    chosen.each(work)
+    chosen.each(work, concerns=lambda pod: not _is_free(pod))
+
+
+def _is_free(pod: LabletPod) -> bool:
+    """Return whether a lablet is one of a pool that nobody has; one of no pool may be worked in without a username."""
+    return not pod.user and (
+        names.LABEL_POOL in pod.metadata.labels or names.ANNOTATION_LENT_BY in pod.metadata.annotations
+    )
 
 
 def _end_of(pod: LabletPod, over: LabletPod | None) -> str:

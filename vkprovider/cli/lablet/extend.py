@@ -10,7 +10,7 @@ from vkprovider.api.errors import Conflict
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, read
 from vkprovider.cli.shared.progress import Progress
-from vkprovider.cli.shared.times import moment, rfc3339, seconds_of, time_of
+from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time_of
 from vkprovider.kube.client import KubeClient
 
 _ATTEMPTS: Final = 20
@@ -35,10 +35,10 @@ def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
                 if pod.metadata.uid != uid:
                     raise click.ClickException(f"pod/{name} is another one now; see: kubectl lablet list") from None
                 continue
-            return f"pod/{name}: the time of {pod.user} ends at {rfc3339(later)}"
+            return f"pod/{name}: the time of {pod.user} ends at {rfc3339(later)} ({local(rfc3339(later), now)})"
         raise click.ClickException(f"pod/{name} is written to all the time; try again")
 
-    chosen.each(work)
+    chosen.each(work, concerns=lambda pod: bool(pod.user))
 
 
 def _wish(by: str | None, until: str | None, now: datetime) -> tuple[timedelta | None, datetime | None]:
@@ -48,7 +48,7 @@ def _wish(by: str | None, until: str | None, now: datetime) -> tuple[timedelta |
         UsageError: Both or none are given, or one is invalid.
     """
     if (by is None) == (until is None):
-        raise click.UsageError("say how long: --by 30m, or --until 2026-01-31T12:00:00Z")
+        raise click.UsageError("say how long: --by 30m, or --until 16:00")
     if by is not None:
         if not (seconds := seconds_of(by)):
             raise click.UsageError(f"invalid duration {by!r} of --by (try 30m or 1h30m)")
@@ -79,14 +79,10 @@ def new_end(pod: LabletPod, added: timedelta | None, end: datetime | None, now: 
             f"pod/{name} has no learner, and so no end; to assign it: kubectl lablet assign {name} USER --until 90m"
         )
     present = time_of(notes.get(names.ANNOTATION_TIMESLOT_END, ""))
-    if present is None and not notes.get(names.ANNOTATION_SESSION_ID):
-        raise click.ClickException(
-            f"pod/{name} has no end to extend: the time of {pod.user} is open. To end it: kubectl lablet collect {name}"
-        )
     if present is None and added is not None:
-        raise click.ClickException(
-            f"pod/{name} does not say when the time of {pod.user} ends; name the new end: --until 90m"
-        )
+        session = notes.get(names.ANNOTATION_SESSION_ID)
+        why = f"does not say when the time of {pod.user} ends" if session else f"has no end: that of {pod.user} is open"
+        raise click.ClickException(f"pod/{name} {why}; name the new end: --until 16:00")
     later = end if end is not None else (present or now) + (added or timedelta())
     if present is not None and later <= present:
         raise click.ClickException(

@@ -24,7 +24,7 @@ def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         over = await wait_for(kube, found, is_released, timeout_s=timeout_s, what="released", progress=progress)
         return await _clear_away(kube, found, over, timeout_s, progress)
 
-    chosen.each(work)
+    chosen.each(work, concerns=lambda pod: bool(pod.user))
 
 
 def no_release(pod: LabletPod) -> str:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from vkprovider.api.errors import OutsideError
+from vkprovider.api.wording import count
 from vkprovider.cli.shared.place import Place, advised
 from vkprovider.cli.shared.pods import LabletPod, Named, find_all, named, pods_in
 from vkprovider.cli.shared.progress import Progress
@@ -23,27 +24,41 @@ class Chosen(msgspec.Struct, frozen=True):
     Attributes:
         names: Of Pods and learners.
         labels: A selector; empty if lablets are named.
+        every: All lablets of the namespace.
     """
 
     place: Place
     names: tuple[Named, ...]
     labels: str = ""
+    every: bool = False
 
-    def each(self, work: Work, *, check: Callable[[Sequence[LabletPod]], None] = lambda _: None) -> None:
+    def each(
+        self,
+        work: Work,
+        *,
+        check: Callable[[Sequence[LabletPod]], None] = lambda _: None,
+        concerns: Callable[[LabletPod], bool] = lambda _: True,
+    ) -> None:
         """Do something with each lablet at once; one that fails does not keep the others from it.
 
         Args:
             work: What to do.
             check: Called with all of them before; raises to prevent it.
+            concerns: Called for each lablet that a selector selects; those for which it returns False are left alone.
 
         Raises:
             ClickException: A named lablet does not exist, or the only one failed.
         """
 
         async def all_of_them(kube: KubeClient, namespace: str) -> int:
-            found = await self._find(kube, namespace)
-            if not found:
+            selected = await self._find(kube, namespace)
+            found = selected if self.names else [pod for pod in selected if concerns(pod)]
+            if alone := len(selected) - len(found):
+                verb = "is" if alone == 1 else "are"
+                click.echo(f"{count(alone, 'lablet')} that nobody has {verb} left alone.", err=True)
+            if not selected:
                 click.echo(f"No lablets found in {namespace} namespace.", err=True)
+            if not found:
                 return 0
             check(found)
             with Progress() as progress:
@@ -56,7 +71,7 @@ class Chosen(msgspec.Struct, frozen=True):
             sys.exit(1)
 
     async def _find(self, kube: KubeClient, namespace: str) -> list[LabletPod]:
-        if self.labels:
+        if self.labels or self.every:
             return [pod for pod in await pods_in(kube, namespace).list(labels=self.labels) if pod.is_lablet]
         return await find_all(kube, namespace, self.names)
 
@@ -74,18 +89,20 @@ class Chosen(msgspec.Struct, frozen=True):
         return True
 
 
-def chosen(pods: tuple[str, ...], learners: tuple[str, ...], selector: str, place: Place) -> Chosen:
+def chosen(
+    pods: tuple[str, ...], learners: tuple[str, ...], selector: str, place: Place, *, every: bool = False
+) -> Chosen:
     """Return the lablets that a command line names, or selects.
 
     Raises:
         UsageError: It does both, or neither.
     """
-    if (pods or learners) and selector:
-        raise click.UsageError("name pods and learners, or select them with -l, not both")
-    if not pods and not learners and not selector:
+    named_ones = [*(named(pod, None) for pod in pods), *(named(None, learner) for learner in learners)]
+    if sum(map(bool, (named_ones, selector, every))) > 1:
+        raise click.UsageError("name pods and learners, or select them with -l or --all, not both")
+    if not named_ones and not selector and not every:
         raise click.UsageError("name a POD, or a learner with -u, or select several with -l, such as -l class=monday")
-    found = [*(named(pod, None) for pod in pods), *(named(None, learner) for learner in learners)]
-    return Chosen(place, tuple(dict.fromkeys(found)), selector)
+    return Chosen(place, tuple(dict.fromkeys(named_ones)), selector, every)
 
 
 def _name(pod: LabletPod) -> str:

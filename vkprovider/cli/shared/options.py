@@ -116,12 +116,18 @@ def scope_options(command: Command) -> Command:
 
 
 def chosen_options(command: Command) -> Command:
-    """Add the argument POD…, `-u`, `-l` and the options of a place, and pass them as `chosen`."""
+    """Add the argument POD…, `-u`, `-l` and the options of a place, and pass them as `chosen`.
 
-    def with_chosen(*args: Any, pods: tuple[str, ...], learners: tuple[str, ...], selector: str, **options: Any) -> Any:
+    A command that has an option `every` besides may be called for all lablets of the namespace.
+    """
+
+    def with_chosen(
+        *args: Any, pods: tuple[str, ...], learners: tuple[str, ...], selector: str, every: bool = False, **options: Any
+    ) -> Any:
         from vkprovider.cli.shared.batch import chosen  # noqa: PLC0415 (see above)
 
-        return command(*args, chosen=chosen(pods, learners, selector, options.pop("place")), **options)
+        found = chosen(pods, learners, selector, options.pop("place"), every=every)
+        return command(*args, chosen=found, **options)
 
     placed = place_options(wrapped(with_chosen, command))
     argument = click.argument("pods", metavar="[POD…]", nargs=-1, shell_complete=candidates.lablets)

@@ -31,6 +31,8 @@ def plain(text: str) -> str:
     >>> plain("a" + chr(27) + "[2J")
     'a�[2J'
     """
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

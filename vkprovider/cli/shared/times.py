@@ -1,7 +1,7 @@
 """Times and durations on the command line."""
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final
 
 import click
@@ -10,7 +10,8 @@ _UNITS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION: Final = re.compile(r"\+?((?:\d+[dhms])+)")
 _PART: Final = re.compile(r"(\d+)([dhms])")
 _SECONDS_MAX: Final = 366 * 86400
-_HOW: Final = "a time such as 2026-01-31T12:00:00Z, or a duration such as 90m or +2h30m"
+_CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+_HOW: Final = "a time such as 16:00 or 2026-01-31T12:00:00Z, or a duration such as 90m or +2h30m"
 
 
 def seconds_of(text: str) -> int | None:
@@ -74,14 +75,21 @@ def local(text: str, now: datetime, zone: tzinfo | None = None) -> str:
     return here.strftime("%H:%M" if here.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
-def moment(text: str, base: datetime) -> datetime:
-    """Parse a time with a zone, or a duration counted from `base`.
+def moment(text: str, base: datetime, zone: tzinfo | None = None) -> datetime:
+    """Parse a time of day, a time with a zone, or a duration.
+
+    Args:
+        text: `16:00` is the next time that the clock shows that after `base`; a duration counts from `base`.
+        base: The time from which is counted.
+        zone: The zone of the clock; None is this machine's.
 
     Raises:
-        BadParameter: It is neither.
+        BadParameter: It is none of these.
     """
     if (seconds := seconds_of(text)) is not None:
         return base + timedelta(seconds=seconds)
+    if (clock := _CLOCK.fullmatch(text.strip())) is not None:
+        return _next_at(time(int(clock[1]), int(clock[2])), base, zone)
     try:
         when = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -89,6 +97,21 @@ def moment(text: str, base: datetime) -> datetime:
     if when.tzinfo is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {text}Z, or {_HOW}")
     return when.astimezone(UTC)
+
+
+def _next_at(clock: time, base: datetime, zone: tzinfo | None) -> datetime:
+    """Return when a clock shows a time next, after `base`.
+
+    In the night when clocks go back it may show it twice. When they go forward it may not show it: the time that many
+    minutes after the jump counts then, as in `datetime`.
+    """
+    today = base.astimezone(zone).date()
+    found = []
+    for day in (today + timedelta(days=days) for days in range(3)):
+        both = [datetime.combine(day, clock.replace(fold=fold), zone).astimezone(UTC) for fold in (0, 1)]
+        shown = [when for when in both if when.astimezone(zone).time() == clock]
+        found += shown or both[:1]
+    return min(when for when in found if when > base)
 
 
 def rfc3339(when: datetime) -> str:

@@ -7,7 +7,7 @@ from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import chosen_options, place_options, timeout_option, wait_options
 
 
-@click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 90m")
+@click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
 @click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
 @click.argument("user")
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
@@ -19,21 +19,24 @@ def assign() -> None:
 
     The Pod leaves its pool: its label vkprovider.io/pool is removed, so that neither a scale-down nor a rollout of a
     Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
-    the lab is wiped and the Pod returns to the pool. Times are 2026-01-31T12:00:00Z, 90m or +2h.
+    the lab is wiped and the Pod returns to the pool. Times are 16:00, the next one on this machine's clock,
+    2026-01-31T12:00:00Z, 90m or +2h.
     """
 
 
-@click.command(epilog="Example: kubectl lablet extend -l class=monday --by 15m")
+@click.command(epilog="Example: kubectl lablet extend --all --by 15m")
 @click.option("--by", metavar="DURATION", help="Add that much to the end that each timeslot has.")
 @click.option("--until", metavar="TIME|DURATION", help="The new end; a duration counts from now.")
+@click.option("--all", "every", is_flag=True, help="All lablets of the namespace that a learner has.")
 @chosen_options
 @runs("extend", of="vkprovider.cli.lablet.extend")
 def extend() -> None:
     """Give the learner of each POD more time: move the end of the timeslot.
 
     It counts at once. Where a Lab Delivery System has a session for the learner, it gets the new end, too; an Event of
-    the Pod says so (TimeslotChanged), or why it keeps the end that it has (TimeslotNotChanged). Times are
-    2026-01-31T12:00:00Z, 90m or +2h.
+    the Pod says so (TimeslotChanged), or why it keeps the end that it has (TimeslotNotChanged). --until also gives an
+    end to a time that is open. Of the lablets that -l or --all selects, those that nobody has are left alone. Times are
+    16:00, the next one on this machine's clock, 2026-01-31T12:00:00Z, 90m or +2h.
     """
 
 
@@ -45,8 +48,9 @@ def extend() -> None:
 def release() -> None:
     """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab.
 
-    A pool's lablet goes back to its pool, warm. Any other lablet ends, and its Pod is deleted, so that its controller
-    makes a new one; the Pod of a Job stays, because the Job counts it. With --no-wait an ended Pod stays, too.
+    Of the lablets that -l selects, those that nobody has are left alone. A pool's lablet goes back to its pool, warm.
+    Any other lablet ends, and its Pod is deleted, so that its controller makes a new one; the Pod of a Job stays,
+    because the Job counts it. With --no-wait an ended Pod stays, too.
     `kubectl lablet configs` shows what was collected.
     """
 
@@ -59,6 +63,6 @@ def collect() -> None:
     """End the learner's time with each POD now: collect the work, have it graded, end the lablet.
 
     The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
-    wiped and returns to the pool instead. `kubectl lablet configs POD` shows what was collected. With --wait
-    the command fails if a lablet does.
+    wiped and returns to the pool instead. Of the lablets that -l selects, the free ones of pools are left alone.
+    `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does.
     """
