@@ -55,7 +55,7 @@ def provider(
     of_tunnels = tunnels(shared, heard=heard, happened=happened)
     of_nodes = nodes(shared, of_definitions, of_kubelet, of_tunnels, observer)
     of_sessions = sessions(shared, of_definitions, deployments, grader)
-    of_labs = labs(shared, of_definitions, of_nodes, of_sessions)
+    of_labs = labs(shared, of_definitions, of_nodes, of_sessions, announce=of_kubelet.opened.announce)
     built = of_definitions, of_kubelet, of_tunnels, of_nodes, of_sessions, of_labs
     parts = *built, changes(shared, *built)
     process = Process(ctx, shared.membership, (*parts, admin(shared, of_nodes.workers, parts)))

@@ -181,6 +181,13 @@ class LabletSettings(Group):
         gt=0,
         description="Seconds that a lablet may stay stopped on request; then it ends.",
     )
+    announce_end_s: float = Field(
+        300.0,
+        validation_alias="VKPROVIDER_TIMESLOT_WARNING_SECONDS",
+        ge=0,
+        description="Seconds before the end of a learner's timeslot at which a Warning Event (`TimeslotEnding`) and a "
+        "line on each open console announce it; 0: nothing does.",
+    )
     kept_s: float = Field(
         604800.0,
         validation_alias="VKPROVIDER_KEPT_SECONDS",

@@ -1,6 +1,7 @@
 """Sessions when their worker moves to another replica, and ports that really open."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -16,7 +17,35 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.running import SHORT
 from tests.support.terminals import Terminal
 from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.api.times import iso
 from vkprovider.kubelet.spi import LogOptions
+
+
+async def test_the_end_of_the_time_is_announced_at_open_consoles_and_to_no_program(world: World) -> None:
+    """Once for each end, as a Warning Event and a line for those who type or watch."""
+    site = await open_site(world)
+    one, watcher, elsewhere = Terminal(), Terminal(stdin=False), Terminal()
+    sessions = [site.attach(one), site.attach(watcher), site.attach(elsewhere, "h0")]
+    for person in (one, elsewhere):
+        await person.shows("Escape character")
+    await watcher.shows("You watch.")
+    await site.lablet.annotate(username="alice", timeslot_end=iso(int(time.time()) + 100_000))
+    await site.lablet.until(lambda pod: pod["metadata"]["annotations"].get("vkprovider.io/learner") == "alice")
+    [console] = [found for found in site.devices._opened._consoles.values() if found.label == "h0"]
+    async with console.watching() as program:
+        await site.lablet.annotate(timeslot_end=iso(int(time.time()) + 230))
+        for person in (one, watcher, elsewhere):
+            await person.shows("[the time of alice ends in 4 minutes, at ")
+        elsewhere.type("\r")
+        assert b"the time of" not in await program.read()
+    await world.until_event("TimeslotEnding", site.lablet.name)
+    await site.lablet.annotate(timeslot_end=iso(int(time.time()) + 290))
+    await one.shows("[the time of alice ends in 5 minutes, at ")
+    for person in (one, elsewhere):
+        person.type("\x1d")
+    watcher.leave()
+    await asyncio.wait_for(asyncio.gather(*sessions), 60)
+    assert [event["type"] for event in await world.events("TimeslotEnding", site.lablet.name)] == ["Warning"] * 2
 
 
 async def test_sessions_end_when_another_replica_takes_the_worker_and_the_next_command_works_there(

@@ -15,6 +15,7 @@ from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
+from vkprovider.api.times import iso
 from vkprovider.app.page import page_of
 from vkprovider.app.settings import Settings
 from vkpsandbox.cml.server import CmlSimulator
@@ -82,6 +83,15 @@ async def test_stopped_max_seconds(world: World) -> None:
     await lablet.annotate(desired_state="STOPPED")
     await lablet.until(lambda pod: pod["status"]["phase"] == "Failed")
     assert await world.until_event("StoppedTooLong", lablet.name)
+
+
+async def test_timeslot_warning_seconds(world: World) -> None:
+    """With the default nothing is announced an hour before the end."""
+    await world.replica(VKPROVIDER_TIMESLOT_WARNING_SECONDS="4000")
+    notes = {"vkprovider.io/username": "alice", "vkprovider.io/timeslot-end": iso(int(time.time()) + 3600)}
+    lablet = await world.pod(await world.define(), await world.worker(), annotations=notes)
+    said = await world.until_event("TimeslotEnding", lablet.name)
+    assert (said["type"], said["message"].startswith("the time of alice ends in ")) == ("Warning", True)
 
 
 async def test_kept_seconds(world: World) -> None:

@@ -14,6 +14,7 @@ class Trait(Flag):
         LASTING: It applies to a worker that is Ready all the same.
         FOREIGN: The object belongs to another installation and is not touched.
         SILENCE: The system does not answer; failures in a row for this reason emit one Warning Event.
+        ANNOUNCED: The lablet's open consoles show the Event as well.
     """
 
     DEFERRABLE = auto()
@@ -22,6 +23,7 @@ class Trait(Flag):
     LASTING = auto()
     FOREIGN = auto()
     SILENCE = auto()
+    ANNOUNCED = auto()
 
 
 _NO_TRAITS: Final = Trait(0)
@@ -85,6 +87,11 @@ class Reason(str):
     def silence(self) -> bool:
         """Whether the system does not answer, so that failures in a row emit one Warning Event."""
         return Trait.SILENCE in self.traits
+
+    @property
+    def announced(self) -> bool:
+        """Whether the lablet's open consoles show the Event as well."""
+        return Trait.ANNOUNCED in self.traits
 
 
 class Reasons(Reason, ReprEnum):

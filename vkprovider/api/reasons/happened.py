@@ -81,6 +81,12 @@ class Happened(Reasons):
     PASSED = ("Passed", "The learner's work was graded and passed; phase Succeeded, exit code 0.")
     SESSION_STARTED = ("SessionStarted", "The learner has logged in.")
     SESSION_ENDED = ("SessionEnded", "The learner's session has ended; the work is collected.")
+    TIMESLOT_ENDING = (
+        "TimeslotEnding",
+        "The learner's timeslot ends soon; each open console shows it, too.",
+        "`kubectl lablet extend` gives more time.",
+        Trait.ANNOUNCED,
+    )
     TIMESLOT_ENDED = ("TimeslotEnded", "The learner's timeslot is over; the work is collected.")
     CONSOLE_OPENED = (
         "ConsoleOpened",

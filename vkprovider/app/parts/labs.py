@@ -1,7 +1,7 @@
 """The part of labs: Pod → lab, the checks of its ports, what is left of it, and its downloads."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,8 +49,23 @@ class LabsPart(Part):
     exports: Exports
 
 
-def labs(base: Base, definitions: DefinitionsPart, nodes: NodesPart, sessions: SessionsPart) -> LabsPart:
-    """Build the part."""
+def labs(
+    base: Base,
+    definitions: DefinitionsPart,
+    nodes: NodesPart,
+    sessions: SessionsPart,
+    *,
+    announce: Callable[[str, str, str], None],
+) -> LabsPart:
+    """Build the part.
+
+    Args:
+        base: What all parts share.
+        definitions: The content of labs.
+        nodes: The workers.
+        sessions: The learners' sessions.
+        announce: Called with a worker, a lab's id and a text for its open consoles when a learner's time ends soon.
+    """
     ctx, settings, objects, queues, index = base.ctx, base.settings, base.objects, base.queues, base.index
     workers, contents = base.fleet.items, definitions.definitions.contents
     archive = Archive(ctx, settings.lablets, base.membership.leads)
@@ -58,7 +73,7 @@ def labs(base: Base, definitions: DefinitionsPart, nodes: NodesPart, sessions: S
     ports = PortCheck(ctx, settings.ports, index.items, workers, contents, queues.lablets.add, queues.portcheck)
     readers = Readers(nodes.connector.open_reader)
     exports = Exports(ctx, workers, objects.workers.items.get, objects.pods.items, readers)
-    lablets = _lablets(base, definitions, nodes, sessions, archive, renewals, ports)
+    lablets = _lablets(base, definitions, nodes, sessions, archive, renewals, ports, announce)
     passes = Passes(settings.workers.reconcile_s, index, workers, objects.workers.items.get, objects.claims, renewals)
 
     async def finish() -> None:
@@ -94,6 +109,7 @@ def _lablets(
     archive: Archive,
     renewals: Renewals,
     ports: PortCheck,
+    announce: Callable[[str, str, str], None],
 ) -> Lablets:
     """Build the reconciler of lablets."""
     ctx, counters, settings, index, wake = base.ctx, base.counters, base.settings, base.index, base.queues.lablets.add
@@ -117,7 +133,7 @@ def _lablets(
             Twins(index.items, base.objects.workers.items),
             Environments(ctx),
         ),
-        Publisher(ctx, counters, settings.lablets, contents, wake),
+        Publisher(ctx, counters, settings.lablets, contents, wake, announce),
         deliveries,
         ports,
         observe_soon=nodes.workers.observe_soon,

@@ -27,7 +27,7 @@ async def attach(console: Console, command: RemoteCommand, *, about: str, take_o
         InputError: `ConsoleInUse`, `TooManySessions`.
         OutsideError: The console did not open.
     """
-    async with console.watching(screen=True) as watcher:
+    async with console.watching(person=True) as watcher:
         if command.stdin:
             await console.claim(watcher, attached=True, take_over=take_over)
         if command.tty:

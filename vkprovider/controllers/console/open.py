@@ -54,6 +54,12 @@ class OpenConsoles:
         open_.add(channel)
         return channel
 
+    def announce(self, worker: str, lab_id: str, text: str) -> None:
+        """Show a line to the people at the consoles of a lab."""
+        for key, console in self._consoles.items():
+            if key[:2] == (worker, lab_id):
+                console.announce(text)
+
     def end(self) -> None:
         """End all that is open: the replica is about to end."""
         for worker in {*self._connections, *(key[0] for key in self._consoles)}:

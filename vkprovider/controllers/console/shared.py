@@ -31,10 +31,12 @@ class Watcher:
     """Somebody who sees the output of a console.
 
     Attributes:
+        person: Whether it is a person; else a program reads the output.
         ended: Why there is no more output; None while there may be.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, person: bool) -> None:
+        self.person = person
         self.ended: str | None = None
         self._parts: deque[bytes] = deque()
         self._size = 0
@@ -111,11 +113,11 @@ class Console:
         return bool(self._watchers)
 
     @contextlib.asynccontextmanager
-    async def watching(self, *, screen: bool = False) -> AsyncIterator[Watcher]:
+    async def watching(self, *, person: bool = False) -> AsyncIterator[Watcher]:
         """Watch the console while the block runs.
 
         Args:
-            screen: Show first what was printed last.
+            person: Show first what was printed last, and announcements; a program reads only what comes.
 
         Raises:
             InputError: `TooManySessions`.
@@ -124,11 +126,11 @@ class Console:
         if len(self._watchers) >= WATCHERS_MAX:
             text = f"{WATCHERS_MAX} sessions watch the console of {self.label} already"
             raise InputError(ConsoleReason.TOO_MANY_SESSIONS, text)
-        watcher = Watcher()
+        watcher = Watcher(person=person)
         self._watchers.add(watcher)
         try:
             await self._open()
-            if screen and self._screen:
+            if person and self._screen:
                 watcher.feed(self._screen)
             yield watcher
         finally:
@@ -181,6 +183,12 @@ class Console:
             await self._channel.write(data)
         except ConnectionLost as error:
             raise Unavailable(f"the console of {self.label}: {error}") from error
+
+    def announce(self, text: str) -> None:
+        """Show a line to the people who watch."""
+        for watcher in self._watchers:
+            if watcher.person:
+                watcher.feed(f"\r\n[{text}]\r\n".encode())
 
     def end(self, why: str) -> None:
         """End all sessions; each closes what is its own."""

@@ -46,6 +46,7 @@ class Publisher:
     Attributes:
         contents: By digest.
         wake: Queue a lablet, by Pod UID.
+        announce: Called with a worker, a lab's id and a text that the open consoles of that lab are to show.
     """
 
     ctx: Context
@@ -53,6 +54,7 @@ class Publisher:
     settings: LabletSettings
     contents: Mapping[str, Content]
     wake: Callable[[str], None]
+    announce: Callable[[str, str, str], None]
 
     def count_transition(self, uid: str, old: State | None, new: State | None) -> None:
         """Count a change of a lablet's state."""
@@ -66,13 +68,15 @@ class Publisher:
         counters.transitions[key] = counters.transitions.get(key, 0) + 1
 
     def emit(self, lablet: Lablet, worker: Worker, notices: Iterable[Notice]) -> None:
-        """Emit Events on a lablet's Pod."""
-        pod = lablet.pod
+        """Emit Events on a lablet's Pod; those of some reasons are shown on its open consoles, too."""
+        pod, claim = lablet.pod, worker.claims.claims.get(lablet.uid)
         if pod is not None:
             meta = pod.metadata
             ref = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
             for notice in notices:
                 self.ctx.events.emit(ref, notice.type, notice.reason, notice.message, guard=worker.guard)
+                if notice.reason.announced and claim is not None and claim.lab_id:
+                    self.announce(worker.name, claim.lab_id, notice.message)
 
     async def publish(
         self, lablet: Lablet, worker: Worker, report: Report | None, *, urgent: bool = False

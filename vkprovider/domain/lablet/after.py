@@ -55,6 +55,8 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes |= {"absent": False, "assumed": None}
     if decision.retry_at is not None:
         changes["retry_at"] = decision.retry_at
+    if decision.announces_end:
+        changes["announced_end"] = decision.announces_end
     if decision.forgets_starts:
         changes |= {"starting_since": 0.0, "start_sent_at": 0.0}
     if report is not None:

@@ -47,6 +47,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         archive_failed: The last try to archive the session failed.
         restored_at: When the Pod's username was last put back.
         rescheduled_at: When the LDS was last asked for another end of the session.
+        announced_end: The end of the learner's timeslot that was announced last (Unix seconds).
         unasked: The client key of a session that this replica chose and no replica can have asked for yet; only such a
             session may still go to another deployment.
         input_faults: The unreadable annotations that an Event named.
@@ -81,6 +82,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     archive_failed: bool = False
     restored_at: float = -1e9
     rescheduled_at: float = -1e9
+    announced_end: int = 0
     unasked: str = ""
     input_faults: tuple[str, ...] = ()
     failures: int = 0

@@ -12,6 +12,7 @@ from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_wi
 from vkprovider.api import labs, names
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.reasons import Trouble
+from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.afresh import worked
@@ -65,6 +66,7 @@ def ask(
     notes: dict[str, str] | None = None,
     states: tuple[str, ...] = BOOTED,
     delivery: Delivery | None = None,
+    limits: LabletSettings = LIMITS,
     **known: Any,
 ) -> Decision:
     """Decide; the lab's notes name the learner."""
@@ -86,7 +88,7 @@ def ask(
         "now_unix": UNIX,
         "extracted": True,
     }
-    return decide(facts_with(**(facts | known)), NOW, LIMITS)
+    return decide(facts_with(**(facts | known)), NOW, limits)
 
 
 def report_of(decision: Decision) -> Report:
@@ -334,6 +336,58 @@ def test_stopped_lablet_whose_time_ends_is_collected_as_it_is() -> None:
     assert (row.closing_reason, row.stopped_at) == ("TimeslotEnded", 0)
 
 
+# ------------------------------------------------------------------------------------------ the end is announced
+
+
+def ends_in(seconds: int, **notes: str) -> dict[str, str]:
+    return wish(username="alice", timeslot_end=iso(UNIX + seconds), **notes)
+
+
+def announced(decision: Decision) -> list[str]:
+    """Return the texts that announce an end."""
+    return [notice.message for notice in decision.events if notice.reason == "TimeslotEnding"]
+
+
+@pytest.mark.parametrize(
+    ("row", "notes", "known", "says"),
+    [
+        (READY, ends_in(300), {}, ["the time of alice ends in 5 minutes, at 2027-01-15T08:05:00Z"]),
+        (READY, ends_in(61), {}, ["the time of alice ends in 2 minutes, at 2027-01-15T08:01:01Z"]),
+        (READY, ends_in(1), {}, ["the time of alice ends in 1 minute, at 2027-01-15T08:00:01Z"]),
+        (BOOTING, ends_in(60), {}, ["the time of alice ends in 1 minute, at 2027-01-15T08:01:00Z"]),
+        (of(READY, STARTED), ends_in(60), {}, ["the time of alice ends in 1 minute, at 2027-01-15T08:01:00Z"]),
+        (READY, ends_in(301), {}, []),  # not yet
+        (READY, ends_in(0), {}, []),  # over
+        (READY, ends_in(300), {"announced_end": UNIX + 300}, []),  # once
+        (READY, ends_in(9), {"announced_end": UNIX}, ["the time of alice ends in 1 minute, at 2027-01-15T08:00:09Z"]),
+        (READY, wish(timeslot_end=iso(UNIX + 60)), {}, []),  # nobody's
+        (READY, ALICE, {}, []),  # open
+        (READY, ends_in(60, desired_state="COLLECTING"), {}, []),  # is ended already
+        (of(READY, ENDED), ends_in(60), {}, []),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_learners_time_is_announced(
+    row: Claim, notes: dict[str, str], known: dict[str, Any], says: list[str]
+) -> None:
+    decision = ask(row, notes, delivery=LDS if row.session else None, **known)
+    assert announced(decision) == says
+    assert [notice.type for notice in decision.events if notice.reason == "TimeslotEnding"] == ["Warning"] * len(says)
+    assert (decision.announces_end > 0) == bool(says)
+
+
+def test_somebody_wakes_for_the_announcement_and_for_the_end() -> None:
+    assert ask(READY, ends_in(1000)).after_s == 700
+    assert ask(READY, ends_in(250)).after_s == 250
+    assert ask(READY, ends_in(250), announced_end=UNIX + 250).after_s == 250
+
+
+def test_the_setting_says_when_it_is_announced() -> None:
+    assert announced(ask(READY, ends_in(1000), limits=LabletSettings(announce_end_s=1000)))
+    silent = ask(READY, ends_in(1000), limits=LabletSettings(announce_end_s=0))
+    assert (announced(silent), silent.after_s) == ([], 1000)
+    assert announced(ask(READY, ends_in(1), limits=LabletSettings(announce_end_s=0))) == []
+
+
 # ------------------------------------------------------------------------------------------ another timeslot
 
 SLOT = msgspec.structs.replace(STARTED, slot_start=UNIX - 600, slot_end=UNIX + 600)
@@ -349,7 +403,8 @@ def test_a_timeslot_without_an_end_has_the_length_of_the_setting() -> None:
     )
     over = of(READY, msgspec.structs.replace(SLOT, slot_end=UNIX))
     assert changed(ask(over, ALICE, delivery=LDS)).closing_reason == "TimeslotEnded"
-    assert ask(of(READY, SLOT), ALICE, delivery=LDS).after_s == 600.0
+    assert ask(of(READY, SLOT), ALICE, delivery=LDS).after_s == 300.0, "when it is announced"
+    assert ask(of(READY, SLOT), ALICE, delivery=LDS, announced_end=SLOT.slot_end).after_s == 600.0
 
 
 @pytest.mark.parametrize(("notes", "end"), [(LONGER, UNIX + 3600), (SHORTER, UNIX + 60)])

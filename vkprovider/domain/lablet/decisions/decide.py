@@ -12,7 +12,7 @@ import msgspec
 
 from vkprovider.domain.lablet.decisions.learner import bound, restore, restore_in_s
 from vkprovider.domain.lablet.decisions.living import Living
-from vkprovider.domain.lablet.decisions.session import follow, reschedule, slot_end
+from vkprovider.domain.lablet.decisions.session import announce_end, follow, reschedule, slot_end
 from vkprovider.domain.lablet.decisions.stage import Stage, stage_of
 from vkprovider.domain.lablet.decisions.stages import (
     booting,
@@ -72,7 +72,8 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     if claim is None:
         decision = claiming.make(facts, pod)
     else:
-        decision = _live(Living(facts, pod, bound(facts, claim), now, limits), stage)
+        lablet = Living(facts, pod, bound(facts, claim), now, limits)
+        decision = announce_end(lablet, _live(lablet, stage))
         if not claim.closing_reason and (over := slot_end(facts, claim)):
             ends.append(over - facts.now_unix)
     ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it

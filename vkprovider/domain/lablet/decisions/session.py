@@ -4,12 +4,15 @@ READY → RUNNING comes from the LDS alone (`session.started`); RUNNING → COLL
 of the timeslot, or on request.
 """
 
+import math
 from typing import Final
 
 import msgspec
 
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Happened, Reason
+from vkprovider.api.times import iso
+from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.learner import learner_of
 from vkprovider.domain.lablet.decisions.living import Living
@@ -61,6 +64,25 @@ def slot_end(facts: Facts, claim: Claim) -> int:
     if facts.inputs.slot_end:
         return facts.inputs.slot_end  # may have been extended since the session was made
     return claim.session.slot_end if claim.session is not None else 0
+
+
+def announce_end(lablet: Living, decision: Decision) -> Decision:
+    """Announce the end of the learner's time some time before, once for each end, or ask again when that is due.
+
+    A replica that has taken the lablet over meanwhile announces it again: its learner has read it twice then.
+    """
+    facts, claim, before_s = lablet.facts, lablet.claim, lablet.limits.announce_end_s
+    end, learner = slot_end(facts, claim), learner_of(facts, claim)
+    left_s = end - facts.now_unix
+    if not learner or not before_s or left_s <= 0 or facts.memory.announced_end == end:
+        return decision
+    if claim.closing_reason or closing_of(facts, claim) is not None:
+        return decision
+    if left_s > before_s:
+        return decision.no_later_than(left_s - before_s)
+    text = f"the time of {learner} ends in {count(math.ceil(left_s / 60), 'minute')}, at {iso(end)}"
+    events = (*decision.events, Notice("Warning", Happened.TIMESLOT_ENDING, text))
+    return msgspec.structs.replace(decision, events=events, announces_end=end)
 
 
 def closing_of(facts: Facts, claim: Claim) -> tuple[Reason, str] | None:
