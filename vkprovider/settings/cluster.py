@@ -100,6 +100,12 @@ class WorkerSettings(Group):
     taint_effect: Literal["NoExecute", "NoSchedule"] = Field(
         "NoExecute", validation_alias="VKPROVIDER_TAINT_EFFECT", description="Effect of the Nodes' taints."
     )
+    provider_id: bool = Field(
+        default=True,
+        validation_alias="VKPROVIDER_PROVIDER_ID",
+        description="Whether Nodes have a `providerID`, `vkprovider://WORKER`; false for autoscalers that stop at the "
+        "ids of other clouds (docs/operate.md). A Node that has one keeps it.",
+    )
     refresh_probes: int = 2
     """Every how many probes the devices of all labs are listed, if no lablet awaits them."""
     transition_s: float = 1.0

@@ -7,7 +7,7 @@ import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
-from tests.component.controllers.running import SHORT, WITH_PASSES, Groups
+from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Groups
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
@@ -168,6 +168,27 @@ async def test_secret_that_goes_is_said_while_the_login_of_before_lasts(world: W
     await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"labels": labels}})
     await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
     await world.node(worker, is_ready)
+
+
+async def test_node_without_provider_id_is_known_again(world: World) -> None:
+    """Somebody strips it of all that marks it, while the provider is away; the id that it has later stays."""
+    first = await world.replica(MORTAL, VKPROVIDER_PROVIDER_ID="false")
+    worker = await world.worker()
+    path, made = f"{NODES}/vnode.{worker}", await world.node(worker, is_ready)
+    assert "providerID" not in made["spec"]
+    await first.crash()
+    nothing: dict[str, None] = dict.fromkeys(made["metadata"]["annotations"])
+    await world.admin.patch(path, {"metadata": {"annotations": nothing, "labels": {"vkprovider.io/worker": None}}})
+    second = await world.replica(MORTAL)
+    now = await world.node(worker, lambda node: node["spec"].get("providerID"))
+    assert now["spec"]["providerID"] == f"vkprovider://{worker}"
+    assert now["metadata"]["uid"] == made["metadata"]["uid"]
+    assert now["metadata"]["annotations"].items() >= made["metadata"]["annotations"].items()
+    await second.stop()
+    await world.replica(MORTAL, VKPROVIDER_PROVIDER_ID="false")
+    await world.cmlworker(worker, is_ready)
+    node = await world.node(worker, is_ready)
+    assert node["spec"]["providerID"] == f"vkprovider://{worker}", "the API server lets nobody change it"
 
 
 async def test_node_of_others_is_never_touched(world: World) -> None:

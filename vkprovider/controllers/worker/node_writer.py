@@ -152,8 +152,8 @@ class NodeWriter:
         status = {"status": {"conditions": [condition]}}
         await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, status, strategic=True)
 
-    async def check(self, worker: str) -> None:
-        """Check that a worker's Node, if there is one, is ours.
+    async def check(self, worker: str, uid: str) -> None:
+        """Check that the Node of a CMLWorker with a UID, if there is one, is ours.
 
         Raises:
             NodeConflict: A Node of that name is not of this installation; nothing may be done for the worker.
@@ -161,9 +161,9 @@ class NodeWriter:
         """
         seen = self.objects.items.get(names.node_name(worker))
         if seen is None or not nodes.ours(seen, self._ctx.installation):
-            await self._find(worker)
+            await self._find(worker, uid)
 
-    async def _find(self, worker: str) -> Node | None:
+    async def _find(self, worker: str, uid: str) -> Node | None:
         """Find a worker's Node, if there is one.
 
         Raises:
@@ -173,7 +173,7 @@ class NodeWriter:
         node = self._node(name)
         if node is None and (node := await self._ctx.api.nodes.get(name)) is not None:
             self._read_nodes[name] = node
-        if node is not None and not self._is_ours(node, worker):
+        if node is not None and not nodes.ours(node, self._ctx.installation, uid):
             raise NodeConflict(
                 f"Node {name} exists and is not of this installation; rename the CMLWorker, or delete that node",
             )
@@ -181,7 +181,7 @@ class NodeWriter:
 
     async def _write_node(self, view: NodeView, guard: Guard) -> None:
         name, now, api = names.node_name(view.worker), self._ctx.now_unix, self._ctx.api.nodes
-        node = await self._find(view.worker)
+        node = await self._find(view.worker, view.uid)
         if node is None:
             with contextlib.suppress(Conflict):  # it exists already: its event queues the worker again
                 await api.metadata_only.create(nodes.create(view, now), guard=guard)
@@ -208,10 +208,6 @@ class NodeWriter:
             return
         ref = ObjectRef("v1", "Node", "", node.metadata.name, node.metadata.uid)
         self._ctx.events.emit(ref, "Normal" if health.ready else "Warning", health.reason, health.message, guard=guard)
-
-    def _is_ours(self, node: Node, worker: str) -> bool:
-        """Return whether a Node is ours, also if our annotation was removed: the provider id names the worker."""
-        return nodes.ours(node, self._ctx.installation) or node.spec.provider_id == f"vkprovider://{worker}"
 
     def _node(self, name: str) -> Node | None:
         """Return a worker's Node if all of it is known: by the watch, or because it was read when it became ours."""
@@ -252,6 +248,7 @@ class NodeWriter:
             taint_effect=self._settings.taint_effect,
             kubelet_version=kubelet_version,
             cordoned=worker.unapproved is not None,
+            identified=self._settings.provider_id,
         )
 
     # --------------------------------------------------------------------------------------------- the CMLWorker

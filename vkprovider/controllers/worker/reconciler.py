@@ -172,7 +172,7 @@ class Workers:
                 taking = duty is Duty.TAKE
         try:
             if taking:
-                await self._nodes.check(name)
+                await self._nodes.check(name, resource.metadata.uid)
                 if not await self._ownership.acquire(name, resource.metadata.uid):
                     return Result(_TAKE_AGAIN_S)
                 if self._ownership.plan.planned.get(name) == self._ctx.replica:

@@ -79,6 +79,7 @@ class NodeView:
         dns: The worker's name, if its address is one.
         endpoint: Where the replica serves the kubelet API; None if it does not.
         cordoned: Whether the worker awaits approval.
+        identified: Whether it has a provider id.
     """
 
     worker: str
@@ -95,6 +96,7 @@ class NodeView:
     taint_effect: str
     kubelet_version: str
     cordoned: bool = False
+    identified: bool = True
 
     @property
     def labels(self) -> dict[str, str]:
@@ -138,6 +140,11 @@ class NodeView:
             Taint(key=names.TAINT_VIRTUAL_NODE, value="true", effect=self.taint_effect),
             Taint(key=names.TAINT_ENV, value=self.spec.environment, effect=self.taint_effect),
         ]
+
+    @property
+    def provider_id(self) -> str:
+        """The provider id; "" if there is none."""
+        return f"vkprovider://{self.worker}" if self.identified else ""
 
     @property
     def addresses(self) -> list[dict[str, str]]:
@@ -204,9 +211,18 @@ def check_version(version: str) -> Fault | None:
     return None
 
 
-def ours(node: Node, installation: str) -> bool:
-    """Return whether a Node was made by this installation; any other is never touched."""
-    return node.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == installation
+def ours(node: Node, installation: str, uid: str = "") -> bool:
+    """Return whether a Node was made by this installation; any other is never touched.
+
+    Args:
+        node: The Node.
+        installation: The one that its annotation names.
+        uid: That of its CMLWorker, which its status names: so it is ours also when the annotation was removed.
+    """
+    marked = node.metadata.annotations.get(names.ANNOTATION_INSTALLATION)
+    if marked is None and uid:
+        return node.status.node_info.get("systemUUID") == uid
+    return marked == installation
 
 
 def create(view: NodeView, now_unix: int) -> dict[str, Any]:
@@ -220,7 +236,7 @@ def create(view: NodeView, now_unix: int) -> dict[str, Any]:
             "annotations": view.annotations,
         },
         "spec": {
-            "providerID": f"vkprovider://{view.worker}",
+            **({"providerID": view.provider_id} if view.provider_id else {}),
             "taints": [_taint(t) for t in view.taints],
             **({"unschedulable": True} if view.cordoned else {}),
         },
@@ -231,12 +247,13 @@ def create(view: NodeView, now_unix: int) -> dict[str, Any]:
 def metadata_patch(node: Node, view: NodeView) -> dict[str, Any] | None:
     """Build the merge patch that repairs labels, annotations and taints; None if nothing differs.
 
+    A provider id is added, and never changed or removed: the API server allows neither.
     An annotation lists the labels that came from `spec.nodeLabels`, so that the next owner of the Node removes those
     that are no longer wanted.
     """
     labels, annotations = _label_changes(node, view), _annotation_changes(node, view)
-    taints = _taint_changes(node, view)
-    if not labels and not annotations and taints is None:
+    taints, identify = _taint_changes(node, view), bool(view.provider_id) and not node.spec.provider_id
+    if not labels and not annotations and taints is None and not identify:
         return None
     patch: dict[str, Any] = {
         "metadata": {
@@ -246,6 +263,8 @@ def metadata_patch(node: Node, view: NodeView) -> dict[str, Any] | None:
         }
     }
     spec: dict[str, Any] = {"taints": taints} if taints is not None else {}
+    if identify:
+        spec["providerID"] = view.provider_id
     if names.ANNOTATION_CORDONED in annotations:
         spec["unschedulable"] = view.cordoned or None
     return {**patch, "spec": spec} if spec else patch

@@ -433,3 +433,34 @@ def test_a_node_that_an_admin_cordoned_stays_so() -> None:
     assert patch is not None
     assert "unschedulable" not in patch["spec"]
     assert "unschedulable" not in nodes.create(view(), UNIX)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "uuid", "mine"),
+    [
+        ("inst", "worker-uid", True),
+        ("inst", "earlier-worker", True),
+        (None, "worker-uid", True),
+        (None, "a-machine", False),
+        (None, "", False),
+        ("others", "worker-uid", False),
+    ],
+)
+def test_whose_a_node_is(marked: str | None, uuid: str, *, mine: bool) -> None:
+    """It needs no provider id; what a mark says counts more than what is left without one."""
+    meta = {"name": "vnode.w1", "annotations": {names.ANNOTATION_INSTALLATION: marked} if marked else {}}
+    node = msgspec.convert({"metadata": meta, "status": {"nodeInfo": {"systemUUID": uuid}}}, Node)
+    assert nodes.ours(node, "inst", "worker-uid") is mine
+    assert nodes.ours(node, "inst") is (marked == "inst")
+
+
+def test_a_provider_id_is_added_and_never_taken_away() -> None:
+    """The API server refuses any other change of it."""
+    without, known = view(identified=False), view()
+    assert made(without).spec.provider_id == ""
+    patch = nodes.metadata_patch(made(without), known)
+    assert patch is not None
+    assert patch["spec"] == {"providerID": "vkprovider://w1"}
+    assert nodes.metadata_patch(made(known), without) is None
+    assert nodes.metadata_patch(made(known), known) is None
+    assert nodes.metadata_patch(made(without), without) is None
