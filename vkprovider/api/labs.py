@@ -17,6 +17,9 @@ ACTIVE: Final = frozenset({QUEUED, STARTING, STARTED, BOOTED, DISCONNECTED})
 BOOTING: Final = frozenset({QUEUED, STARTING, STARTED})
 KNOWN: Final = ACTIVE | {DEFINED, STOPPED}
 
+IMPORT_S: Final = 60.0
+"""The deadline of an import."""
+
 
 class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     """One device of a lab.

@@ -9,6 +9,7 @@ from typing import Final
 
 from tunnels.allowlist import AllowList
 from tunnels.channels import PORTS
+from vkprovider.api.labs import IMPORT_S
 from vkprovider.rest.operations import Operation, allow_list
 
 BASE: Final = "/api/v0"
@@ -21,7 +22,6 @@ _OBSERVE_S: Final = 15.0
 """All nodes of a worker."""
 _ACTION_S: Final = 30.0
 """CML answers when it has accepted; a busy one late."""
-_IMPORT_S: Final = 60.0
 _EXTRACT_S: Final = 120.0
 """CML logs in to the device."""
 
@@ -30,7 +30,7 @@ _NODE: Final = "/labs/{lab}/nodes/{node}"
 
 HANDSHAKE: Final = Operation("system_information", "GET", "/system_information", _PROBE_S, anonymous=True)
 LOG_IN: Final = Operation("log_in", "POST", "/authenticate", _LOGIN_S, anonymous=True)
-IMPORT_LAB: Final = Operation("import_lab", "POST", "/import", _IMPORT_S, slow=True)
+IMPORT_LAB: Final = Operation("import_lab", "POST", "/import", IMPORT_S, slow=True)
 LIST_LABS: Final = Operation("list_labs", "GET", "/labs", _PROBE_S)
 LIST_ALL_NODES: Final = Operation("list_all_nodes", "GET", "/nodes", _OBSERVE_S)
 GET_LAB: Final = Operation("get_lab", "GET", _LAB, _READ_S)

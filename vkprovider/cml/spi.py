@@ -71,6 +71,9 @@ class Labs(Protocol):
     def consoles(self) -> Consoles:
         """The consoles of the devices."""
 
+    def time(self) -> int:
+        """Return the worker's time by its last answer, in Unix seconds and never ahead of it; 0 while it is unknown."""
+
     async def version(self) -> str:
         """Get CML's version, `2.9.1+build.7`; needs no login."""
 

@@ -44,6 +44,10 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
         """The consoles of the devices."""
         return self._consoles
 
+    def time(self) -> int:
+        """Return CML's time by its last answer."""
+        return self._session.server_time()
+
     async def version(self) -> str:
         """Get CML's version; needs no login."""
         return (await self._session.fetch(operations.HANDSHAKE.to(), CmlSystemInformation)).version

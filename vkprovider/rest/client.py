@@ -120,6 +120,10 @@ class ServiceClient:
         """
         await self._tokens.check()
 
+    def server_time(self) -> int:
+        """Return the service's time by its last answer, in Unix seconds, never ahead of it; 0 while it is unknown."""
+        return self._exchange.clock.at(asyncio.get_running_loop().time())
+
     async def close(self) -> None:
         """End a login under way and close the connections."""
         self._tokens.close()

@@ -7,6 +7,7 @@ from tunnels.base import Response, Transport
 from tunnels.errors import TransportError
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.calls import Calls, code_of
+from vkprovider.rest.clock import ServerClock
 from vkprovider.rest.dialect import Dialect
 from vkprovider.rest.operations import OperationRequest
 
@@ -22,6 +23,9 @@ class Exchange:
         base: What precedes every path: `/api/v0`.
         calls: Counts the requests; None for none.
         labels: The first labels of each count.
+
+    Attributes:
+        clock: The service's.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class Exchange:
         labels: tuple[str, ...] = (),
     ) -> None:
         self.dialect: Final = dialect
+        self.clock: Final = ServerClock()
         self._transport = transport
         self._base = base
         self._calls = calls
@@ -65,6 +70,8 @@ class Exchange:
                 deadline_s=max(_SECONDS_MIN, end_s - began_s),
             )
             code = str(response.status)
+            if response.status in dialects.SUCCESSES:  # an error may be that of a proxy, whose clock is another
+                self.clock.note(response, now_s())
         except TransportError as error:
             code = code_of(error)
             raise dialects.transport_error(self.dialect, request, error) from error

@@ -1,13 +1,10 @@
-"""Marked labs that no claim names: reported, unless a lost answer left a duplicate (C10, C31)."""
+"""Marked labs that no claim names are reported and left alone (C10, C31); see also `test_saved_copies`."""
 
 import asyncio
 import json
 
-import pytest
-
 from tests.component.controllers.harness import World
-from tests.component.controllers.labhistory import existing_lab
-from tests.component.controllers.looking import is_ready, labs, requests, when
+from tests.component.controllers.looking import labs, requests
 from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -45,27 +42,6 @@ async def test_marked_lab_without_a_claim_is_reported_and_left_alone(world: Worl
     assert ids(simulator) == {saved}
     touched = [entry for entry in simulator.log.entries if saved in entry.path and entry.method != "GET"]
     assert touched == []
-
-
-@pytest.mark.parametrize("started", [False, True], ids=["never started", "started"])
-async def test_duplicate_of_a_lost_answer_goes_unless_it_was_started(world: World, *, started: bool) -> None:
-    running = await world.replica()
-    simulator = await world.simulator()
-    worker, definition = await world.worker(simulator.url), await world.define()
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    lab = existing_lab(simulator, lablet.uid)
-    duplicate = await import_lab(running, worker, lab.title, lab.notes)
-    if started:
-        start(simulator, duplicate)
-        await asyncio.sleep(2)  # five probes
-        assert ids(simulator) == {lab.id, duplicate}
-    else:
-        await when(lambda: ids(simulator) == {lab.id}, "the duplicate is removed")
-    assert is_ready(await lablet.ready())
-    await lablet.delete()
-    await lablet.gone()
-    assert ids(simulator) == ({duplicate} if started else set())
 
 
 async def test_claims_that_were_deleted_are_written_again(world: World) -> None:

@@ -164,7 +164,10 @@ class WorkerReason(Reasons):
     )
     UNCLAIMED_LAB = (
         "UnclaimedLab",
-        "A lab carries our mark, but no claim names it: a saved copy, or a restored etcd. It is left alone.",
-        "Delete it in CML if it is not needed.",
+        (
+            "A lab carries our mark, but no claim names it: a copy that somebody saved, or what was left when claims "
+            "were lost. It is left alone, and its ports are given to no lablet."
+        ),
+        "If nobody needs it, delete it on CML's page, or with the command in the Event.",
         Trait.LASTING,
     )

@@ -162,7 +162,12 @@ class ClaimStore:
         return self.fault or (full(self._worker) if pod_uid in self._withheld else None)
 
     def allocate(
-        self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str = ""
+        self,
+        wanted: Sequence[SlotLike],
+        *ranges: RangeLike,
+        per_instance_max: int,
+        pod_uid: str = "",
+        avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; `put` holds them as part of a row.
 
@@ -171,12 +176,15 @@ class ClaimStore:
             *ranges: The port ranges to search, in this order.
             per_instance_max: How many ports a lablet may have.
             pod_uid: The Pod; it keeps the ports that it has, even without a row, as far as they fit.
+            avoid: Ports that labs without a claim open, as (protocol, port).
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`.
         """
         try:
-            return self._table.allocate(wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid)
+            return self._table.allocate(
+                wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid, avoid=avoid
+            )
         except InputError as error:
             raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
 

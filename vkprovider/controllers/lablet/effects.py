@@ -25,6 +25,7 @@ from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
 from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
+from vkprovider.domain.lablet.matching import certain
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.domain.lablet.pod import intent
 from vkprovider.domain.lablet.pod.inputs import inputs_of
@@ -91,7 +92,7 @@ class Effects:
             case steps.MakeClaim(pod=pod):
                 return Claimed(self._make_claim(pod, worker))
             case steps.Renew(pod=pod, claim=claim):
-                return Claimed(claim.renewed(self._make_claim(pod, worker)))
+                return Claimed(claim.renewed(self._make_claim(pod, worker), worker.labs.time()))
             case steps.ConfirmGone(claim=claim):
                 return await self._confirm_gone(claim)
             case steps.DeletePod(pod=pod):
@@ -132,7 +133,9 @@ class Effects:
                 range_of(worker.spec, self.ports.range),
                 per_instance_max=self.ports.per_instance_max,
                 pod_uid=pod.metadata.uid,
+                avoid=worker.lab_index.ports,
             )
+        begun = pod.status.start_time is not None  # it may have lost an earlier claim, whose lab has another note
         return Claim(
             pod_uid=pod.metadata.uid,
             namespace=pod.metadata.namespace,
@@ -141,6 +144,7 @@ class Effects:
             definition_uid=definition.uid,
             version=content.version,
             digest=content.digest,
+            asked_at=0 if begun else worker.labs.time(),
             restarts=restarts_shown(pod),
             reset=inputs_of(pod.metadata).reset,
             ports=ports,
@@ -201,8 +205,8 @@ class Effects:
     async def _call_worker(self, step: Step, worker: Worker) -> Outcome:
         labs = worker.labs
         match step:
-            case steps.Search(claim=claim):
-                return await self._search(claim, worker)
+            case steps.Search():
+                return await self._search(step, worker)
             case steps.Import():
                 return await self._import(step, worker)
             case steps.NoteLearner(claim=claim):
@@ -222,10 +226,14 @@ class Effects:
             case _:
                 return Done()  # its decision was all of it
 
-    async def _search(self, claim: Claim, worker: Worker) -> Outcome:
-        labs, lab_id = worker.labs, await worker.lab_index.find(claim, worker.claims.claims)
-        if not lab_id:
+    async def _search(self, step: steps.Search, worker: Worker) -> Outcome:
+        labs, claim = worker.labs, step.claim
+        matches = await worker.lab_index.find(claim, worker.claims.claims, step.shown)
+        if not matches:
             return Done()
+        if (known := certain(claim, matches, step.shown)) is None:
+            return outcomes.Unsure(tuple(sorted(f"lab {m.title} ({m.lab_id}, created {m.created})" for m in matches)))
+        lab_id = known.lab_id
         lab, tags, devices = await labs.get_lab(lab_id), await labs.list_tags(lab_id), await _assumed(worker, lab_id)
         origin = origin_of(lab.lab_title, lab.lab_notes)
         if origin is None:  # its title was changed since it was found

@@ -70,6 +70,7 @@ class Gatherer:
             devices=devices,
             observed_at=worker.seen.devices_at,
             silent=worker.seen.silent_because,
+            worker_time=worker.labs.time(),
             extracted=memory.extracted or worker.labs.immediate,
             renewal=self.renewals.get(lablet.uid, ""),
             inputs=inputs,

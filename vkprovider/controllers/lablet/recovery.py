@@ -11,11 +11,9 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import NotFound, Unavailable
+from vkprovider.api.errors import Unavailable
 from vkprovider.api.reasons import Happened
-from vkprovider.concurrency import at_most
 from vkprovider.controllers.lablet.state import Lablet
-from vkprovider.controllers.worker.lab_index import KnownLab
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.recovered import MarkedLab, recovered
@@ -23,8 +21,6 @@ from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
-_READS_AT_ONCE: Final = 4
-"""Labs whose tags are read at once; the worker's probe must find a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +63,18 @@ class Recovery:
                 "the claims of the worker were lost and are rebuilt from its labs", worker=worker.name, rows=len(rows)
             )
         for row in rows:
-            if (pod := pods.get(row.pod_uid)) is not None:
+            if (pod := pods.get(row.pod_uid)) is not None and row.lab_id:
                 ref = ObjectRef("v1", "Pod", pod.metadata.namespace, pod.metadata.name, row.pod_uid)
                 note = f"found lab {row.title} on worker {worker.name} after its claim was lost"
                 self.ctx.events.emit(ref, "Normal", Happened.ADOPTED, note, guard=worker.guard)
 
     async def _read(self, worker: Worker) -> list[MarkedLab]:
-        async def read(marked: tuple[str, KnownLab]) -> MarkedLab | None:
-            lab_id, lab = marked
+        found = list[MarkedLab]()
+        for lab in (await worker.lab_index.marked()).values():
             if lab.origin is None:
-                _log.warning("a marked lab does not say whose it is", worker=worker.name, lab=lab_id, title=lab.title)
-                return None
-            try:
-                tags = await worker.labs.list_tags(lab_id)
-            except NotFound:
-                return None  # deleted meanwhile
-            return MarkedLab(lab_id, lab.title, lab.created, lab.origin, tags)
-
-        found = await at_most(_READS_AT_ONCE, read, (await worker.lab_index.marked()).items())
-        return [lab for lab in found if lab is not None]
+                _log.warning(
+                    "a marked lab does not say whose it is", worker=worker.name, lab=lab.lab_id, title=lab.title
+                )
+            else:
+                found.append(MarkedLab(lab.lab_id, lab.title, lab.created, lab.origin, lab.tags))
+        return found

@@ -13,9 +13,9 @@ from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.lablet.state import Lablet
-from vkprovider.controllers.worker.lab_index import KnownLab
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.matching import KnownLab
 from vkprovider.domain.ports.allocator import TCP, UDP
 from vkprovider.domain.topology.tags import parse_tag
 from vkprovider.domain.worker.identity import may_be_twin

@@ -1,12 +1,12 @@
 """Which lablet a lab belongs to, by mark, notes and title, for labs that no claim names.
 
 A lab without exactly our mark is foreign: counted, never touched. A marked lab that no claim names is reported and left
-alone, unless it is a lost answer's duplicate: never started, and its Pod's claim names another lab.
+alone, as it may be a copy that somebody saved, unless it is certainly what an import left behind whose answer was lost,
+and was never started. Its ports are given to no lablet: it may be started at any time.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import structlog
@@ -17,28 +17,16 @@ from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.spi import Labs
 from vkprovider.concurrency import at_most
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.identity import Origin, origin_of
+from vkprovider.domain.lablet.identity import origin_of
+from vkprovider.domain.lablet.matching import KnownLab, certain, is_leftover, matches
+from vkprovider.domain.ports.allocator import TCP, UDP
+from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
 
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
 """Unknown labs that are looked at in one pass."""
 _READS_AT_ONCE: Final = 2
 """Labs that are read at once; the worker's probe must find a connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownLab:
-    """A lab that was read.
-
-    Attributes:
-        created: ISO 8601; "" if CML does not say.
-        origin: What a marked lab was imported from; None if it does not say.
-    """
-
-    title: str
-    marked: bool
-    created: str
-    origin: Origin | None
 
 
 class LabIndex:
@@ -48,6 +36,7 @@ class LabIndex:
         foreign: How many labs are others'.
         unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
             that is already gone with its claim; so a lab must be in two lists in a row.
+        ports: What marked labs open that no claim names, as (protocol, port).
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -60,20 +49,15 @@ class LabIndex:
         self._finding = asyncio.Lock()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
+        self.ports: frozenset[tuple[str, int]] = frozenset()
 
-    async def find(self, claim: Claim, claims: Mapping[str, Claim]) -> str:
-        """Find the lab of a claim that names none: ours, of its title or else by its notes, the oldest; "" if none.
+    async def find(self, claim: Claim, claims: Mapping[str, Claim], shown: str = "") -> list[KnownLab]:
+        """Find the labs that may be that of a claim that names none, see `matching.matches`.
 
         Raises:
             OutsideError: The worker could not be asked; that is not "none".
         """
-        taken = {other.lab_id for other in claims.values() if other.lab_id}
-        matches = [
-            (known.title != claim.title, known.created, lab_id)
-            for lab_id, known in (await self._read_marked(taken)).items()
-            if known.title == claim.title or (known.origin is not None and known.origin.pod_uid == claim.pod_uid)
-        ]
-        return min(matches)[2] if matches else ""
+        return matches(claim, (await self.unknown_to(claims)).values(), shown)
 
     async def unknown_to(self, claims: Mapping[str, Claim]) -> dict[str, KnownLab]:
         """Return the marked labs that no claim names, from a fresh list.
@@ -98,11 +82,13 @@ class LabIndex:
                 self._known.clear()
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
             await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])
+        if reread:
+            self.ports = _opened(self._known.values())  # until the next scan, for claims that are made before it
         found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
         return {lab_id: known for lab_id, known in found.items() if known is not None and known.marked}
 
     async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
-        """Sort the labs of a fresh list into ours, foreign and unclaimed; remove duplicates of lost answers.
+        """Sort the labs of a fresh list into ours, foreign and unclaimed; remove what lost answers left for certain.
 
         A lab that cannot be read counts as foreign: one that is broken must not look like a worker that is.
         """
@@ -115,16 +101,16 @@ class LabIndex:
         if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
             await self._learn(unknown, strict=False)
         gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable
-        by_title = {claim.title: claim for claim in claims.values()}
-        foreign, found = 0, {}
-        for lab_id in others - gone:
-            known = self._known.get(lab_id)
-            if known is None or not known.marked:
-                foreign += 1
-            elif (claim := by_title.get(known.title)) is None:
-                found[lab_id] = known.title
-            elif claim.lab_id and claim.lab_id != lab_id:
-                await self._remove_duplicate(lab_id)
+        marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
+        foreign = len(others - gone) - len(marked)
+        dated = self._labs.time() > 0
+        found = {i: known.title for i, known in marked.items() if not _is_awaited(known, marked, claims, dated=dated)}
+        for lab_id in list(found):
+            claim = claims.get(origin.pod_uid) if (origin := marked[lab_id].origin) is not None else None
+            if claim is not None and is_leftover(claim, marked[lab_id], marked.values()):
+                await self._remove_leftover(lab_id)
+                del found[lab_id]
+        self.ports = _opened(marked.values())
         unclaimed = {lab_id: title for lab_id, title in found.items() if lab_id in self._suspects}
         for lab_id in unclaimed.keys() - self.unclaimed.keys():
             _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
@@ -140,6 +126,8 @@ class LabIndex:
         async def look(lab_id: str) -> None:
             try:
                 lab = await self._labs.get_lab(lab_id)
+                first_line = lab.lab_notes.split("\n", 1)[0].strip()
+                tags = await self._labs.list_tags(lab_id) if first_line == self._mark else {}
             except NotFound:
                 return
             except OutsideError as error:
@@ -149,19 +137,39 @@ class LabIndex:
                     self._unreadable.add(lab_id)
                     _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
                 return
-            first_line = lab.lab_notes.split("\n", 1)[0].strip()
-            marked = first_line == self._mark
-            origin = origin_of(lab.lab_title, lab.lab_notes) if marked else None
-            self._known[lab_id] = KnownLab(lab.lab_title, marked, lab.created or "", origin)
+            title, created, marked = lab.lab_title, lab.created or "", first_line == self._mark
+            origin = origin_of(title, lab.lab_notes) if marked else None
+            self._known[lab_id] = KnownLab(lab_id, title, marked, created, origin, tags if marked else {})
             self._unreadable.discard(lab_id)
 
         await at_most(_READS_AT_ONCE, look, lab_ids)
 
-    async def _remove_duplicate(self, lab_id: str) -> None:
+    async def _remove_leftover(self, lab_id: str) -> None:
         try:
             lab = await self._labs.get_lab(lab_id)
             if lab.state == words.DEFINED:
                 await self._labs.delete_lab(lab_id)
-                _log.info("removed a lost answer's duplicate", worker=self._worker, lab=lab_id)
+                _log.info("removed what an import left behind whose answer was lost", worker=self._worker, lab=lab_id)
         except OutsideError as error:
-            _log.warning("cannot remove a duplicate", worker=self._worker, lab=lab_id, error=str(error))
+            _log.warning("cannot remove what an import left behind", worker=self._worker, lab=lab_id, error=str(error))
+
+
+def _is_awaited(lab: KnownLab, marked: Mapping[str, KnownLab], claims: Mapping[str, Claim], *, dated: bool) -> bool:
+    """Return whether a lab is being imported, or is about to be found: its claim is to name it.
+
+    On a worker that says what time it is, no import is sent without a note.
+    """
+    claim = claims.get(lab.origin.pod_uid) if lab.origin is not None else None
+    if claim is None or claim.lab_id or (dated and not claim.asked_at):
+        return False
+    return certain(claim, matches(claim, marked.values(), ""), "") is lab
+
+
+def _opened(labs: Iterable[KnownLab]) -> frozenset[tuple[str, int]]:
+    """Return the ports that labs open, with their protocols."""
+    tags = (parse_tag(text) for lab in labs for texts in lab.tags.values() for text in texts)
+    return frozenset(
+        (UDP if tag.protocol == "udp" else TCP, tag.outside)
+        for tag in tags
+        if tag is not None and 1 <= tag.outside <= PORT_MAX
+    )

@@ -191,7 +191,8 @@ class Workers:
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         own = worker.spec.port_range
         first, last = self._ports.range if own is None else (own.start, own.end)
-        worker.capacity = offered.without_ports(worker.claims.count_foreign(first, last))
+        left = sum(first <= port <= last for _, port in worker.lab_index.ports - worker.claims.ports.holders.keys())
+        worker.capacity = offered.without_ports(worker.claims.count_foreign(first, last) + left)
         worker.running = self._lablets.count_running(name)
         self._identify(resource, worker)
         if worker.offer != before:  # whether or not the Node can be written: the next run finds nothing new

@@ -22,6 +22,7 @@ from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition
+from vkprovider.domain.worker.leftlab import unclaimed_lab
 from vkprovider.domain.worker.node import Health, address_of
 from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
@@ -80,8 +81,7 @@ class WorkerStatusWriter:
         if worker.ports_open is not None and worker.ports_open.status == "False":
             self.warn(resource, worker.ports_open.reason, worker.ports_open.message)
         for lab_id, title in worker.lab_index.unclaimed.items():
-            note = f"lab {title} ({lab_id}) carries our mark but no claim names it; it is left alone"
-            self.warn(resource, WorkerReason.UNCLAIMED_LAB, note)
+            self.warn(resource, WorkerReason.UNCLAIMED_LAB, unclaimed_lab(worker.spec.cml_url, lab_id, title))
 
     async def write(
         self,

@@ -3,7 +3,7 @@
 A claim changes by its verbs alone; each returns the changed claim. Times are Unix seconds.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +14,8 @@ from vkprovider.domain.ports.allocator import Held, held
 from vkprovider.domain.session.delivery import Session, Verdict
 
 _replace = msgspec.structs.replace
+_SET_BACK_S: Final = 10
+"""A worker's clock that is set back by more is believed; two notes in one second are not the same."""
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -21,6 +23,10 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         lab_id: The lab, once it is known; only for a claim without one is the lab searched by mark and title.
+        asked_at: The worker's time that was noted before the import of the lab (Unix seconds), which the lab's notes
+            name too; 0 in rows of older versions, in rebuilt ones, and if the worker does not say what time it is.
+        first_asked_at: That of the first of several imports that were asked for until one was answered; 0 if the last
+            was the only one.
         started_at: When the lab was started (Unix seconds), 0 before.
         ready_at: When it last converged (Unix seconds), 0 if never: a learner may have worked in it since.
         restarts: How often the lab failed, and was wiped or imported again and started: what counts as restarts of the
@@ -59,6 +65,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     version: str
     digest: str
     lab_id: str = ""
+    asked_at: int = msgspec.field(name="asked", default=0)
+    first_asked_at: int = msgspec.field(name="firstAsked", default=0)
     started_at: int = msgspec.field(name="started", default=0)
     ready_at: int = 0
     restarts: int = 0
@@ -132,22 +140,37 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     # ----------------------------------------------------------------------------------------- lab and ports
 
-    def with_lab(self, lab_id: str, *, learner: str, noted: str) -> "Claim":
+    def asking(self, at: int) -> "Claim":
+        """Note the worker's time before an import; each import has a note of its own."""
+        return _replace(self, asked_at=self._asked_after(at), first_asked_at=self.first_asked_at or self.asked_at)
+
+    def with_lab(self, lab_id: str, *, asked_at: int, learner: str, noted: str) -> "Claim":
         """Name its lab, that was imported or found, and what the lab's notes say."""
-        return _replace(self, lab_id=lab_id, learner=learner, noted=noted)
+        return _replace(self, lab_id=lab_id, asked_at=asked_at, learner=learner, noted=noted)
 
     def with_lab_of(self, other: "Claim") -> "Claim":
         """Name the lab of another version of this claim, with the ports that the lab has."""
-        found = self.with_lab(other.lab_id, learner=other.learner, noted=other.noted)
+        found = self.with_lab(other.lab_id, asked_at=other.asked_at, learner=other.learner, noted=other.noted)
         return found.with_ports(other.ports, other.udp, other.ports_fault)
 
     def without_lab(self) -> "Claim":
         """Name no lab: it was taken down at the end of the lablet, whose times are still shown."""
-        return _replace(self, lab_id="")
+        return _replace(self, lab_id="", asked_at=0, first_asked_at=0)
 
-    def lost_lab(self) -> "Claim":
-        """Name no lab: another client deleted it, or a wipe could not give it its devices back. One is imported."""
-        return _replace(self, lab_id="", started_at=0, resetting=False)
+    def lost_lab(self, at: int) -> "Claim":
+        """Name no lab: another client deleted it, or a wipe could not give it its devices back. One is imported.
+
+        The worker's time is noted with that, so that no copy of the old lab can be taken for the new one.
+        """
+        return _replace(
+            self, lab_id="", asked_at=self._asked_after(at), first_asked_at=0, started_at=0, resetting=False
+        )
+
+    def _asked_after(self, at: int) -> int:
+        """Return a note that is not the last one: a second later, unless the worker's clock was set back by more."""
+        if at and not 0 <= self.asked_at - at <= _SET_BACK_S:
+            return at
+        return self.asked_at + 1 if self.asked_at else 0
 
     def with_ports(self, ports: dict[str, int], udp: tuple[str, ...], fault: Fault | None = None) -> "Claim":
         """Hold these ports; `fault` says why they cannot be used."""
@@ -252,9 +275,9 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """Record that the lab is wiped, and may be started."""
         return _replace(self, resetting=False)
 
-    def renewed(self, fresh: "Claim") -> "Claim":
-        """Take up the content and ports of a new claim; the lab of the old content is gone."""
-        renewed = self.lost_lab().with_ports(fresh.ports, fresh.udp)
+    def renewed(self, fresh: "Claim", at: int) -> "Claim":
+        """Take up the content and ports of a new claim; the lab of the old content is gone. `at`: see `lost_lab`."""
+        renewed = self.lost_lab(at).with_ports(fresh.ports, fresh.udp)
         return _replace(renewed, version=fresh.version, digest=fresh.digest)
 
     def keeping_content(self) -> "Claim":

@@ -1,14 +1,16 @@
 """The claims of one worker in memory, and what follows from them: who has which port, content and session."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored, usage_of
 from vkprovider.domain.ports import allocator
-from vkprovider.domain.ports.allocator import PortUsage, RangeLike, SlotLike
+from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
+
+_NOBODY: Final = "a lab without a claim"
 
 
 class ClaimTable:
@@ -41,9 +43,16 @@ class ClaimTable:
         return sum(first <= row.held.port <= last for row in self.stored.foreign)
 
     def allocate(
-        self, wanted: Sequence[SlotLike], *ranges: RangeLike, per_instance_max: int, pod_uid: str
+        self,
+        wanted: Sequence[SlotLike],
+        *ranges: RangeLike,
+        per_instance_max: int,
+        pod_uid: str,
+        avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; nothing is held yet.
+
+        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has.
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`.
@@ -51,12 +60,15 @@ class ClaimTable:
         row = self.claims.get(pod_uid)
         mine = [(pod_uid, row.held)] if row is not None else []
         mine += [(kept.owner, [kept.held]) for kept in self.stored.foreign if kept.uid and kept.is_of(pod_uid)]
+        others = [Held("", protocol, port) for protocol, port in set(avoid) - self.ports.holders.keys()]
+        self.ports.hold(_NOBODY, others)
         for owner, held in mine:
             self.ports.free(owner, held)
         try:
             keep = {slot.purpose: slot.port for _, held in mine for slot in held}
             return allocator.allocate(wanted, self.ports, *ranges, per_instance_max=per_instance_max, keep=keep)
         finally:
+            self.ports.free(_NOBODY, others)
             for owner, held in mine:
                 self.ports.hold(owner, held)
 

@@ -8,6 +8,7 @@
 * `environment`: the variables of its containers, which are the parameters of its topology.
 * `story`: its Events and conditions as lines of a log.
 * `archive`: what a learner leaves behind, kept beyond the Pod.
-* `identity`: a lab's notes; `recovered`: claims that were lost, rebuilt from the labs.
+* `identity`: a lab's notes; `matching`: which lab is a claim's, and no copy of it; `recovered`: claims that were lost,
+  rebuilt from the labs.
 * `lifecycle`: the states of a lablet and the transitions between them.
 """

@@ -88,8 +88,8 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
 
 
 def _is_awaited(before: Claim | None, claim: Claim) -> bool:
-    """Return whether the claim is written at once: at an end, before a session is made or a lab replaced."""
-    if before is not None and before.learner != claim.learner:
+    """Return whether the claim is written at once: at an end, before a session is made, a lab imported or replaced."""
+    if before is not None and (before.learner != claim.learner or before.asked_at != claim.asked_at):
         return True
     if claim.renews and (before is None or not before.renews):
         return True
@@ -143,13 +143,15 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
         case steps.RestoreUsername(), _:
             return After(_replace(memory, restored_at=place.now), claim, notices=(_restored(step, place),))
         case steps.Search(), outcomes.Adopted(claim=adopted, devices=devices):
-            memory = _replace(memory, acted_at=place.now, assumed=devices, searched=True)
+            memory = _replace(memory, acted_at=place.now, assumed=devices, searched=True, matches=())
             note = f"found lab {adopted.title} on worker {place.worker}"
             if claim is not None:
                 claim = claim.with_lab_of(adopted)
             return After(memory, claim, lazy=False, notices=(Notice("Normal", Happened.ADOPTED, note),))
-        case steps.Search(), _:
-            return After(_replace(memory, searched=True), claim)
+        case steps.Search(), outcomes.Unsure(labs=labs):
+            return After(_replace(memory, matches=labs, searched_at=place.now), claim)
+        case steps.Search(claim=searched), _:
+            return After(_replace(memory, searched=True, spent=searched.asked_at, matches=()), claim)
         case steps.NoteLearner(claim=noted), _:
             claim = claim.with_notes(noted.binding) if claim is not None else None
             return After(memory, claim, lazy=False)  # the request for the session waits for it
@@ -191,7 +193,9 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
         case _:
             pass
     if isinstance(step, steps.Import) and claim is not None:
-        claim = claim.with_lab(outcome.lab_id, learner=step.learner, noted=step.noted.binding)
+        claim = claim.with_lab(
+            outcome.lab_id, asked_at=step.claim.asked_at, learner=step.learner, noted=step.noted.binding
+        )
     return After(_replace(memory, **changes), claim, lazy=not outcome.lab_id, notices=notices)
 
 

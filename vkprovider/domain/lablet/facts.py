@@ -31,6 +31,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         presence, devices: The lab, as observed after the last step that changed it.
         observed_at: When that observation was requested.
         silent: Why the worker does not answer; "" if it does.
+        worker_time: The worker's own time in Unix seconds, never ahead of it; 0 while it is unknown.
         extracted: The devices' configurations need not be archived before a stop.
         renewal: The digest of the content that this warm lablet is to take up now; "" if it is not its turn.
         inputs: What the Pod's annotations ask for.
@@ -50,6 +51,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[DeviceFact, ...] = ()
     observed_at: float = math.inf
     silent: str = ""
+    worker_time: int = 0
     extracted: bool = False
     renewal: str = ""
     inputs: Inputs = NOTHING

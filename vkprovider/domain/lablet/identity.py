@@ -34,6 +34,8 @@ class Origin(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         digest: Of the content; "" if the notes do not name it.
+        asked: The worker's time that its claim noted before the import: no two imports of a lablet have the same, and
+            a saved copy has that of its original. 0 if the notes do not name it.
         learner: Whose lablet it is; "" while warm.
         deployment: The LDS deployment of the learner's session; "" without one.
         sessions: How many sessions the lablet has had, with the learner's.
@@ -47,6 +49,7 @@ class Origin(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     definition_uid: str = msgspec.field(name="definitionUID", default="")
     version: str = ""
     digest: str = ""
+    asked: int = 0
     learner: str = ""
     deployment: str = ""
     sessions: int = 0
@@ -95,6 +98,7 @@ def _line_of(claim: Claim) -> str:
         definition_uid=claim.definition_uid,
         version=claim.version,
         digest=claim.digest,
+        asked=claim.asked_at,
         learner=claim.learner,
         deployment=session.deployment if session is not None else "",
         sessions=claim.sessions,

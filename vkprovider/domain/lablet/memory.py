@@ -13,6 +13,9 @@ from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.lifecycle import State
 
+_SEARCH_AGAIN_S: Final = 10.0
+"""How soon a search is repeated that found several labs: no event says that somebody has removed one."""
+
 
 class Presence(Enum):
     """Whether the lab is on the worker. Not having been able to look is UNKNOWN, never ABSENT."""
@@ -30,6 +33,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         refused: It may not begin, because of its definition or for lack of capacity; a change of either wakes it.
         searched: No lab of the lablet is on the worker without being named in the claim: the claim is new, or the
             worker was searched.
+        spent: The note of an import whose lab was searched for and is not there; the next import needs another one.
+        matches: The labs of which a search cannot tell which is the lablet's.
+        searched_at: When it found them.
         gone_confirmed: The API server itself said that the Pod does not exist.
         delete_sent: The deletion of the Pod is confirmed; finalizers hold what is left of it.
         killing: The Event `Killing` is emitted.
@@ -64,6 +70,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     met_at: float = 0.0
     refused: bool = False
     searched: bool = False
+    spent: int = 0
+    matches: tuple[str, ...] = ()
+    searched_at: float = 0.0
     gone_confirmed: bool = False
     delete_sent: bool = False
     killing: bool = False
@@ -92,6 +101,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     warned: Fault | None = None
     state: State | None = None
     image_changed: str = ""
+
+    def search_in_s(self, now: float) -> float:
+        """Return after how many seconds the worker is searched again that has several labs of the lablet."""
+        return max(0.0, self.searched_at + _SEARCH_AGAIN_S - now) if self.matches else 0.0
 
 
 BLANK: Final = Memory()

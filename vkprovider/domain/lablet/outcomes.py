@@ -58,6 +58,16 @@ class Adopted(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[DeviceFact, ...] | None = None
 
 
+class Unsure(msgspec.Struct, frozen=True, gc=False):
+    """A search has found labs, and cannot tell which is the claim's, or whether the only one is.
+
+    Attributes:
+        labs: Each with title, id and the time of its creation.
+    """
+
+    labs: tuple[str, ...]
+
+
 class Archived(msgspec.Struct, frozen=True):
     """The devices' configurations, and the answers if they were collected, are in the archive.
 
@@ -103,7 +113,19 @@ class Graded(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict
 
 
-Outcome = Done | Abandoned | Claimed | Acted | Adopted | Archived | Provisioned | Rescheduled | SessionArchived | Graded
+Outcome = (
+    Done
+    | Abandoned
+    | Claimed
+    | Acted
+    | Adopted
+    | Unsure
+    | Archived
+    | Provisioned
+    | Rescheduled
+    | SessionArchived
+    | Graded
+)
 
 
 class Circumstances(msgspec.Struct, frozen=True, gc=False):

@@ -1,9 +1,13 @@
 """The claims of a worker whose ConfigMap was lost, rebuilt from its marked labs.
 
-A row is rebuilt for each Pod that a marked lab names, with the learner and the session that its notes name, whatever
-the Pod says now, and with the ports that the lab's tags have: learners may be using them. A lab whose tags cannot
-be read, or have a port that an older lab has too, gets a row that says so and holds what it can, so that no other
-lablet is given its ports.
+A row is rebuilt for each living Pod that a marked lab names, with the learner and the session that its notes name,
+whatever the Pod says now, and with the ports that the lab's tags have: learners may be using them. A lab whose tags
+cannot be read, or have a port that an older lab has too, gets a row that says so and holds what it can, so that no
+other lablet is given its ports.
+
+A row names a lab only if that is certainly the Pod's: the one that the Pod shows, or the only one of a Pod that shows
+none. Any other one may be a copy that somebody saved, and a lab without a Pod may be one too: it gets no row, so that
+nobody touches it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +22,7 @@ from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.identity import Origin
+from vkprovider.domain.lablet.matching import shown_lab
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.restarts import restarts_shown
 from vkprovider.domain.ports.allocator import TCP, UDP, Held, Holder, PortUsage, udp_names
@@ -52,12 +57,12 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
         contents: By digest.
 
     Returns:
-        A row for each Pod UID that a lab names, the oldest lab first. No row names a lab whose title was changed and
-        whose Pod is not there: it may be a copy that someone saved.
+        A row for each living Pod that a lab names, the oldest lab first; without a lab if it is in doubt which one is
+        the Pod's.
     """
     usage, rows = PortUsage(), list[Claim]()
-    for lab in _chosen(labs, pods):
-        pod, origin = pods.get(lab.origin.pod_uid), lab.origin
+    for lab, is_certain in _chosen(labs, pods):
+        pod, origin = pods[lab.origin.pod_uid], lab.origin
         row = Claim(
             pod_uid=origin.pod_uid,
             namespace=origin.namespace,
@@ -66,29 +71,40 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             definition_uid=origin.definition_uid,
             version=origin.version,
             digest=origin.digest,
-            lab_id=lab.lab_id,
+            lab_id=lab.lab_id if is_certain else "",
+            asked_at=origin.asked if is_certain else 0,
             learner=origin.learner,
             session=origin.session,
             sessions=origin.sessions,
-            restarts=restarts_shown(pod) if pod is not None else 0,
-            reset=inputs_of(pod.metadata).reset if pod is not None else "",
+            restarts=restarts_shown(pod),
+            reset=inputs_of(pod.metadata).reset,
         )
         row = row.with_notes(row.binding)
         rows.append(_with_ports(row, lab, contents.get(origin.digest), usage))
     return rows
 
 
-def _chosen(labs: Iterable[MarkedLab], pods: Mapping[str, Pod]) -> list[MarkedLab]:
-    """Return one lab for each Pod, the oldest first: one with its own title, else the oldest."""
-    best: dict[str, MarkedLab] = {}
-    for lab in sorted(labs, key=lambda lab: (not _keeps_title(lab), lab.created, lab.lab_id)):
-        if _keeps_title(lab) or lab.origin.pod_uid in pods:
-            best.setdefault(lab.origin.pod_uid, lab)
-    return sorted(best.values(), key=lambda lab: (lab.created, lab.lab_id))
+def _chosen(labs: Iterable[MarkedLab], pods: Mapping[str, Pod]) -> list[tuple[MarkedLab, bool]]:
+    """Return one lab for each living Pod, the oldest first, and whether it is certainly the Pod's."""
+    found: dict[str, list[MarkedLab]] = {}
+    for lab in sorted(labs, key=_age):
+        found.setdefault(lab.origin.pod_uid, []).append(lab)
+    chosen = [_chosen_for(pod, found[uid]) for uid, pod in pods.items() if uid in found]
+    return sorted((one for one in chosen if one is not None), key=lambda one: _age(one[0]))
 
 
-def _keeps_title(lab: MarkedLab) -> bool:
-    return lab.title.endswith(lab.origin.pod_uid)
+def _chosen_for(pod: Pod, labs: list[MarkedLab]) -> tuple[MarkedLab, bool] | None:
+    """Choose among the labs that name a Pod; None if none is certain and the Pod is about to end."""
+    shown = shown_lab(pod)
+    if mine := [lab for lab in labs if lab.lab_id == shown]:
+        return mine[0], True
+    if pod.terminal or pod.metadata.deletion_timestamp is not None:
+        return None  # its own lab may be gone already
+    return labs[0], len(labs) == 1 and not shown
+
+
+def _age(lab: MarkedLab) -> tuple[str, str]:
+    return lab.created, lab.lab_id
 
 
 def _with_ports(row: Claim, lab: MarkedLab, content: Content | None, usage: PortUsage) -> Claim:
@@ -141,7 +157,9 @@ def _with_lab(claim: Claim, lab: MarkedLab) -> Claim:
     origin = lab.origin
     noted = claim.of_learner(origin.learner).with_session(origin.session).binding
     fresh = not claim.learner and claim.session is None and not claim.closing_reason and not claim.lent_back
-    return claim.with_lab(lab.lab_id, learner=origin.learner if fresh else claim.learner, noted=noted)
+    return claim.with_lab(
+        lab.lab_id, asked_at=origin.asked, learner=origin.learner if fresh else claim.learner, noted=noted
+    )
 
 
 def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim:

@@ -91,11 +91,16 @@ class Release(Step, frozen=True, gc=False):
 
 
 class Search(Step, frozen=True, gc=False):
-    """Search the worker for the claim's lab by mark, notes and title."""
+    """Search the worker for the claim's lab by mark, notes and title.
+
+    Attributes:
+        shown: The id of the lab that the Pod shows; "" if it shows none.
+    """
 
     label: ClassVar[str] = "SEARCH"
     calls: ClassVar[System] = System.WORKER
     claim: Claim
+    shown: str = ""
 
 
 class Import(Step, frozen=True, gc=False):

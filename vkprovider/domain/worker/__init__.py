@@ -5,5 +5,6 @@
 * `capacity`: what the worker offers to lablets.
 * `identity`: whether two CMLWorkers are one CML controller.
 * `secrets`: what a Secret may be used for; `transport`: the way to a worker, and whether it is safe.
+* `leftlab`: what is said of a lab on it that no claim names.
 * `registration`: what an agent's hello means for the CMLWorkers.
 """

@@ -523,8 +523,22 @@ def test_absent_is_believed_only_when_somebody_looked() -> None:
     """R000-066: the row goes after the lab."""
     known: dict[str, Any] = {"pod": None, "gone_confirmed": True}
     assert type(ask(claim=IMPORTED, **known).step) is steps.Wait
-    assert type(ask(claim=claim(), **known).step) is steps.Search
-    assert type(ask(claim=claim(), searched=True, **known).step) is steps.Release
+    assert type(ask(claim=claim(asked_at=UNIX), **known).step) is steps.Search
+    assert type(ask(claim=claim(asked_at=UNIX), searched=True, **known).step) is steps.Release
+    assert type(ask(claim=claim(), **known).step) is steps.Release, "without a note it may be a copy"
+
+
+def test_a_lab_in_doubt_is_awaited_and_searched_for_again() -> None:
+    doubt: dict[str, Any] = {"claim": claim(asked_at=UNIX), "matches": ("lab a", "lab b"), "searched_at": NOW}
+    decision = ask(**doubt)
+    report = report_of(decision)
+    assert (type(decision.step), report.waiting is not None) == (steps.Wait, True)
+    assert report.waiting is not None
+    assert (report.waiting.reason, decision.after_s) == ("NeedsAttention", 10.0)
+    assert "lab a and lab b" in report.waiting.message
+    assert type(ask(**doubt | {"searched_at": NOW - 10}).step) is steps.Search
+    gone = ask(**doubt, pod=None, gone_confirmed=True)
+    assert type(gone.step) is steps.Release, "both stay"
 
 
 def test_the_deletion_is_confirmed_when_the_lab_is_gone() -> None:
@@ -688,14 +702,20 @@ def test_a_lost_answer_to_an_import_makes_no_second_lab() -> None:
 
 
 def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
-    """Only the lab that the row names is started; the duplicate is removed by whoever lists the labs."""
+    """Only the lab that the row names is started; the other one has an earlier note, and is removed."""
     world = World(pod())
     world.act()
     world.persist()
-    world.cml.import_(world.title, notes_of(claim(), **WRITER), late=True)
+    first = world.claim
+    assert first is not None
+    late = world.cml.import_(world.title, notes_of(first, **WRITER), created=first.asked_at + 5, late=True)
+    world.memory = msgspec.structs.replace(world.memory, searched=True, spent=first.asked_at)
+    world.act()
+    assert world.claim is not None
+    assert world.claim.asked_at > first.asked_at
     world.settle()
-    assert len(world.ours) == 2
-    assert sum(lab.ever_started for lab in world.ours) == 1
+    assert [lab.ever_started for lab in world.ours] == [True]
+    assert late not in world.cml.labs
 
 
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:

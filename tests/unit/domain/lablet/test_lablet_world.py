@@ -20,6 +20,7 @@ RESTARTS = ["Always", "OnFailure", "Never"]
 HOLDS: list[tuple[str, ...]] = [(), (), ("batch.kubernetes.io/job-tracking",)]
 ANSWERS = ["ok", "ok", "ok", "lost", "failed", "killed-before", "killed-after"]
 STATES = [labs.STOPPED, labs.DISCONNECTED, labs.STARTED, labs.QUEUED, labs.BOOTED, labs.DEFINED, "PAUSED"]
+COPIES = [labs.DEFINED, labs.BOOTED, labs.STOPPED]
 PAUSES = [0.5, 5.0, 30.0, 120.0, 400.0, 700.0]
 
 
@@ -100,6 +101,15 @@ class LabletMachine(RuleBasedStateMachine):
         if dice == 0:
             self.world.cml.labs.clear()
 
+    @rule(state=st.sampled_from(COPIES))
+    def somebody_saves_a_copy(self, state: str) -> None:
+        self.world.save_copy(state)
+
+    @rule(dice=st.integers(0, 3))
+    def somebody_deletes_all_but_the_copies(self, dice: int) -> None:
+        if dice == 0:
+            clear_originals(self.world)
+
     @rule()
     def informer_loses_the_pod(self) -> None:
         self.world.informer_misses_pod = self.world.pod is not None
@@ -150,10 +160,18 @@ def moves_of(world: World, dice: Random) -> Moves:
         "meddle": (3, lambda: cml.meddle_all(dice.randint(0, 1), dice.choice(STATES))),
         "reboot": (2, cml.reboot),
         "clear": (0.3, cml.labs.clear),
+        "copy": (1, lambda: world.save_copy(dice.choice(COPIES))),
+        "clear-originals": (0.3, lambda: clear_originals(world)),
         "lose": (1, lambda: setattr(world, "informer_misses_pod", world.pod is not None)),
         "delete": (0.3, lambda: world.delete_pod(force=dice.random() < 0.5)),
         "end": (0.1, world.desire_end),
     }
+
+
+def clear_originals(world: World) -> None:
+    """Delete all labs but the copies."""
+    for lab in [lab for lab in world.cml.labs.values() if not lab.copy]:
+        del world.cml.labs[lab.id]
 
 
 def tell(seed: int, world: World, moves: Moves, dice: Random) -> list[str]:

@@ -12,6 +12,7 @@ from tests.unit.domain import builders
 from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
 from tests.unit.domain.topology.test_topology_ports import node, written
 from vkprovider.api import names
+from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
@@ -165,27 +166,52 @@ def test_a_row_has_the_lab_the_content_and_the_ports_that_the_tags_have() -> Non
     assert row.title == lab().title
 
 
-def test_the_lab_of_a_pod_that_is_gone_has_a_row_so_that_it_is_removed() -> None:
-    assert [row.lab_id for row in recovered([lab()], {}, CONTENTS)] == ["lab-1"]
+def living(*numbers: int, shown: str = "") -> dict[str, Pod]:
+    """Return Pods by UID, which show a lab."""
+    annotations = {names.ANNOTATION_LAB_ID: shown} if shown else {}
+    return {uid(number): pod(uid=uid(number), annotations=annotations) for number in numbers}
 
 
-def test_a_renamed_lab_is_its_pods_and_nobodys_without_the_pod() -> None:
-    renamed = lab(title="my lab")
-    assert [row.lab_id for row in recovered([renamed], {uid(1): pod(uid=uid(1))}, CONTENTS)] == ["lab-1"]
-    assert recovered([renamed], {}, CONTENTS) == [], "it may be a copy that someone saved"
+@pytest.mark.parametrize("title", ["its own", "my lab"])
+def test_the_lab_of_a_pod_that_is_gone_has_no_row_because_it_may_be_a_copy(title: str) -> None:
+    found = lab() if title == "its own" else lab(title=title)
+    assert recovered([found], {}, CONTENTS) == []
+    assert [row.lab_id for row in recovered([found], living(1), CONTENTS)] == ["lab-1"]
 
 
-def test_of_several_labs_the_oldest_of_the_right_title_is_chosen() -> None:
-    older = lab(lab_id="copy", title="a copy", created="2025-01-01T00:00:00+00:00")
-    newer = lab(lab_id="second", created="2026-01-02T00:00:00+00:00")
-    rows = recovered([older, newer, lab()], {uid(1): pod(uid=uid(1))}, CONTENTS)
-    assert [row.lab_id for row in rows] == ["lab-1"]
+COPY = lab(lab_id="copy", created="2026-01-02T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("found", "shown", "named"),
+    [
+        ([lab(), COPY], "lab-1", "lab-1"),
+        ([lab(), COPY], "copy", "copy"),
+        ([lab(), COPY], "", ""),
+        ([lab(), lab(lab_id="copy", title="alice's, saved")], "", ""),
+        ([COPY], "lab-1", ""),
+        ([COPY], "", "copy"),
+    ],
+)
+def test_a_row_names_the_lab_that_the_pod_shows_or_else_the_only_one(
+    found: list[MarkedLab], shown: str, named: str
+) -> None:
+    [row] = recovered(found, living(1, shown=shown), CONTENTS)
+    assert (row.lab_id, row.ports, fault_of(row)) == (named, PORTS, "")
+
+
+@pytest.mark.parametrize("changed", [{"deleted": True}, {"phase": "Succeeded"}])
+def test_a_pod_that_ends_is_given_the_lab_that_it_shows_alone(changed: dict[str, Any]) -> None:
+    ending = {uid(1): pod(uid=uid(1), annotations={names.ANNOTATION_LAB_ID: "lab-1"}, **changed)}
+    assert [row.lab_id for row in recovered([lab(), COPY], ending, CONTENTS)] == ["lab-1"]
+    assert recovered([COPY], ending, CONTENTS) == [], "its own lab is gone"
+    assert recovered([lab()], {uid(1): pod(uid=uid(1), **changed)}, CONTENTS) == []
 
 
 def test_of_two_labs_with_one_port_the_older_keeps_it() -> None:
     tags = {**TAGS, "r1": ("serial:10000", "serial:11001:1", "pat:11002:22", "pat:udp:11003:53")}
     tags["pc 1"] = ("vnc:11004", "serial:11005", "serial:11006")
-    first, second = recovered([lab(2, tags), lab()], {}, CONTENTS)
+    first, second = recovered([lab(2, tags), lab()], living(1, 2), CONTENTS)
     assert (first.lab_id, first.ports, fault_of(first)) == ("lab-1", PORTS, "")
     assert (second.lab_id, fault_of(second)) == ("lab-2", "PortConflict")
     assert sorted(second.ports.values()) == list(range(11001, 11007)), "no other lablet is given those"
@@ -202,7 +228,7 @@ def test_of_two_labs_with_one_port_the_older_keeps_it() -> None:
     ],
 )
 def test_ports_that_cannot_be_read_are_unknown_and_held(found: MarkedLab, contents: dict[str, Content]) -> None:
-    [row] = recovered([found], {}, contents)
+    [row] = recovered([found], living(1), contents)
     assert (row.lab_id, fault_of(row)) == ("lab-1", "PortsUnknown")
     held = {(slot.protocol, slot.port) for slot in row.held}
     assert {(TCP, 10000), (UDP, 10003)} <= held
@@ -216,7 +242,7 @@ def test_no_port_is_in_two_rows_and_no_lab_either(numbers: list[int], step: int,
         return {"r1": r1, "pc 1": tuple(text.format(next(ports)) for text in ("vnc:{}", "serial:{}", "serial:{}"))}
 
     labs = [lab(number, tags(10000 + step * number)) for number in numbers]
-    rows = recovered(labs, {}, CONTENTS if known else {})
+    rows = recovered(labs, living(*numbers), CONTENTS if known else {})
     assert sorted(row.lab_id for row in rows) == sorted(found.lab_id for found in labs)
     held = [(slot.protocol, slot.port) for row in rows for slot in row.held]
     assert len(held) == len(set(held))

@@ -15,6 +15,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
+from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import lifecycle, steps
@@ -26,8 +27,19 @@ from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.matching import KnownLab, certain, is_leftover, matches, shown_lab
 from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Claimed, Done, Failure, Outcome
+from vkprovider.domain.lablet.outcomes import (
+    Acted,
+    Adopted,
+    Archived,
+    Circumstances,
+    Claimed,
+    Done,
+    Failure,
+    Outcome,
+    Unsure,
+)
 from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
 from vkprovider.domain.lablet.steps import Step
@@ -58,6 +70,8 @@ class ModelLab:
 
     Attributes:
         shown_ready: Somebody saw it Ready, so that somebody may have worked in it.
+        created: Unix seconds.
+        copy: Somebody saved it; nobody else may touch it.
     """
 
     id: str
@@ -67,6 +81,8 @@ class ModelLab:
     ever_started: bool = False
     stopping: bool = False
     shown_ready: bool = False
+    created: int = 0
+    copy: bool = False
 
 
 @dataclass
@@ -80,17 +96,15 @@ class ModelCml:
     stuck: bool = False
     count: int = 0
 
-    def import_(self, title: str, notes: str, *, late: bool = False) -> str:
+    def import_(self, title: str, notes: str, *, created: int = WALL, late: bool = False, copy: bool = False) -> str:
         self.count += 1
-        lab = ModelLab(f"lab-{self.count:03}", title, [labs.DEFINED] * self.devices, notes)
+        lab_id = f"lab-{self.count:03}"
+        lab = ModelLab(lab_id, title, [labs.DEFINED] * self.devices, notes, created=created, copy=copy)
         if late:
             self.late.append(lab)
         else:
             self.labs[lab.id] = lab
         return lab.id
-
-    def find(self, title: str) -> list[str]:
-        return sorted(lab.id for lab in self.labs.values() if lab.title == title)
 
     def lab(self, lab_id: str) -> ModelLab:
         if lab_id not in self.labs:
@@ -156,6 +170,7 @@ class World:
     Attributes:
         lost: There is no ConfigMap of claims, because someone deleted it.
         examined: The replica knows the claims: it has read them, or rebuilt them from the worker's labs.
+        left: Labs that were in doubt when lost claims were rebuilt, so that they are kept for a person.
     """
 
     def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS) -> None:
@@ -174,6 +189,7 @@ class World:
         self.informer_misses_pod = False
         self.lost = False
         self.examined = True
+        self.left: set[str] = set()
         self.steps: list[type[Step]] = []
         self.last: Decision | None = None
         self.attention = False
@@ -184,7 +200,9 @@ class World:
 
     @property
     def ours(self) -> list[ModelLab]:
-        return [lab for lab in (*self.cml.labs.values(), *self.cml.late) if lab.title == self.title]
+        """The labs of the Pod, without those that are kept for a person."""
+        found = [lab for lab in (*self.cml.labs.values(), *self.cml.late) if lab.title == self.title]
+        return [lab for lab in found if not lab.copy and lab.id not in self.left]
 
     @property
     def wall(self) -> int:
@@ -226,6 +244,7 @@ class World:
             presence=presence,
             devices=devices,
             silent="worker w1 does not answer" if away else "",
+            worker_time=self.wall,
             extracted=self.memory.extracted,
             inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
             now_unix=self.wall,
@@ -252,8 +271,10 @@ class World:
             return
         found = [marked(lab) for lab in self.cml.labs.values()]
         pods = {self.uid: self.pod} if self.pod is not None else {}  # all are listed before
+        self.left |= {lab.lab_id for lab in found}
         for row in recovered(found, pods, {lab.origin.digest: CONTENT for lab in found}):
             self.claim, self.claim_saved = row, False
+            self.left.discard(row.lab_id)
         self.examined = True
 
     def persist(self) -> None:
@@ -267,6 +288,11 @@ class World:
         self.examine()
         if self.cml.away or self.claim is None or not self.claim.lab_id:
             return
+        everything = [known(one) for one in self.cml.labs.values()]
+        for one in everything:
+            if is_leftover(self.claim, one, everything) and set(self.cml.lab(one.lab_id).states) == {labs.DEFINED}:
+                assert not self.cml.lab(one.lab_id).copy, "a copy is taken for a leftover"
+                self.cml.delete(one.lab_id)
         lab = self.cml.labs.get(self.claim.lab_id)
         self.presence = Presence.PRESENT if lab else Presence.ABSENT
         self.devices = builders.devices(*lab.states) if lab else ()
@@ -294,6 +320,14 @@ class World:
             self.pod = None
         else:
             self._change_metadata(self.pod, deletion_timestamp="2026-01-01T00:00:00Z")
+
+    def save_copy(self, state: str) -> None:
+        """Let somebody save a copy of the lab that the Pod shows; labs are saved minutes after their import."""
+        lab = self.cml.labs.get(shown_lab(self.pod))
+        if lab is not None and not self.cml.away:
+            created = max(self.wall, lab.created + 100)
+            copy = self.cml.labs[self.cml.import_(lab.title, lab.notes, created=created, copy=True)]
+            copy.states = [state] * self.cml.devices
 
     def desire_end(self) -> None:
         """Ask for the end of the lablet by annotation."""
@@ -380,9 +414,9 @@ class World:
         match step:
             case steps.Save():
                 return Done()
-            case steps.MakeClaim():
+            case steps.MakeClaim(pod=pod):
                 assert facts.claim is None
-                return Claimed(builders.claim())
+                return Claimed(builders.claim(asked_at=self.wall if pod.status.start_time is None else 0))
             case steps.ConfirmGone():
                 self.informer_misses_pod = False
                 if self.pod is not None:
@@ -432,17 +466,23 @@ class World:
     def _act_on_lab(self, step: Step, facts: Facts, claim: Claim) -> Outcome:
         cml = self.cml
         match step:
-            case steps.Search():
+            case steps.Search(shown=shown):
                 assert not claim.lab_id
-                found = cml.find(claim.title)
-                return Adopted(adopted(claim, marked(cml.lab(found[0])), CONTENT, {})) if found else Done()
+                found = matches(claim, [known(lab) for lab in cml.labs.values()], shown)
+                if not found:
+                    return Done()
+                if (one := certain(claim, found, shown)) is None:
+                    return Unsure(tuple(lab.lab_id for lab in found))
+                self.left.discard(one.lab_id)
+                return Adopted(adopted(claim, marked(cml.lab(one.lab_id)), CONTENT, {}))
             case steps.Import():
                 assert not claim.lab_id
                 assert self.store.get(self.uid) == claim, "an import without a saved claim"
-                lab_id = cml.import_(claim.title, notes_of(step.noted, **WRITER))
+                lab_id = cml.import_(claim.title, notes_of(step.noted, **WRITER), created=self.wall)
                 return Acted(lab_id, devices=builders.devices(*[labs.DEFINED] * cml.devices))
             case _:
                 assert claim.lab_id, f"{step} without a lab"
+                assert claim.lab_id not in cml.labs or not cml.labs[claim.lab_id].copy, f"{step} of a copy"
         self._check_destruction(step, facts, claim)
         match step:
             case steps.Extract():
@@ -564,7 +604,8 @@ class World:
             return False
         session = claim.session
         awaited = claim.outcome or claim.closing_reason or (session is not None and not session.ready_at)
-        return self.uid not in self.store or bool(awaited) or self.store[self.uid].learner != claim.learner
+        stored = self.store.get(self.uid)
+        return bool(stored is None or awaited or (stored.learner, stored.asked_at) != (claim.learner, claim.asked_at))
 
     def _check_wakes(self, decision: Decision) -> None:
         memory = self.memory
@@ -585,7 +626,12 @@ def marked(lab: ModelLab) -> MarkedLab:
     """Return what the notes of a lab say."""
     origin = origin_of(lab.title, lab.notes)
     assert origin is not None
-    return MarkedLab(lab.id, lab.title, lab.id, origin, {"h0": ()})
+    return MarkedLab(lab.id, lab.title, iso(lab.created), origin, {"h0": ()})
+
+
+def known(lab: ModelLab) -> KnownLab:
+    """Return what is read of a lab."""
+    return KnownLab(lab.id, lab.title, marked=True, created=iso(lab.created), origin=origin_of(lab.title, lab.notes))
 
 
 def podstatus_applied(pod: Pod, wanted: podstatus.LabletStatus, claim: Claim | None, now_unix: int) -> Pod:

@@ -2,10 +2,12 @@
 
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.reasons import Happened, Trouble
+from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.decisions.takedown import finish, take_down
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.matching import shown_lab
 from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.steps import FORGET, SAVE, WAIT, ArchiveSession, ConfirmGone, DeletePod, Release, Search
 from vkprovider.domain.session.delivery import Session
@@ -40,19 +42,26 @@ def _end(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return Decision(ConfirmGone(claim))
     if (session := _live_session(facts)) is not None and not facts.delivery.archive_failed:
         return Decision(ArchiveSession(claim, session), _cleaning(facts, "the session is being archived"))
-    if not claim.lab_id and facts.memory.searched:
+    if not claim.lab_id and not _may_have_lab(facts, claim, now):
         return _gone(facts)
     if facts.silent:
         text = f"{facts.silent}; the lab is removed as soon as the worker answers"
         return Decision(WAIT, _cleaning(facts, text), events=(Notice("Warning", Trouble.WORKER_UNREACHABLE, text),))
     report = _cleaning(facts, f"lab {claim.title} is being removed")
     if not claim.lab_id:
-        return Decision(Search(claim), report)
+        return Decision(Search(claim, shown_lab(pod)), report)
     if facts.presence is Presence.UNKNOWN:
         return Decision(WAIT, report, observe=True)
     if facts.presence is Presence.ABSENT:
         return _gone(facts)
     return take_down(facts, claim, report, now, limits)
+
+
+def _may_have_lab(facts: Facts, claim: Claim, now: float) -> bool:
+    """Return whether a search may find the lab of a claim that names none, and be certain that it is no copy."""
+    if facts.memory.searched or facts.memory.search_in_s(now) > 0:
+        return False
+    return bool(claim.asked_at or shown_lab(facts.pod))
 
 
 def _live_session(facts: Facts) -> Session | None:
