@@ -129,7 +129,9 @@ class Doctor:
         name = f"{self._namespace}/{setup.SETTINGS}"
         path = f"/api/v1/namespaces/{self._namespace}/configmaps/{setup.SETTINGS}"
         found = await self._reading.read(path, ConfigMap, f"ConfigMap/{name}")
-        self._found += setup.check_transport(self._namespace, found.data if found is not None else {})
+        settings = found.data if found is not None else {}
+        self._found += setup.check_transport(self._namespace, settings)
+        self._found += setup.check_settings(self._namespace, settings)
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{SERVICE_ACCOUNT}"

@@ -9,14 +9,18 @@ from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
 from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight
 from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
+from vkprovider.settings.names import no_effect, unknown
 from vkprovider.settings.plaintext import plain_text
 
 SKEW_S: Final = 5.0
 """Clocks that differ by less do not matter."""
 SETTINGS: Final = "vkprovider-settings"
 """The ConfigMap that the Deployment reads."""
-_APPLY_CRDS: Final = "kubectl apply --server-side -k manifests/crds; with Helm: helm upgrade -i (docs/install.md)"
-_APPLY_BASE: Final = "kubectl apply -k manifests/base; with Helm: helm upgrade -i (docs/install.md)"
+_INSTALL: Final = (
+    "kubectl apply -k manifests/overlays/default, or the overlay that you install with; with Helm: helm upgrade -i "
+    "(docs/install.md)"
+)
+"""All of it: what is missing is seldom missing alone."""
 
 
 def check_version(version: str) -> list[Finding]:
@@ -38,7 +42,7 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
     name = wanted["metadata"]["name"]
     about = f"CustomResourceDefinition/{name}"
     if found is None:
-        return [fault(about, DoctorReason.CRD_MISSING, "it is not installed", _APPLY_CRDS)]
+        return [fault(about, DoctorReason.CRD_MISSING, "it is not installed", _INSTALL)]
     place = _difference(wanted["spec"], found.get("spec", {}), "spec")
     if place:
         text = f"{place} differs from this version of vkprovider"
@@ -47,14 +51,14 @@ def check_crd(wanted: dict[str, Any], found: dict[str, Any] | None) -> list[Find
                 about,
                 DoctorReason.CRD_DIFFERS,
                 text,
-                f"{_APPLY_CRDS}; or use the version of vkprovider that the cluster was installed with",
+                f"{_INSTALL}; or use the version of vkprovider that the cluster was installed with",
             )
         ]
     conditions = found.get("status", {}).get("conditions", [])
     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         said = next((c.get("message", "") for c in conditions if c["status"] != "True"), "")
         return [
-            fault(about, DoctorReason.CRD_NOT_ESTABLISHED, said or "the API server does not serve it yet", _APPLY_CRDS)
+            fault(about, DoctorReason.CRD_NOT_ESTABLISHED, said or "the API server does not serve it yet", _INSTALL)
         ]
     return []
 
@@ -80,10 +84,10 @@ def _difference(wanted: Any, found: Any, place: str) -> str:
 def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
     """Check that the provider's namespace and ServiceAccount exist."""
     if not exists:
-        return [fault(f"Namespace/{namespace}", DoctorReason.NAMESPACE_MISSING, "it does not exist", _APPLY_BASE)]
+        return [fault(f"Namespace/{namespace}", DoctorReason.NAMESPACE_MISSING, "it does not exist", _INSTALL)]
     if not account:
         about = f"ServiceAccount/{namespace}/{SERVICE_ACCOUNT}"
-        return [fault(about, DoctorReason.SERVICE_ACCOUNT_MISSING, "it does not exist", _APPLY_BASE)]
+        return [fault(about, DoctorReason.SERVICE_ACCOUNT_MISSING, "it does not exist", _INSTALL)]
     return []
 
 
@@ -93,9 +97,7 @@ def check_rights(account: str, missing: Sequence[CheckedRight]) -> list[Finding]
     for right in missing:
         verbs.setdefault(right.what, []).append(right.verb)
     return [
-        fault(
-            f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {', '.join(found)} {what}", _APPLY_BASE
-        )
+        fault(f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {', '.join(found)} {what}", _INSTALL)
         for what, found in verbs.items()
     ]
 
@@ -112,6 +114,19 @@ def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding
     return (
         [note(about, ConditionReason.TRANSPORT_INSECURE, "; ".join(texts), "Give them https:// URLs.")] if texts else []
     )
+
+
+def check_settings(namespace: str, settings: Mapping[str, str]) -> list[Finding]:
+    """Report names in the provider's ConfigMap that no program reads.
+
+    Args:
+        namespace: The provider's.
+        settings: Those of its ConfigMap, by variable.
+    """
+    texts = [no_effect(name, meant) for name, meant in unknown(settings).items()]
+    about = f"ConfigMap/{namespace}/{SETTINGS}"
+    remedy = DoctorReason.SETTING_UNKNOWN.remedy
+    return [note(about, DoctorReason.SETTING_UNKNOWN, "; ".join(texts), remedy)] if texts else []
 
 
 def check_replicas(namespace: str, alive: Collection[str], silent: Mapping[str, float]) -> list[Finding]:

@@ -103,7 +103,9 @@ def _refused(kind: str, item: Workload, said: str) -> str:
     """Return why a Pod is not made; "" if none is missing."""
     if kind == "ReplicaSet":
         failure = item.condition("ReplicaFailure")
-        return failure.message if failure is not None and item.status.replicas < item.spec.replicas else ""
+        if failure is None or item.status.replicas >= item.spec.replicas:
+            return ""
+        return said or failure.message  # which its controller writes once, and never again for another cause
     if kind == "StatefulSet":
         return said if item.status.replicas < item.spec.replicas else ""
     over = item.spec.suspend or item.condition("Complete") is not None or item.condition("Failed") is not None

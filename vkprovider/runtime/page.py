@@ -5,6 +5,7 @@ The routes are known only with the parts; until then whatever else is asked for 
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +13,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import StartReason
 from vkprovider.runtime import report
 from vkprovider.runtime.metrics.exposition import exposition, registry_of
 from vkprovider.runtime.parts import Route
@@ -61,10 +64,16 @@ class Page:
         """Begin to listen.
 
         Raises:
-            OSError: The port is taken.
+            InputError: `SettingInvalid`: the port is taken, or the address is not this machine's.
         """
         await self._runner.setup()
-        self._listener = await listen(self._runner, self._settings.host, self._settings.port, self._tls)
+        host, port = self._settings.host, self._settings.port
+        try:
+            self._listener = await listen(self._runner, host, port, self._tls)
+        except OSError as error:
+            text = f"the page cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}"
+            free = "end what listens there, or set VKPROVIDER_HTTP_PORT; the address is VKPROVIDER_HTTP_HOST"
+            raise InputError(StartReason.SETTING_INVALID, f"{text}; {free}") from error
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@
 * `cluster`: the replica, the API server, workers, ports, lablets.
 * `consoles`: consoles through kubectl.
 * `services`: content packages, the LDS, the grader, the HTTP page, the log.
+* `names`: variables that look like settings and that nobody reads. Pure.
 * `plaintext`: which of these services are reached by http://. Pure.
 * `kubelet`: the kubelet API of the Nodes.
 * `rereading`: what the files hold that settings name, when they are replaced.

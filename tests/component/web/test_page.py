@@ -1,6 +1,7 @@
 """The page before the API server has answered, and its certificate."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from ipaddress import ip_address
@@ -20,6 +21,17 @@ ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_
 
 def settings(**more: str) -> Settings:
     return Settings.from_environment(ENVIRONMENT | {"VKPROVIDER_HTTP_PORT": "0"} | more)
+
+
+async def test_port_that_is_taken_is_named_with_its_setting() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        page = page_of(settings(VKPROVIDER_HTTP_HOST="127.0.0.1", VKPROVIDER_HTTP_PORT=str(port)))
+        with pytest.raises(InputError, match=f"127.0.0.1:{port}.* in use.* VKPROVIDER_HTTP_PORT"):
+            await page.start()
+        await page.stop()
 
 
 @pytest.fixture

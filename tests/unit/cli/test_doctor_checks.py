@@ -163,6 +163,27 @@ def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column 
     assert [(f.level, f.reason) for f in findings] == ([(Level.NOTE, "ClockSkew")] if found else [])
 
 
+def test_what_is_not_installed_is_installed_as_a_whole() -> None:
+    """The first remedy that a newcomer follows brings the Deployment and the policies, too."""
+    found = [setup.check_crd(wanted, None)[0] for wanted in crds()]
+    found += setup.check_namespace("n", exists=False, account=False)
+    found += setup.check_namespace("n", exists=True, account=False)
+    assert len(found) == len(crds()) + 2
+    for finding in found:
+        assert finding.remedy.startswith("kubectl apply -k manifests/overlays/default, or the overlay")
+        assert "server-side" not in finding.remedy
+
+
+def test_settings_that_nobody_reads_are_a_note_with_the_nearest_name() -> None:
+    [finding] = setup.check_settings("n", {"WORKER_PROBE_SECOND": "3", "WORKER_PROBE_SECONDS": "5"})
+    assert (finding.level, finding.object, finding.reason) == (
+        Level.NOTE,
+        "ConfigMap/n/vkprovider-settings",
+        "SettingUnknown",
+    )
+    assert "WORKER_PROBE_SECOND has no effect; do you mean WORKER_PROBE_SECONDS?" in finding.message
+
+
 # ------------------------------------------------------------------------------------------------ workers
 
 

@@ -124,9 +124,9 @@ def workload(definition: str = "netlab", *, owner: str = "", **more: Any) -> Wor
     return msgspec.convert({"metadata": meta, "spec": spec, "status": more}, Workload)
 
 
-def refusal(kind: str, message: str = REFUSED, name: str = "warm-1") -> Refusal:
+def refusal(kind: str, message: str = REFUSED, name: str = "warm-1", last: str | None = None) -> Refusal:
     about = {"kind": kind, "namespace": "n", "name": name}
-    return msgspec.convert({"involvedObject": about, "message": message}, Refusal)
+    return msgspec.convert({"involvedObject": about, "message": message, "lastTimestamp": last}, Refusal)
 
 
 FAILURE = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": REFUSED}]
@@ -138,6 +138,21 @@ def test_deployment_whose_pods_a_quota_refuses() -> None:
     assert (finding.object, finding.reason) == ("Deployment/n/warm", "FailedCreate")
     assert REFUSED in finding.message
     assert "raise the quota" in finding.remedy
+
+
+def test_newest_event_counts_more_than_the_condition_that_is_never_renewed() -> None:
+    """The controller writes ReplicaFailure once, and leaves it whatever the later Pods are refused for."""
+    first = 'pods "warm-1-x" is forbidden: pod rejected: RuntimeClass "netlab" not found'
+    stale = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": first}]
+    item = workload(owner="warm", conditions=stale, replicas=3, spec={"replicas": 5})
+    older = refusal("ReplicaSet", first, last="2026-01-31T11:00:00Z")
+    newer = refusal("ReplicaSet", REFUSED, last="2026-01-31T11:05:00Z")
+    for events in ([older, newer], [newer, older]):
+        [finding] = check_workloads({"ReplicaSet": [item]}, events, {"netlab"})
+        assert REFUSED in finding.message
+        assert "raise the quota" in finding.remedy
+    [finding] = check_workloads({"ReplicaSet": [item]}, [], {"netlab"})
+    assert "not found" in finding.message
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Job"])

@@ -49,7 +49,7 @@ class DoctorReason(Reasons):
     CRD_MISSING = (
         "CrdMissing",
         "A custom resource definition is not installed.",
-        "kubectl apply --server-side -k manifests/crds",
+        "kubectl apply -k manifests/overlays/default, or the overlay that you install with.",
     )
     CRD_DIFFERS = (
         "CrdDiffers",
@@ -61,17 +61,26 @@ class DoctorReason(Reasons):
         "The API server does not serve a custom resource (yet).",
         "Do what the message says.",
     )
+    SETTING_UNKNOWN = (
+        "SettingUnknown",
+        "A setting has a name that no program reads, so it has no effect.",
+        "Correct the name; docs/reference/settings.md has all of them.",
+    )
     NAMESPACE_MISSING = (
         "NamespaceMissing",
         "The provider's namespace does not exist.",
-        "kubectl apply -k manifests/base",
+        "kubectl apply -k manifests/overlays/default, or the overlay that you install with.",
     )
     SERVICE_ACCOUNT_MISSING = (
         "ServiceAccountMissing",
         "The provider's ServiceAccount does not exist.",
-        "kubectl apply -k manifests/base",
+        "kubectl apply -k manifests/overlays/default, or the overlay that you install with.",
     )
-    RIGHTS_MISSING = ("RightsMissing", "The provider's ServiceAccount lacks rights.", "kubectl apply -k manifests/base")
+    RIGHTS_MISSING = (
+        "RightsMissing",
+        "The provider's ServiceAccount lacks rights.",
+        "kubectl apply -k manifests/overlays/default, or the overlay that you install with.",
+    )
     RIGHTS_UNKNOWN = ("RightsUnknown", "You may not query the ServiceAccount's rights.", "Ask as a cluster admin.")
     NOT_READABLE = ("NotReadable", "You may not read this.", "Ask as a cluster admin.")
     SECRET_FORBIDDEN = ("SecretForbidden", "You may not read the worker's Secret.", "Ask as a cluster admin.")

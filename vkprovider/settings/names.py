@@ -1,0 +1,81 @@
+"""Variables that look like settings and that nobody reads, each with the setting that was probably meant. Pure."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from vkprovider.settings import agent, cluster, consoles, kubelet, services, tunnels
+from vkprovider.settings.group import Group
+
+_GROUPS: Final[tuple[type[Group], ...]] = (
+    agent.AgentSettings,
+    agent.DialSettings,
+    cluster.KubeSettings,
+    cluster.LabletSettings,
+    cluster.PortSettings,
+    cluster.ReplicaSettings,
+    cluster.WorkerSettings,
+    consoles.ConsoleSettings,
+    kubelet.KubeletSettings,
+    services.ContentSettings,
+    services.GraderSettings,
+    services.HttpSettings,
+    services.LdsSettings,
+    services.LogSettings,
+    services.PackageSettings,
+    services.UnusedSettings,
+    tunnels.HttpTunnelSettings,
+    tunnels.MqttSettings,
+    tunnels.TunnelSettings,
+)
+KNOWN: Final = frozenset(
+    str(field.validation_alias)
+    for group in _GROUPS
+    for field in group.model_fields.values()
+    if field.validation_alias is not None
+)
+"""The names of all settings of all processes: a replica and an agent may share a file of them."""
+
+_PREFIX: Final = "VKPROVIDER_"
+_OTHERS: Final = re.compile(r"VKPROVIDER_(SANDBOX|SIM_|TEST_|(HELM|URL|TOKEN)$)")
+"""Variables of other programs."""
+_SERVICE: Final = re.compile(r"_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
+"""The ends of variables that a Pod gets for each Service of its namespace."""
+_SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://")
+_LIKE: Final = 0.8
+_ALIKE: Final = 0.92
+"""How similar a name is that was meant: one with our prefix, and any other one, which may be somebody else's."""
+
+
+def unknown(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that nobody reads, each with the setting that was probably meant, or "".
+
+    Args:
+        given: Variables with their values; those of others are passed over.
+
+    >>> unknown({"WORKER_PROBE_SECOND": "3", "PATH": "/bin"})
+    {'WORKER_PROBE_SECOND': 'WORKER_PROBE_SECONDS'}
+    """
+    found = {}
+    for name, value in given.items():
+        if name in KNOWN or not name.isupper() or _is_of_others(name, value):
+            continue
+        ours = name.startswith(_PREFIX)
+        meant = get_close_matches(name, KNOWN, 1, _LIKE if ours else _ALIKE)
+        if ours or meant:
+            found[name] = meant[0] if meant else ""
+    return found
+
+
+def no_effect(name: str, meant: str) -> str:
+    """Return the sentence about a name that nobody reads.
+
+    >>> no_effect("VKPROVIDER_HTTP_PROT", "VKPROVIDER_HTTP_PORT")
+    'VKPROVIDER_HTTP_PROT has no effect; do you mean VKPROVIDER_HTTP_PORT?'
+    """
+    return f"{name} has no effect; {f'do you mean {meant}?' if meant else 'no setting has a name like it'}"
+
+
+def _is_of_others(name: str, value: str) -> bool:
+    return bool(_OTHERS.match(name) or _SERVICE.search(name) or _SERVICE_URL.match(value))
