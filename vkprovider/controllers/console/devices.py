@@ -18,7 +18,7 @@ from vkprovider.controllers.console.open import OpenConsoles
 from vkprovider.controllers.console.usage import Usage
 from vkprovider.domain.console.dialogue import Dialogue
 from vkprovider.domain.console.history import Line
-from vkprovider.domain.console.manners import Manners, shell_line
+from vkprovider.domain.console.manners import Manners
 from vkprovider.domain.console.ports import PortRoute
 from vkprovider.domain.console.words import is_shell, line_of, moves_files
 from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
@@ -154,7 +154,7 @@ class LabletDevices:
                 " or name it in the file of VKPROVIDER_CONSOLE_PROMPTS",
             )
         line = line_of(words, quotes=manner.quotes)
-        console = self._opened.console(device, shell_line(device.fact.definition))
+        console = self._opened.console(device, self._manners.line(device.fact.definition))
         async with console.watching() as watcher:
             await console.claim(watcher, attached=False)
             dialogue = Dialogue(
@@ -168,7 +168,7 @@ class LabletDevices:
 
     async def _attach(self, device: FoundDevice, command: RemoteCommand, *, take_over: bool) -> Exit:
         about = f"the console of {device.label} ({device.fact.definition}) on worker {device.worker.name}"
-        console = self._opened.console(device, shell_line(device.fact.definition))
+        console = self._opened.console(device, self._manners.line(device.fact.definition))
         return await attach(console, command, about=about, take_over=take_over)
 
     def _follow(self, target: Target, device: FoundDevice) -> AsyncGenerator[list[Line]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -13,6 +13,8 @@ from vkprovider.api.reasons import StartReason
 
 _LINE_CHARS_MAX: Final = 256
 """A prompt, pager or question is shorter; no pattern is tried on a longer line."""
+_LINE_MAX: Final = 3
+"""The last serial line that CML's schema allows a device."""
 
 
 class Manner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -27,6 +29,7 @@ class Manner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         leave: What leads from `configuring` to `prompt`.
         interrupt: The keys that end a command.
         quotes: Whether a POSIX shell reads the line, so that a quoted word stays whole.
+        line: The number of the serial line at which it does; None: as known by the node definition.
     """
 
     prompt: str
@@ -37,6 +40,7 @@ class Manner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     leave: str = "end\r"
     interrupt: str = "\x03"
     quotes: bool = False
+    line: Annotated[int, msgspec.Meta(ge=0, le=_LINE_MAX)] | None = None
 
     def is_prompt(self, line: str) -> bool:
         """Return whether a line is the prompt at which a command can be typed."""
@@ -153,11 +157,6 @@ _SHELL_AT_SECOND_LINE: Final = frozenset(
 """Containers whose first line is their program's: `default_console: 1` in CiscoLearning/cml-docker-containers."""
 
 
-def shell_line(definition: str) -> int:
-    """Return the number of the serial line at which a device of a node definition takes commands."""
-    return int(definition in _SHELL_AT_SECOND_LINE)
-
-
 class Manners:
     """The manners of all node definitions.
 
@@ -173,6 +172,13 @@ class Manners:
         if definition in self._own:
             return self._own[definition]
         return next((KINDS[kind] for start, kind in _BY_DEFINITION if definition.startswith(start)), None)
+
+    def line(self, definition: str) -> int:
+        """Return the number of the serial line at which devices of a node definition take commands."""
+        own = self._own.get(definition)
+        if own is not None and own.line is not None:
+            return own.line
+        return int(definition in _SHELL_AT_SECOND_LINE)
 
 
 def read_manners(table: object) -> Manners:

@@ -377,10 +377,21 @@ def test_a_setting_adds_and_replaces_manners() -> None:
     assert manners.of("alpine") == KINDS["linux"]
 
 
+def test_the_line_of_the_shell_is_known_or_set() -> None:
+    manners = read_manners(
+        {"acme-web": {"like": "linux", "line": 1}, "nginx": "linux", "frr": {"like": "frr", "line": 1}}
+    )
+    assert {name: manners.line(name) for name in ("acme-web", "nginx", "frr", "chrome", "iosv", "acme-os")} == {
+        **dict.fromkeys(("acme-web", "nginx", "frr", "chrome"), 1),
+        **dict.fromkeys(("iosv", "acme-os"), 0),
+    }
+
+
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
         ([], "is not a mapping"),
+        ({"a": {"like": "ios", "line": -1}}, "a: .*line"),
         ({"a": 3}, "a is neither"),
         ({"a": "dos"}, "a is like 'dos'; known are ios, "),
         ({"a": {"like": "ios", "promt": "x"}}, "a: .*promt"),
