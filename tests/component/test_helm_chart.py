@@ -72,14 +72,14 @@ def test_switch_leaves_out_a_kind(helm: Helm, value: str, gone: set[str]) -> Non
     assert helm.template(f"--set={value}=false") == {k: v for k, v in everything.items() if v["kind"] not in gone}
 
 
-def test_policies_are_left_out_but_for_the_one_that_confines_the_provider(helm: Helm) -> None:
+def test_policies_are_left_out_but_for_those_about_the_provider(helm: Helm) -> None:
     def policies(*arguments: str) -> set[str]:
         return {name.split("/")[1] for name in helm.template(*arguments) if name.startswith("ValidatingAdmission")}
 
     everything = policies()
     assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
     none = policies("--set=policies.enabled=false,policies.requireUse=false")
-    assert none == {"vkprovider-confine"}
+    assert none == {"vkprovider-confine", "vkprovider-installation"}
 
 
 def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:
@@ -104,9 +104,9 @@ def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
         "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,settings.RECONCILE_INTERVAL=5"
     )
     rendered = helm.template(f"--set={everything}", namespace="labs")
-    text = yaml.safe_dump_all(each for each in rendered.values() if each["kind"] != "CustomResourceDefinition")
-    assert "vkprovider-system" not in text
-    assert "system:serviceaccount:labs:vkprovider" in text
+    assert "vkprovider-system" not in yaml.safe_dump_all(rendered.values())
+    [subject] = rendered["ClusterRoleBinding /vkprovider"]["subjects"]
+    assert subject["namespace"] == "labs"
     assert "Namespace /labs" in rendered
 
 

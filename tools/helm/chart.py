@@ -104,7 +104,7 @@ _SWITCHES: Final = {
 }
 """Kind: the value that leaves it out."""
 
-_CONFINE: Final = "vkprovider-confine"
+_ALWAYS: Final = frozenset({"vkprovider-confine", "vkprovider-installation"})
 _REQUIRE_USE: Final = "vkprovider-require-use"
 """Policies with a switch of their own, or none."""
 
@@ -154,7 +154,7 @@ def _monitoring() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _switch(each: Mapping[str, Any]) -> str:
     """Return the value that leaves an object out; empty if it is always there."""
-    if not each["kind"].startswith("ValidatingAdmissionPolicy") or each["metadata"]["name"] == _CONFINE:
+    if not each["kind"].startswith("ValidatingAdmissionPolicy") or each["metadata"]["name"] in _ALWAYS:
         return _SWITCHES.get(each["kind"], "")
     return "policies.requireUse" if each["metadata"]["name"] == _REQUIRE_USE else "policies.enabled"
 
@@ -173,8 +173,7 @@ def _document(each: Mapping[str, Any], switch: str) -> str:
         _mark(marked, place, f"@@{number}@@")
     text = yaml.safe_dump(marked, sort_keys=False, width=120, allow_unicode=True).replace("{{", '{{ "{{" }}')
     text = _MARKED.sub(lambda found: _fill(places[int(found["number"])], found["pad"], found["head"]), text)
-    if each["kind"] != "CustomResourceDefinition":
-        text = text.replace(SYSTEM, "{{ .Release.Namespace }}")
+    text = text.replace(SYSTEM, "{{ .Release.Namespace }}")
     return f"{{{{- if .Values.{switch} }}}}\n---\n{text}{{{{- end }}}}\n" if switch else f"---\n{text}"
 
 
@@ -242,8 +241,8 @@ same. docs/install.md says how to install and upgrade it, docs/upgrade.md in whi
     helm install vkprovider manifests/helm/vkprovider --namespace vkprovider-system --create-namespace \\
       --set image.repository=registry.example.com/vkprovider
 
-One release per cluster: the names of its objects are fixed, because admission policies and pages name
-them. The namespace is that of the release.
+One release per cluster, in the namespace of the release: the policy `vkprovider-installation` refuses a second one.
+docs/install.md says how one is moved to another namespace.
 
 The custom resource definitions are templates, not in `crds/`, which Helm never upgrades. They have the annotation
 `helm.sh/resource-policy: keep`: uninstalling the release leaves them, and with them CMLWorkers and LabletDefinitions.

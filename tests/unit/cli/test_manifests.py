@@ -170,9 +170,35 @@ def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:
     assert wanted <= matched
 
 
+def test_no_policy_names_the_namespace() -> None:
+    """A second installation's manifests overwrite policies, which no policy protects: the text must be the same."""
+    policies = [item for item in OBJECTS if item["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert policies
+    assert "vkprovider-system" not in yaml.safe_dump_all(policies)
+
+
+def test_all_that_installations_share_is_guarded() -> None:
+    """An object without a namespace, or in one of Kubernetes', is the only one of its name: it has the label."""
+    [guard] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-installation" and "paramKind" in o["spec"]]
+    guarded = {kind for rule in guard["spec"]["matchConstraints"]["resourceRules"] for kind in rule["resources"]}
+    installed = list(yaml.safe_load_all((MANIFESTS / "install.yaml").read_text()))
+    shared = [
+        item
+        for item in installed
+        if item["metadata"].get("namespace", "") != "vkprovider-system"
+        and item["kind"] != "Namespace"
+        and not item["kind"].startswith("ValidatingAdmissionPolicy")
+    ]
+    assert len(shared) > 10
+    for item in shared:
+        assert item["metadata"]["labels"]["vkprovider.io/installed-in"] == "vkprovider-system", item["metadata"]["name"]
+        kind = item["kind"].lower()
+        assert f"{kind}{'es' if kind.endswith('class') else 's'}" in guarded
+
+
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 8
+    assert len(policies) == 9
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}
