@@ -125,7 +125,7 @@ class Leases:
             seconds=kind.seconds,
             takes_over=takes_over,
             metadata={
-                "labels": dict(kind.labels),
+                "labels": {**kind.labels, names.LABEL_INSTALLED_IN: self._ctx.namespace},
                 "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
                 **({} if owner is None else {"ownerReferences": [_owner_reference(owner)]}),
             },

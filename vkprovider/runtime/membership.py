@@ -41,7 +41,7 @@ class LeaseListener(Protocol):
         """A replica comes or goes, or this one has become a member."""
 
     def membership_ended(self) -> None:
-        """Another replica has ended this one's membership: what it owned may have other owners."""
+        """This replica's membership was ended: what it owned may have other owners."""
 
 
 class Membership:
@@ -50,6 +50,8 @@ class Membership:
     Attributes:
         members: The Leases of all replicas.
         ready: Set when this replica knows enough to be given work; it is not a member before.
+        elsewhere: The namespace of another installation that has the cluster, so that this replica is no member; empty
+            if none has.
     """
 
     def __init__(self, ctx: Context, ttl_s: float, notes: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -70,18 +72,27 @@ class Membership:
         self._renew_began_at = -1e9
         self._regained = False
         self._is_first = False
+        self.elsewhere = ""
         self._news = asyncio.Event()
         self.ready = asyncio.Event()
         self.members = Members(ctx, self._times.gone_s, self._changed)
 
     @property
     def is_fenced(self) -> bool:
-        """Whether this replica must not act: it could not renew its Lease for too long."""
-        return leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
+        """Whether this replica must not act: another installation has the cluster, or its Lease is too old."""
+        return bool(self.elsewhere) or leases.fenced(self._renew_began_at, self._ctx.now(), self._times.fence_s)
 
     def leads(self) -> bool:
         """Return whether this replica does what only one should do: it is the first that lives, and not fenced."""
         return self._is_first and not self.is_fenced
+
+    def yield_to(self, elsewhere: str) -> None:
+        """Stop acting at once, since the installation in that namespace has the cluster; empty: be a member again."""
+        if elsewhere == self.elsewhere:
+            return
+        self.elsewhere = elsewhere
+        self._renew_began_at = -1e9
+        self._changed()
 
     def add_listener(self, listener: LeaseListener) -> None:
         """Tell a listener from now on when replicas come or go, and when this one's membership was ended."""
@@ -132,19 +143,27 @@ class Membership:
         await self.ready.wait()
         while True:
             began = self._ctx.now()
-            try:
-                await self._renew()
-            except OutsideError as error:
-                _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
-            else:
-                if self.is_fenced:  # we were not listening to the others either
-                    self.members.listen()
-                    self._regained = True
-                    self._changed()
-                self._renew_began_at = began
+            if not self.elsewhere:
+                await self._keep(began)
+            elif self._lease is not None:
+                await self.leave()
+                self._lose()
             await asyncio.sleep(
                 max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
             )
+
+    async def _keep(self, began: float) -> None:
+        """Renew the Lease, and act again if this replica was fenced."""
+        try:
+            await self._renew()
+        except OutsideError as error:
+            _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
+        else:
+            if self.is_fenced:  # we were not listening to the others either
+                self.members.listen()
+                self._regained = True
+                self._changed()
+            self._renew_began_at = began
 
     async def run_fence(
         self, *, fenced: Callable[[], None], resumed: Callable[[], None], led: Callable[[], None]
@@ -163,7 +182,8 @@ class Membership:
         acting = False
         while True:
             if acting and self.is_fenced:
-                _log.warning("fenced: the replica's Lease could not be renewed", replica=self._ctx.replica)
+                why = "the installation is elsewhere" if self.elsewhere else "the replica's Lease could not be renewed"
+                _log.warning(f"fenced: {why}", replica=self._ctx.replica)
                 fenced()
             elif self._regained and not self.is_fenced:
                 resumed()

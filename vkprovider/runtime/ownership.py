@@ -98,9 +98,9 @@ class Ownership:
         self._news.set()
 
     def membership_ended(self) -> None:
-        """Lose everything: another replica has ended this one's membership."""
+        """Lose everything: this replica's membership was ended."""
         for key in list(self.epochs):
-            self._lose(key, "its membership was ended by another replica")
+            self._lose(key, "its membership was ended")
 
     @property
     def is_fenced(self) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter as Tally
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import structlog
@@ -12,6 +13,7 @@ import structlog
 from vkprovider.kube.informer import Informer
 from vkprovider.runtime import parts as of
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.home import Home
 from vkprovider.runtime.loops import running, work
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.metrics.measure import Measure
@@ -45,6 +47,11 @@ class Process:
         """What it follows."""
         return *of.informers(self.parts), self.membership.members.leases
 
+    @cached_property
+    def home(self) -> Home:
+        """Whether the cluster's installation is this replica's."""
+        return Home(self.ctx, self.membership, tuple(ownership.leases for ownership in of.owned(self.parts)))
+
     @property
     def works(self) -> tuple[Work, ...]:
         """Its queues."""
@@ -72,12 +79,15 @@ class Process:
 
     def unready(self) -> list[str]:
         """List why it is not ready: what is not known yet, and a Lease that could not be renewed."""
+        if self.membership.elsewhere:
+            return [f"installed in the namespace {self.membership.elsewhere}"]
         return self.not_ready() + (["lease"] if self.membership.is_fenced else [])
 
     async def _start(self) -> None:
         """Open the queues in two stages: the early ones when all is listed, then the others; then wait."""
         for informer in self.informers:
             await informer.synced.wait()
+        await self.home.known.wait()
         self.membership.ready.set()
         for ownership in of.owned(self.parts):
             await ownership.plan.settled.wait()
@@ -101,6 +111,7 @@ class Process:
         return {
             "start": self._start,  # opens the queues, one stage after the other
             "fence": fence,  # tells the parts when they must not act, may act again, and lead
+            "home": self.home.run,  # keeps this replica from a cluster whose installation is elsewhere
             "clear-up": self.membership.run_clear_up,  # ends memberships of dead replicas, if this one leads
             **{each.queue.name: self._work(each) for each in self.works},
             **{name: loop for part in self.parts for name, loop in part.loops.items()},

@@ -207,7 +207,8 @@ async def test_a_replica_owns_keys_of_several_kinds_under_one_membership(ctx: Co
     assert await others.acquire("m", "uid")
     written = await admin.get(f"{MEMBERS}/mux-m")
     assert written is not None
-    assert (written["metadata"]["labels"], written["spec"]["leaseDurationSeconds"]) == (muxes.labels, 60)
+    assert written["metadata"]["labels"] == {**muxes.labels, "vkprovider.io/installed-in": "vkprovider-system"}
+    assert written["spec"]["leaseDurationSeconds"] == 60
     assert "ownerReferences" not in written["metadata"]
     guards = nodes.guard("w"), others.guard("m")
     await membership._renew()
