@@ -158,7 +158,7 @@ def test_deployment_follows_its_values(helm: Helm, tmp_path: Path) -> None:
     assert container["imagePullPolicy"] == "Always"
     assert container["env"][-1] == given["extraEnv"][0]  # type: ignore[index]
     assert container["volumeMounts"][-1] == {"name": "ca", "mountPath": "/ca"}
-    assert container["resources"] == {"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "128Mi"}}
+    assert container["resources"] == {"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "192Mi"}}
     assert pod["volumes"][-1] == {"name": "ca", "configMap": {"name": "ca"}}
     assert "mine" in {volume.get("secret", {}).get("secretName") for volume in pod["volumes"]}
     assert (pod["imagePullSecrets"], pod["tolerations"]) == (given["imagePullSecrets"], given["tolerations"])
