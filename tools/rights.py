@@ -19,10 +19,11 @@ from typing import Final
 import msgspec
 import yaml
 
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, SHIPPED_NAMESPACE, CheckedRight, rights_in, rights_of
+from vkprovider.api import names
+from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_in, rights_of
 
 RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
-USER: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:{SERVICE_ACCOUNT}"
+USER: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:{names.SERVICE_ACCOUNT}"
 _REPLICA: Final = re.compile(r"vkprovider/\S+ \(\S+\)")
 """The user agent of a replica; see `vkprovider.kube.client.user_agent`."""
 _FORBIDDEN: Final = 403

@@ -40,7 +40,7 @@ async def main(settings: Settings) -> None:
     agent_tokens(settings.http_tunnel)  # what cannot be used is refused before the API server is waited for
     page = page_of(settings)
     await page.start()
-    connecting = asyncio.create_task(connect(settings.kube, settings.replica))
+    connecting = asyncio.create_task(connect(settings.kube, settings.replica, page.wait_for))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -23,7 +23,7 @@ from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
 from vkprovider.doctor.reading import UserReading, renewed_unix_s, unix_s
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight, rights_of
+from vkprovider.doctor.rights import CheckedRight, rights_of
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
@@ -48,6 +48,14 @@ _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: Metadata
+
+
+class _Subject(msgspec.Struct, frozen=True):
+    namespace: str = ""
+
+
+class _Binding(msgspec.Struct, frozen=True):
+    subjects: tuple[_Subject, ...] = ()
 
 
 class Doctor:
@@ -95,15 +103,30 @@ class Doctor:
         version = await self._kube.version()
         self._found += setup.check_version(version)
         await self._check_clock()
-        await self._check_setup()
-        alive = await self._replicas()
-        await self._check_workers(alive)
-        await self._check_lablets()
+        elsewhere = setup.check_installed(self._namespace, await self._homes())
+        self._found += elsewhere
+        if not elsewhere:
+            await self._check_setup()
+            alive = await self._replicas()
+            await self._check_workers(alive)
+            await self._check_lablets()
         findings = setup.sort([*self._found, *self._reading.found])
         cml = dict(sorted(self._cml.items()))
         return DoctorReport(self._context, self._kube.server, version, __version__, cml, findings)
 
     # --------------------------------------------------------------------------------------------- the installation
+
+    async def _homes(self) -> set[str]:
+        """Return the namespaces that the provider's ClusterRoleBinding names; empty if there is none to be read.
+
+        Few users may read it, and nothing else depends on it: that is no finding.
+        """
+        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{names.SERVICE_ACCOUNT}"
+        try:
+            binding = msgspec.json.decode(await self._kube.get(path), type=_Binding)
+        except OutsideError:
+            return set()
+        return {subject.namespace for subject in binding.subjects if subject.namespace}
 
     async def _check_setup(self) -> None:
         for wanted in crds():
@@ -115,7 +138,7 @@ class Doctor:
         namespace = self._namespace
         about = f"Namespace/{namespace}"
         exists = await self._reading.read(f"/api/v1/namespaces/{namespace}", _Object, about) is not None
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{SERVICE_ACCOUNT}"
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{names.SERVICE_ACCOUNT}"
         account = exists and await self._reading.read(path, _Object, about) is not None
         if self._reading.failed(about):
             return
@@ -134,7 +157,7 @@ class Doctor:
         self._found += setup.check_settings(self._namespace, settings)
 
     async def _check_rights(self) -> None:
-        account = f"{self._namespace}/{SERVICE_ACCOUNT}"
+        account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"
         rights = rights_of(self._manifest, self._namespace)
         try:
             answers = await asyncio.gather(*(self._may(right) for right in rights))
@@ -151,7 +174,7 @@ class Doctor:
         Raises:
             OutsideError: The API server refuses both questions.
         """
-        user = f"system:serviceaccount:{self._namespace}:{SERVICE_ACCOUNT}"
+        user = f"system:serviceaccount:{self._namespace}:{names.SERVICE_ACCOUNT}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}", "system:authenticated"]
         spec: dict[str, Any] = {"resourceAttributes": right.attributes()}
         try:

@@ -7,7 +7,6 @@ import yaml
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
-SERVICE_ACCOUNT: Final = "vkprovider"
 
 
 class CheckedRight(NamedTuple):

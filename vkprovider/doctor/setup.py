@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from vkprovider.api import names
 from vkprovider.api.objects import Lease
 from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
-from vkprovider.doctor.rights import SERVICE_ACCOUNT, CheckedRight
+from vkprovider.doctor.rights import CheckedRight
 from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
 from vkprovider.settings.names import no_effect, unknown
 from vkprovider.settings.plaintext import plain_text
@@ -81,12 +82,30 @@ def _difference(wanted: Any, found: Any, place: str) -> str:
     return "" if wanted == found else place
 
 
+def check_installed(namespace: str, homes: Collection[str]) -> list[Finding]:
+    """Check that the cluster's installation is in the namespace that is examined.
+
+    Args:
+        namespace: That one.
+        homes: Those to whose ServiceAccounts the ClusterRoleBinding gives the provider's rights; empty without one.
+    """
+    if not homes or namespace in homes:
+        return []
+    home = min(homes)
+    text = (
+        f"vkprovider is installed in the namespace {home}, and a cluster has one installation: what runs in "
+        f"{namespace} does nothing"
+    )
+    remedy = f"vkprovider doctor --namespace {home}; to remove or move it: docs/install.md, Another namespace"
+    return [fault(f"ClusterRoleBinding/{names.SERVICE_ACCOUNT}", DoctorReason.INSTALLED_ELSEWHERE, text, remedy)]
+
+
 def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
     """Check that the provider's namespace and ServiceAccount exist."""
     if not exists:
         return [fault(f"Namespace/{namespace}", DoctorReason.NAMESPACE_MISSING, "it does not exist", _INSTALL)]
     if not account:
-        about = f"ServiceAccount/{namespace}/{SERVICE_ACCOUNT}"
+        about = f"ServiceAccount/{namespace}/{names.SERVICE_ACCOUNT}"
         return [fault(about, DoctorReason.SERVICE_ACCOUNT_MISSING, "it does not exist", _INSTALL)]
     return []
 

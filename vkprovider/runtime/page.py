@@ -16,6 +16,7 @@ from aiohttp import web
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import StartReason
 from vkprovider.runtime import report
+from vkprovider.runtime.connecting import NO_API_SERVER
 from vkprovider.runtime.metrics.exposition import exposition, registry_of
 from vkprovider.runtime.parts import Route
 from vkprovider.runtime.process import Process
@@ -54,6 +55,7 @@ class Page:
         self._settings = settings
         self._tls = tls
         self._process: Process | None = None
+        self._waits_for = NO_API_SERVER
         self._starting = {**report.starting(replica), **starting}
         self._routes = _Routes()
         self._runner = runner_of(self._application(), shutdown_s=_FINISH_S)
@@ -100,6 +102,10 @@ class Page:
         self._routes.serve(*(route._replace(handler=partial(_handle, process, route)) for route in routes))
         self._process = process
 
+    def wait_for(self, missing: str) -> None:
+        """Name what is missing before there is a process."""
+        self._waits_for = missing
+
     async def _health(self, _: web.Request) -> web.Response:
         """Answer 200 as long as the process does: a fault outside of it does not call for a restart."""
         found = self._process
@@ -108,7 +114,7 @@ class Page:
         )
 
     async def _ready(self, _: web.Request) -> web.Response:
-        missing = self._process.unready() if self._process is not None else ["api-server"]
+        missing = self._process.unready() if self._process is not None else [self._waits_for]
         return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
 
 

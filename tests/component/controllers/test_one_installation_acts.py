@@ -1,17 +1,26 @@
 """Two installations whose providers both have rights: the second one does nothing until the first is gone."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
 import structlog
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import is_ready, when
+from tests.component.controllers.looking import eventually, is_ready, when
 from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import NODE_LEASES, SYSTEM, Admin
 from vkprovider.api.objects import Lease, Metadata
+from vkprovider.app.main import main
+from vkprovider.app.settings import Settings
+from vkprovider.doctor.findings import Finding, Level
+from vkprovider.doctor.gather import Doctor
+from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.home import named_by
+from vkprovider.settings.cluster import KubeSettings
+from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -56,6 +65,10 @@ class Elsewhere:
             await admin.request("DELETE", f"{RBAC}/namespaces/{where}/rolebindings/{name}")
 
     async def replica(self) -> Running:
+        return await self.world.replica(MORTAL, VKPROVIDER_NAMESPACE=self.namespace, KUBECONFIG=await self.login())
+
+    async def login(self) -> str:
+        """Return a kubeconfig of the ServiceAccount."""
         server, name = self.world.server, self.namespace
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         made = await self.world.admin.request(
@@ -65,7 +78,7 @@ class Elsewhere:
         write_kubeconfig(
             path, name="elsewhere", cluster=read_cluster(server.kubeconfig), user={"token": made["status"]["token"]}
         )
-        return await self.world.replica(MORTAL, VKPROVIDER_NAMESPACE=name, KUBECONFIG=str(path))
+        return str(path)
 
 
 @pytest.fixture
@@ -117,6 +130,54 @@ async def test_a_second_one_does_nothing_until_the_first_is_gone(
     await when(lambda: not second.replica.process.unready(), "it acts")
     assert (await lease(world, worker))["metadata"]["labels"][LABEL] == elsewhere.namespace
     await world.node(worker, is_ready)
+
+
+async def test_a_second_one_without_rights_says_whose_they_are(world: World, unused_tcp_port: int) -> None:
+    """What the admission policy leaves of it: a ServiceAccount that no binding names."""
+    second = Elsewhere(world)
+    await world.admin.create("/api/v1/namespaces", {"metadata": {"name": second.namespace}})
+    account = {"metadata": {"name": "vkprovider"}}
+    await world.admin.create(f"/api/v1/namespaces/{second.namespace}/serviceaccounts", account)
+    environment = {
+        "KUBECONFIG": await second.login(),
+        "VKPROVIDER_NAMESPACE": second.namespace,
+        "VKPROVIDER_HTTP_HOST": "127.0.0.1",
+        "VKPROVIDER_HTTP_PORT": str(unused_tcp_port),
+    }
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as session:
+
+        async def waits_for_rights() -> bool:
+            try:
+                async with session.get("/ready") as answer:
+                    return bool((await answer.json())["missing"] == ["rights"])
+            except aiohttp.ClientError:
+                return False
+
+        with structlog.testing.capture_logs() as logs:
+            running = asyncio.create_task(main(Settings.from_environment(environment)))
+            await eventually(waits_for_rights, "it waits for rights")
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    said = next(entry["error"] for entry in logs if "cannot be asked yet" in entry["event"])
+    assert "kubectl get clusterrolebinding vkprovider -o wide" in said
+    assert "docs/install.md, Another namespace" in said
+
+
+async def test_the_doctor_names_the_namespace_that_has_it(world: World) -> None:
+    async def examine(namespace: str) -> list[Finding]:
+        kube = await KubeClient.connect(KubeSettings(kubeconfig=str(world.server.kubeconfig)))
+        try:
+            manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
+            report = await Doctor(kube, context="x", namespace=namespace, manifest=manifest, probe=False).examine()
+        finally:
+            await kube.close()
+        return [finding for finding in report.findings if finding.level is Level.FAULT]
+
+    [finding] = await examine("team-vkp")
+    assert (finding.object, finding.reason) == ("ClusterRoleBinding/vkprovider", "InstalledElsewhere")
+    assert finding.message.startswith(f"vkprovider is installed in the namespace {SYSTEM}, and a cluster has one")
+    assert finding.remedy.startswith(f"vkprovider doctor --namespace {SYSTEM}; ")
+    assert "InstalledElsewhere" not in [each.reason for each in await examine(SYSTEM)]
 
 
 async def test_a_lease_of_an_earlier_version_is_taken_and_marked(world: World) -> None:

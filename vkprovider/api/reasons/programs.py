@@ -66,6 +66,11 @@ class DoctorReason(Reasons):
         "A setting has a name that no program reads, so it has no effect.",
         "Correct the name; docs/reference/settings.md has all of them.",
     )
+    INSTALLED_ELSEWHERE = (
+        "InstalledElsewhere",
+        "The cluster's installation is in another namespace than the one that is examined.",
+        "vkprovider doctor --namespace with the one that the message names; to move it: docs/install.md.",
+    )
     NAMESPACE_MISSING = (
         "NamespaceMissing",
         "The provider's namespace does not exist.",
