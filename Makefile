@@ -91,13 +91,13 @@ tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replic
 	@sh .ci/setup go
 	@for way in $(or $(TUNNEL),mqtt http); do $(PYTEST) tests/cluster -m tunnelled --tunnel=$$way $(SPREAD) $(ONLY_K) || exit; done
 
-matrix: ## The cluster tests on the oldest supported Kubernetes and on one in between, each built once; KUBERNETES=1.30 for one, ONLY=name as elsewhere
+matrix: ## The sandbox's and the cluster tests on the oldest supported Kubernetes and on one in between, each built once; KUBERNETES=1.30 for one, ONLY=name as elsewhere
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@sh .ci/setup matrix
 	@for version in $(or $(KUBERNETES),$(MATRIX)); do \
 	  programs=$$($(BIN)/python -m tools.matrix.programs $$version) || exit; \
-	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component tests/cluster -m cluster $(SPREAD) $(ONLY_K) || exit; done
+	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component/test_sandbox_*.py tests/cluster $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go
