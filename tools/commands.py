@@ -10,6 +10,7 @@ import msgspec
 
 from tools.markdown import NOTE, table
 from vkprovider.cli.lablet import group
+from vkprovider.cli.lablet.classes.giving import HandOut
 from vkprovider.cli.lablet.lists.rows import Row
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.lablet.refresh import Refreshed
@@ -37,6 +38,7 @@ added, and in items none is left out. No API server knows this `apiVersion`: it 
 """
 _KINDS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {
     "Lablet": ("of `list`", Row),
+    "LabletHandOut": ("of `assign --from-file`", HandOut),
     "LabletPort": ("of `ports`", Port),
     "LabletConfigurations": ("of `configs`", Leftovers),
     "LabletDefinitionRefresh": ("of `refresh`", Refreshed),

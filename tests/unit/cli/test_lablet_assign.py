@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.assign import Wish, _Selector, hindrance, in_order, selector_text, wish_of
+from vkprovider.cli.lablet.assign import Selector, Wish, hindrance, in_order, selector_text, wish_of
 from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -80,6 +80,6 @@ def test_selectors_are_written_as_a_query_has_them() -> None:
                 {"key": "old", "operator": "DoesNotExist"},
             ],
         },
-        _Selector,
+        Selector,
     )
     assert selector_text(selector) == "app=a,tier in (x,y),zone notin (z),pool,!old"

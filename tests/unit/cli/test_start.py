@@ -1,5 +1,6 @@
 """Help and completion of commands and options import nothing that only the work of a command needs."""
 
+import importlib
 import inspect
 import json
 import subprocess
@@ -61,7 +62,12 @@ def test_what_a_command_runs_takes_its_options(name: str, monkeypatch: pytest.Mo
         return  # it needs nothing else
     ran: list[Any] = []
 
-    def load(module: str) -> Any:
+    imported = importlib.import_module
+
+    def load(module: str, package: str | None = None) -> Any:
+        if package is not None:
+            return imported(module, package)  # a library's, while it is imported
+
         class Module:
             def __getattr__(self, function: str) -> Any:
                 def run(**options: Any) -> None:

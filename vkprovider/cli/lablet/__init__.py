@@ -4,7 +4,7 @@
   `completion`: what the shell completes.
 * `lists` (list), `ports`, `configs`: look.
 * `console` (console, logs, forward), `login`: use a lab.
-* `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets.
+* `acts` (stop, start, collect, reset), `assign`, `classes` (assign --from-file), `extend`, `release`: operate lablets.
 * `refresh`, `approve`: for admins of definitions and workers.
 
 What a subcommand does is imported only when it runs: help and completion of names and options take a tenth of a second,

@@ -11,6 +11,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
+from vkprovider.cli.shared.output import Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
 from vkprovider.cli.shared.times import moment, rfc3339
@@ -25,19 +26,23 @@ _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 
 
-class _Requirement(msgspec.Struct, frozen=True):
+class Requirement(msgspec.Struct, frozen=True):
+    """One of `matchExpressions`."""
+
     key: str
     operator: str
     values: list[str] = []
 
 
-class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+class Selector(msgspec.Struct, frozen=True, rename="camel"):
+    """A label selector."""
+
     match_labels: dict[str, str] = {}
-    match_expressions: list[_Requirement] = []
+    match_expressions: list[Requirement] = []
 
 
 class _DeploymentSpec(msgspec.Struct, frozen=True):
-    selector: _Selector
+    selector: Selector
 
 
 class _Deployment(msgspec.Struct, frozen=True):
@@ -69,11 +74,32 @@ class Wish(msgspec.Struct, frozen=True):
         return {name: value for name, value in pairs.items() if value}
 
 
-def assign(what: str, user: str, *, until: str | None, since: str | None, place: Place) -> None:
-    """Assign a warm lablet to USER: POD, or a free one of a Deployment."""
-    wish = wish_of(user, since, until, datetime.now(UTC))
+def assign(
+    what: str,
+    user: str | None,
+    *,
+    until: str | None,
+    since: str | None,
+    from_file: str | None,
+    refill: bool,
+    output: Output,
+    place: Place,
+) -> None:
+    """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file."""
     kind, slash, name = what.rpartition("/")
     pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}
+    if (user is None) == (from_file is None):
+        raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
+    if from_file is not None:
+        if not pooled:
+            raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
+        from vkprovider.cli.lablet.classes.giving import assign_all  # noqa: PLC0415 (it needs this module)
+
+        assign_all(name, from_file, until=until, since=since, refill=refill, output=output, place=place)
+        return
+    if refill or output != "table":
+        raise click.UsageError("--refill and -o are for --from-file")
+    wish = wish_of(user or "", since, until, datetime.now(UTC))
     if not pooled:
         name = pod_name(what)
 
@@ -123,7 +149,7 @@ def hindrance(pod: LabletPod) -> str:
     return ""
 
 
-async def _give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
+async def give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
     """Assign a Pod to a learner, unless it was written since it was read: of two callers only one succeeds.
 
     Raises:
@@ -155,7 +181,7 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
             advice = f"; {way if lives and not pod.ended else 'choose another one: kubectl lablet list'}"
             raise click.ClickException(f"pod/{name} {why}{advice}")
         try:
-            given = await _give(kube, pod, wish)
+            given = await give(kube, pod, wish)
         except Conflict:
             continue
         if any(o.controller for o in pod.metadata.owner_references) and not pod.metadata.labels.get(names.LABEL_POOL):
@@ -183,7 +209,7 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish
             raise click.ClickException(_none_free(name, pods))
         for pod in in_order(free, random.Random()):
             try:
-                given = await _give(kube, pod, wish)
+                given = await give(kube, pod, wish)
             except (Conflict, NotFound):
                 continue
             if names.LABEL_POOL not in _keys(selector):
@@ -196,13 +222,13 @@ def _is_replica(pod: LabletPod) -> bool:
     return pod.is_lablet and any(o.controller and o.kind == "ReplicaSet" for o in pod.metadata.owner_references)
 
 
-def in_order(pods: Sequence[LabletPod], dice: random.Random) -> list[LabletPod]:
-    """Sort Pods by template, newest first; shuffle them within a template, so that callers do not collide."""
+def in_order(pods: Sequence[LabletPod], dice: random.Random | None = None) -> list[LabletPod]:
+    """Sort Pods by template, newest first; within a template by name, or shuffled so that callers do not collide."""
     newest: dict[str, str] = {}
     for pod in pods:
         template = pod.metadata.labels.get(_HASH, "")
         newest[template] = max(newest.get(template, ""), pod.metadata.creation_timestamp)
-    mixed = dice.sample(list(pods), len(pods))
+    mixed = dice.sample(list(pods), len(pods)) if dice else sorted(pods, key=lambda pod: pod.metadata.name)
     return sorted(mixed, key=lambda pod: newest[pod.metadata.labels.get(_HASH, "")], reverse=True)
 
 
@@ -221,11 +247,11 @@ def _warn_of_owner(what: str) -> None:
     )
 
 
-def _keys(selector: _Selector) -> set[str]:
+def _keys(selector: Selector) -> set[str]:
     return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}
 
 
-def selector_text(selector: _Selector) -> str:
+def selector_text(selector: Selector) -> str:
     """Format a selector as a query parameter."""
     parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
     for need in selector.match_expressions:

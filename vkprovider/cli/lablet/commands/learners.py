@@ -4,23 +4,36 @@ import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import chosen_options, place_options, timeout_option, wait_options
+from vkprovider.cli.shared.options import chosen_options, output_option, place_options, timeout_option, wait_options
 
 
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
 @click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
-@click.argument("user")
+@click.argument("user", metavar="[USER]", required=False)
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    shell_complete=candidates.files,
+    help="One lablet of the pool to each learner of this list, - for standard input: names in lines, or the first "
+    "column of a CSV file.",
+)
+@click.option("--refill", is_flag=True, help="With --from-file: the pool makes new lablets instead of getting smaller.")
+@output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
 @place_options
 @runs("assign", of="vkprovider.cli.lablet.assign")
 def assign() -> None:
-    """Assign a warm lablet to USER: POD, or a free one of a Deployment.
+    """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file.
 
     The Pod leaves its pool: its label vkprovider.io/pool is removed, so that neither a scale-down nor a rollout of a
     Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
     the lab is wiped and the Pod returns to the pool. Times are 16:00, the next one on this machine's clock,
     2026-01-31T12:00:00Z, 90m or +2h.
+
+    With --from-file a learner who has a lablet of the pool's definition keeps it, so that the same command may be run
+    again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that
+    learner begins; -o csv is for a spreadsheet.
     """
 
 

@@ -1,0 +1,192 @@
+"""`kubectl lablet assign --from-file` on a real API server; a task of the test acts as a Deployment's controllers."""
+
+import asyncio
+import contextlib
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.component.cli.desk import PATIENCE_S, Desk
+from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually
+from tests.support.faultyapi import Fault
+from tests.support.topologies import topology
+
+POOL, USER, UNTIL = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/timeslot-end"
+LABELS = {"app": "netlab", POOL: "warm"}
+
+
+class Warm:
+    """A pool: a Deployment, its ReplicaSet, and lablets that are Ready."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        apps = f"/apis/apps/v1/namespaces/{world.namespace}"
+        self.path, self.sets = f"{apps}/deployments/warm", f"{apps}/replicasets"
+        self.pods_path = f"/api/v1/namespaces/{world.namespace}/pods"
+
+    async def pods(self) -> list[dict[str, Any]]:
+        return await self.world.admin.items(self.pods_path)
+
+    async def given(self) -> dict[str, str]:
+        """Learner: the Pod; fails if one has two."""
+        found = [(pod["metadata"]["annotations"].get(USER), pod["metadata"]["name"]) for pod in await self.pods()]
+        mine = [(user, name) for user, name in found if user]
+        assert len(dict(mine)) == len(mine)
+        return dict(mine)
+
+    async def deployment(self) -> dict[str, Any]:
+        found = await self.world.admin.get(self.path)
+        assert found is not None
+        return found
+
+    async def replicas(self) -> int:
+        return int((await self.deployment())["spec"]["replicas"])
+
+    async def act(self) -> None:
+        """Release Pods that have left the pool, delete one that is too much, and report, as the controllers do."""
+        while True:
+            mine = []
+            for pod in await self.pods():
+                meta = pod["metadata"]
+                if not any(owner["kind"] == "ReplicaSet" for owner in meta.get("ownerReferences", [])):
+                    continue
+                if POOL in meta["labels"]:
+                    mine.append(meta["name"])
+                else:
+                    body = {"metadata": {"ownerReferences": None}}
+                    await self.world.admin.patch(f"{self.pods_path}/{meta['name']}", body)
+            found = await self.deployment()
+            for name in mine[found["spec"]["replicas"] :]:
+                await self.world.admin.delete(f"{self.pods_path}/{name}")
+            status = {"observedGeneration": found["metadata"]["generation"], "replicas": len(mine)}
+            await self.world.admin.patch(f"{self.path}/status", {"status": status})
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def warm(world: World) -> AsyncIterator[Warm]:
+    """A pool of four."""
+    await world.replica()
+    worker = await world.worker()
+    definition = await world.define(topology({"r1": "alpine"}, {"r1": ["serial:4001"]}))
+    pool, admin = Warm(world), world.admin
+    template = {
+        "metadata": {"labels": LABELS},
+        "spec": {"runtimeClassName": definition, "containers": [{"name": "lab", "image": definition}]},
+    }
+    spec = {"replicas": 4, "selector": {"matchLabels": LABELS}, "template": template}
+    await admin.create(pool.path.rpartition("/")[0], {"metadata": {"name": "warm"}, "spec": spec})
+    made = await admin.create(pool.sets, {"metadata": {"name": "warm-1"}, "spec": spec})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "warm-1", "controller": True}
+    owner["uid"] = made["metadata"]["uid"]
+    lablets = [await world.pod(definition, worker, labels=LABELS) for _ in range(4)]
+    for lablet in lablets:
+        await lablet.ready()
+        await admin.patch(lablet.path, {"metadata": {"ownerReferences": [owner]}})
+    acting = asyncio.create_task(pool.act())
+    yield pool
+    acting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await acting
+    for path in (pool.path, f"{pool.sets}/warm-1"):
+        await admin.delete(path)
+
+
+def names(folder: Path, *learners: str) -> str:
+    path = folder / "names.csv"
+    path.write_text("\n".join(["learner,seat", *(f"{learner},1" for learner in learners)]))
+    return str(path)
+
+
+async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    """Two learners are six writes; each kill comes when the API server has stored one and before the caller knows."""
+    api, kubeconfig = await desk.proxied()
+    words = ["lablet", "assign", "deployment/warm", "--from-file", names(tmp_path, "alice", "bob"), "--until", "90m"]
+    words.append(f"--kubeconfig={kubeconfig}")
+    killed = 0
+    while True:
+        process = await desk.start(*words)
+
+        async def kill(process: asyncio.subprocess.Process = process) -> None:
+            process.kill()
+
+        fault: Fault = api.fault(r"^PATCH .*/(pods|deployments)/", count=1, then=kill)
+        async with asyncio.timeout(PATIENCE_S):
+            out, err = await process.communicate()
+        api.heal()
+        if not fault.met:
+            break
+        killed += 1
+        assert len(await warm.given()) <= 2
+        assert await warm.replicas() in {4, 3, 2}
+    assert killed == 6
+    assert process.returncode == 0, err
+    given = await warm.given()
+    assert set(given) == {"alice", "bob"}
+    assert {line.split()[0] for line in out.decode().splitlines()} == {"LEARNER", "alice", "bob"}
+    assert await warm.replicas() == 2
+    assert "cli.vkprovider.io/giving" not in (await warm.deployment())["metadata"].get("annotations", {})
+    assert len(await warm.pods()) == 4, "none was deleted"
+
+    before = len(api.asked)
+    again = await desk.lablet(*words[1:], "-o", "csv")
+    assert [asked.line for asked in api.asked[before:] if asked.method != "GET"] == [], "nothing changes"
+    rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out))}
+    assert {learner: row["name"] for learner, row in rows.items()} == given
+    assert all("r1 serial 198.51.100.7:" in row["access"] for row in rows.values())
+    for pod in await warm.pods():
+        assert (UNTIL in pod["metadata"]["annotations"]) is (USER in pod["metadata"]["annotations"])
+
+
+async def test_two_instructors_at_once(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    """Their lists overlap, and together they name more learners than there are lablets."""
+    lists = []
+    for number, learners in enumerate((("alice", "bob", "carol"), ("carol", "dave", "alice", "erin"))):
+        (tmp_path / str(number)).mkdir()
+        lists.append(names(tmp_path / str(number), *learners))
+    results = await asyncio.gather(*(desk.lablet("assign", "deployment/warm", "--from-file", one) for one in lists))
+    given = await warm.given()
+    assert len(given) == 4, results
+    assert await warm.replicas() == 0
+    assert len(await warm.pods()) == 4
+    left = {"alice", "bob", "carol", "dave", "erin"} - set(given)
+    assert len(left) == 1
+    assert sorted(result.code for result in results) == ([1, 1] if left & {"alice", "carol"} else [0, 1])
+    says = "".join(result.err for result in results)
+    assert f"{left.pop()} got none: deployment/warm has no free lablet" in says
+
+
+async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    file = names(tmp_path, "alice")
+    hpas = f"/apis/autoscaling/v2/namespaces/{warm.world.namespace}/horizontalpodautoscalers"
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "warm"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 9, "metrics": []}
+    await warm.world.admin.create(hpas, {"metadata": {"name": "h"}, "spec": spec})
+    scaled = await desk.lablet("assign", "deployment/warm", "--from-file", file)
+    assert (scaled.code, scaled.out) == (1, "")
+    assert "horizontalpodautoscaler/h sets the replicas of deployment/warm: give with --refill" in scaled.err
+    assert "alice" in await desk.succeeds("assign", "deployment/warm", "--from-file", file, "--refill")
+    assert (set(await warm.given()), await warm.replicas()) == ({"alice"}, 4)
+    await warm.world.admin.delete(f"{hpas}/h")
+    for words, says in (
+        (("assign", "deployment/nothing", "--from-file", file), "deployment/nothing not found in namespace"),
+        (("assign", "a-pod", "--from-file", file), "write deployment/NAME instead of a-pod"),
+        (("assign", "deployment/warm", "alice", "--from-file", file), "name a USER, or a file"),
+        (("assign", "deployment/warm", "alice", "--refill"), "--refill and -o are for --from-file"),
+        (("assign", "deployment/warm", "--from-file", "/nowhere"), "/nowhere cannot be read"),
+    ):
+        refused = await desk.lablet(*words)
+        assert refused.code in {1, 2}
+        assert says in refused.err
+    annotation = {"metadata": {"annotations": {"cli.vkprovider.io/giving": json.dumps({"pod": 1})}}}
+    await warm.world.admin.patch(warm.path, annotation)
+    damaged = await desk.lablet("assign", "deployment/warm", "--from-file", file)
+    assert "annotation cli.vkprovider.io/giving of deployment/warm cannot be read" in damaged.err
+    assert "cli.vkprovider.io/giving-" in damaged.err
+    await eventually(warm.given, "alice keeps hers")

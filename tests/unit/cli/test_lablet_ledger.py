@@ -1,0 +1,259 @@
+"""Which lablet each learner of a class gets, by a model of the API server, a ReplicaSet and callers that die."""
+
+import itertools
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.cli.lablet.assign import Wish
+from vkprovider.cli.lablet.classes.ledger import (
+    Await,
+    Begin,
+    Done,
+    Gift,
+    Give,
+    Pool,
+    Settle,
+    Step,
+    next_step,
+)
+from vkprovider.cli.lablet.classes.roster import learners_in
+from vkprovider.cli.shared.pods import LabletPod
+
+POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
+LABELS = {"app": "netlab", POOL: "warm"}
+OWNER = [{"uid": "rs", "kind": "ReplicaSet", "name": "warm-1", "controller": True}]
+NOW = 1_800_000_000
+
+
+def pod(name: str, user: str = "", *, owned: bool = True, ready: bool = True, **more: Any) -> LabletPod:
+    labels = {"app": "netlab"} if user else LABELS
+    notes = {USER: user, LENT: "warm"} if user else {}
+    owners = OWNER if owned else []
+    return lablet_pod(name, notes=notes, labels=labels, uid=name, ownerReferences=owners, ready=ready, **more)
+
+
+def pool(gift: Gift | None = None, replicas: int = 3) -> Pool:
+    return Pool("warm", "netlab", LABELS, replicas, gift)
+
+
+def gift(learner: str, name: str, *, ago_s: int = 0, refill: bool = False) -> Gift:
+    return Gift(Wish(learner), name, name, NOW - ago_s, refill)
+
+
+ALICE, CAROL = gift("alice", "a"), gift("carol", "a")
+CLASS = (Wish("alice"), Wish("bob"))
+
+
+@pytest.mark.parametrize(
+    ("giving", "pods", "step"),
+    [
+        (None, [pod("b"), pod("a")], Begin(ALICE)),
+        (None, [pod("a", ready=False), pod("b")], Begin(gift("alice", "b"))),
+        (None, [pod("a", "alice"), pod("b")], Begin(gift("bob", "b"))),
+        (ALICE, [pod("a"), pod("b")], Give(pod("a"), Wish("alice"))),
+        (ALICE, [pod("a", "alice"), pod("b")], Await()),
+        (ALICE, [pod("a", "alice", owned=False), pod("b")], Settle(lower=True)),
+        (ALICE, [pod("a"), pod("c", "alice")], Settle(lower=False)),  # got another one meanwhile
+        (ALICE, [pod("a", "bob")], Settle(lower=False)),  # another one got it
+        (ALICE, [pod("a", ready=False)], Settle(lower=False)),
+        (ALICE, [pod("b")], Settle(lower=False)),
+        (ALICE, [pod("a", deletionTimestamp="2026-01-31T11:00:00Z")], Settle(lower=False)),
+        (gift("alice", "a", refill=True), [pod("a", "alice")], Settle(lower=False)),
+        # another caller's: it is gone on with, unless its caller ended long ago
+        (CAROL, [pod("a"), pod("b")], Give(pod("a"), Wish("carol"))),
+        (CAROL, [pod("a", "carol", owned=False)], Settle(lower=True)),
+        (gift("carol", "a", ago_s=601), [pod("a")], Settle(lower=False)),
+        (gift("carol", "a", ago_s=601), [pod("a", "carol", owned=False)], Settle(lower=True)),
+    ],
+)
+def test_the_next_step(giving: Gift | None, pods: list[LabletPod], step: Step) -> None:
+    assert next_step(pool(giving), pods, CLASS, NOW, refill=False) == step
+
+
+def test_nothing_is_given_while_the_replicaset_has_too_many() -> None:
+    """It could end the Pod that is given: it knows the Pods as they were a moment ago."""
+    busy = msgspec.structs.replace(pool(), settled=False)
+    assert next_step(busy, [pod("a")], CLASS, NOW, refill=False) == Await()
+    assert next_step(pool(replicas=1), [pod("a"), pod("b")], CLASS, NOW, refill=False) == Await()
+    assert isinstance(next_step(busy, [pod("a", ready=False)], CLASS, NOW, refill=False), Done)
+
+
+def test_who_has_a_lablet_keeps_it_and_who_has_none_is_told_why() -> None:
+    pods = [pod("a", "alice"), pod("b", ready=False), pod("x", "carol")]
+    done = next_step(pool(), pods, CLASS, NOW, refill=False)
+    assert isinstance(done, Done)
+    assert ({learner: each.metadata.name for learner, each in done.given.items()}, done.without) == (
+        {"alice": "a"},
+        ("bob",),
+    )
+    assert done.hindrances == ("pod/b is not Ready",)
+
+
+def test_a_lablet_of_another_definition_or_one_that_ended_is_not_this_one() -> None:
+    other = pod("o", "alice")
+    other = msgspec.structs.replace(other, spec=msgspec.structs.replace(other.spec, runtime_class_name="bgp"))
+    ended = pod("e", "bob", status={"phase": "Succeeded"})
+    step = next_step(pool(), [other, ended, pod("a"), pod("b")], CLASS, NOW, refill=False)
+    assert step == Begin(ALICE)
+
+
+@dataclass
+class Cluster:
+    """A Deployment and its Pods; writes carry the version that was read."""
+
+    replicas: int
+    gift: Gift | None = None
+    generation: int = 0
+    observed: tuple[int, int] = (-1, 0)
+    version: int = 0
+    pods: dict[str, LabletPod] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    deleted: list[LabletPod] = field(default_factory=list)
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def put(self, one: LabletPod) -> None:
+        self.pods[one.metadata.uid] = one
+        self.versions[one.metadata.uid] = self.versions.get(one.metadata.uid, 0) + 1
+
+    def reconcile(self, dice: random.Random, seen: dict[str, LabletPod]) -> None:
+        """Act as a ReplicaSet that knows the Pods as they were at some time, and what it did since.
+
+        It releases what its selector does not select, makes what is missing, and deletes any of what is too much.
+        """
+        mine = []
+        for uid, one in seen.items():
+            now = self.pods.get(uid)
+            if now is None or not any(owner.controller for owner in one.metadata.owner_references):
+                continue
+            if POOL not in one.metadata.labels:
+                meta = msgspec.structs.replace(now.metadata, owner_references=[])
+                self.put(msgspec.structs.replace(now, metadata=meta))
+            else:
+                mine.append(uid)
+        for _ in range(self.replicas - len(mine)):
+            made = pod(f"p{next(self.numbers):03}", ready=dice.random() < 0.8)
+            self.put(made)
+            seen[made.metadata.uid] = made
+        for uid in dice.sample(mine, max(0, len(mine) - self.replicas)):
+            self.deleted.append(self.pods.pop(uid))
+            del seen[uid]
+        self.observed = (self.generation, min(len(mine), self.replicas))
+
+    def booted(self) -> None:
+        for one in list(self.pods.values()):
+            if not one.ready:
+                self.put(pod(one.metadata.name))
+
+
+@dataclass
+class Caller:
+    """One run of the command: it reads the Deployment, then the Pods, decides, and writes; it may die in between."""
+
+    cluster: Cluster
+    wishes: tuple[Wish, ...]
+    refill: bool
+    pool: Pool | None = None
+    version: int = 0
+    step: Step | None = None
+    versions: dict[str, int] = field(default_factory=dict)
+
+    def act(self) -> bool:
+        """Do one thing; return whether nothing is left to do."""
+        cluster = self.cluster
+        if self.pool is None:
+            settled = cluster.observed[0] == cluster.generation and cluster.observed[1] <= cluster.replicas
+            self.pool = msgspec.structs.replace(pool(cluster.gift, cluster.replicas), settled=settled)
+            self.version = cluster.version
+        elif self.step is None:
+            pods = list(cluster.pods.values())
+            self.versions = dict(cluster.versions)
+            self.step = next_step(self.pool, pods, self.wishes, NOW, refill=self.refill)
+        else:
+            step, self.step = self.step, None
+            self.write(step)
+            self.pool = None
+            return isinstance(step, Done) and not step.without
+        return False
+
+    def write(self, step: Step) -> None:
+        cluster = self.cluster
+        if isinstance(step, Give):
+            uid = step.pod.metadata.uid
+            if uid in cluster.pods and cluster.versions[uid] == self.versions[uid]:
+                meta = step.pod.metadata
+                notes, labels = {USER: step.wish.user, LENT: "warm"}, {"app": "netlab"}
+                meta = msgspec.structs.replace(meta, annotations=notes, labels=labels)
+                cluster.put(msgspec.structs.replace(step.pod, metadata=meta))
+        elif isinstance(step, Begin | Settle) and cluster.version == self.version:
+            cluster.version += 1
+            cluster.gift = step.gift if isinstance(step, Begin) else None
+            if isinstance(step, Settle) and step.lower:
+                cluster.replicas -= 1
+                cluster.generation += 1
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_each_learner_has_one_lablet_whoever_dies_when(seed: int) -> None:
+    """Two instructors, whose lists overlap; each is killed now and then and runs the command again."""
+    dice = random.Random(seed)
+    refill = seed % 5 == 0
+    cluster = Cluster(replicas=12)
+    seen: dict[str, LabletPod] = {}
+    cluster.reconcile(dice, seen)
+    lists = [tuple(Wish(f"l{n}") for n in numbers) for numbers in (range(6), range(4, 10))]
+    callers = [Caller(cluster, wishes, refill) for wishes in lists]
+    done = [False, False]
+    for _ in range(20_000):
+        who = dice.randrange(2)
+        if dice.random() < 0.05:
+            callers[who], done[who] = Caller(cluster, lists[who], refill), False  # killed, and run again
+        if not done[who]:
+            done[who] = callers[who].act()
+        if dice.random() < 0.3:
+            seen = dict(cluster.pods)  # its watch catches up
+        if dice.random() < 0.3:
+            cluster.reconcile(dice, seen)
+        if dice.random() < 0.1:
+            cluster.booted()
+        if all(done) and cluster.gift is None:
+            break
+    assert all(done)
+    learners = sorted(one.user for one in cluster.pods.values() if one.user)
+    assert learners == sorted({wish.user for wishes in lists for wish in wishes}), "each has one"
+    assert not [one.metadata.name for one in cluster.deleted if one.user], "none that was given is deleted"
+    assert cluster.replicas == (12 if refill else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "learners"),
+    [
+        ("alice\nbob\n", ("alice", "bob")),
+        ("\ufeffLearner,Class\nalice,friday\n\n# away: carol\n bob ,friday\nalice,x\n", ("alice", "bob")),
+        ('"Miller, Ann";a@example.com\nbob;b@example.com', ("Miller, Ann", "bob")),
+        ("learner\tseat\nalice@example.com\t1", ("alice@example.com",)),
+        ("alice\nname\n", ("alice", "name")),
+    ],
+)
+def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
+    assert learners_in(text, "names.csv") == learners
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "names.csv names no learners"),
+        ("learner\n", "names.csv names no learners"),
+        ("alice\n,friday\n", "names.csv, line 2: the first column is empty"),
+        ("alice\nb\x1bob\n", "names.csv, line 2: vkprovider.io/username is not a name"),
+        ("\n".join(f"l{n}" for n in range(1001)), "names 1001 learners, more than 1000"),
+    ],
+)
+def test_a_list_that_cannot_be_used(text: str, says: str) -> None:
+    with pytest.raises(click.ClickException, match=says):
+        learners_in(text, "names.csv")

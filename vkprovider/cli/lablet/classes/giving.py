@@ -1,0 +1,260 @@
+"""`kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by it."""
+
+import asyncio
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, NotFound
+from vkprovider.api.objects import Metadata
+from vkprovider.cli.lablet.assign import Selector, give, wish_of
+from vkprovider.cli.lablet.classes.ledger import (
+    GIVING,
+    Await,
+    Begin,
+    Done,
+    Gift,
+    Give,
+    Pool,
+    Settle,
+    next_step,
+    outcome,
+)
+from vkprovider.cli.lablet.classes.roster import learners_in
+from vkprovider.cli.shared.devices import ports_of
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.place import Place
+from vkprovider.cli.shared.pods import LabletPod, pods_in
+from vkprovider.cli.shared.times import local
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource, kind
+
+_LOOK_EVERY_S: Final = 0.05
+_PATIENCE_S: Final = 30.0
+"""How long nothing may happen: a ReplicaSet releases a Pod within a second, and others who write end soon."""
+_STEPS_EACH: Final = 20
+"""So many steps for each learner are enough, also if others write at the same time."""
+_HINDRANCES_MAX: Final = 5
+
+
+class _Template(msgspec.Struct, frozen=True):
+    spec: "_TemplateSpec"
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
+    runtime_class_name: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    selector: Selector
+    template: _Template
+    replicas: int = 1
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    observed_generation: int = 0
+    replicas: int = 0
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _Spec
+    status: _Status = _Status()
+
+
+class _Target(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _ScalerSpec(msgspec.Struct, frozen=True, rename="camel"):
+    scale_target_ref: _Target = _Target()
+
+
+class _Scaler(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _ScalerSpec = _ScalerSpec()
+
+
+class HandOut(msgspec.Struct, frozen=True):
+    """A learner's lablet, as `-o json` shows it; what is unknown is empty.
+
+    Attributes:
+        learner: Who has it.
+        name: Of its Pod; empty for a learner who got none.
+        until: The end of the timeslot that the Pod names.
+        access: Where the learner begins: the login page, else the ports, else the command for a console.
+    """
+
+    learner: str
+    name: str
+    until: str
+    access: str
+
+
+_DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", _Deployment)
+_SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
+_gift: Final = msgspec.json.Decoder(Gift)
+LISTING: Final[Listing[HandOut]] = Listing(
+    kind="LabletHandOut",
+    row=HandOut,
+    columns=(
+        Column("LEARNER", lambda row: row.learner),
+        Column("UNTIL", lambda row: local(row.until, datetime.now(UTC))),
+        Column("ACCESS", lambda row: row.access),
+        Column("NAME", lambda row: row.name),
+    ),
+    name=lambda row: f"pod/{row.name}" if row.name else "",
+)
+
+
+def assign_all(
+    deployment: str,
+    source: str,
+    *,
+    until: str | None,
+    since: str | None,
+    refill: bool,
+    output: Output,
+    place: Place,
+) -> None:
+    """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
+    learners, now = _read(source), datetime.now(UTC)
+    wishes = [wish_of(learner, since, until, now) for learner in learners]
+
+    async def work(kube: KubeClient, namespace: str) -> tuple[Done, bool]:
+        found, last_at, steps = Resource(kube, _DEPLOYMENTS, namespace), time.monotonic(), 0
+        if not refill:
+            await _check_scaler(kube, namespace, deployment)
+        while True:
+            pool, meta = await _pool(found, namespace, deployment)
+            pods = await pods_in(kube, namespace).list()
+            step = next_step(pool, pods, wishes, int(time.time()), refill=refill)
+            if isinstance(step, Done):
+                return step, True
+            late = time.monotonic() - last_at > _PATIENCE_S
+            if isinstance(step, Await):
+                if late:
+                    return outcome(pool, pods, wishes), False
+                await asyncio.sleep(_LOOK_EVERY_S)
+                continue
+            if steps > _STEPS_EACH * len(learners):
+                raise click.ClickException(f"deployment/{deployment} is written to all the time; try again")
+            try:
+                if isinstance(step, Give):
+                    await give(kube, step.pod, step.wish)
+                else:
+                    how: Any = {"uid": meta.uid, "resource_version": meta.resource_version}
+                    await found.patch(deployment, _change(pool, step), **how)
+                last_at = time.monotonic()
+            except (Conflict, NotFound):
+                pass
+            steps += 1
+
+    done, settled = place.run(work)
+    rows = [_hand_out(learner, done.given.get(learner)) for learner in learners]
+    LISTING.show(rows, output, nothing="")
+    _conclude(deployment, done, settled=settled)
+
+
+def _read(source: str) -> tuple[str, ...]:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{source} cannot be read: {error}") from None
+    return learners_in(text, source)
+
+
+async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> None:
+    """Check that nobody else sets `replicas`.
+
+    Raises:
+        ClickException: A HorizontalPodAutoscaler does.
+    """
+    for scaler in await Resource(kube, _SCALERS, namespace).list():
+        target = scaler.spec.scale_target_ref
+        if (target.kind, target.name) == ("Deployment", deployment):
+            name = scaler.metadata.name
+            raise click.ClickException(
+                f"horizontalpodautoscaler/{name} sets the replicas of deployment/{deployment}: give with --refill, "
+                f"which leaves them as they are, or delete it first: kubectl delete hpa {name} -n {namespace}"
+            )
+
+
+async def _pool(deployments: Resource[_Deployment], namespace: str, name: str) -> tuple[Pool, Metadata]:
+    """Read a pool.
+
+    Raises:
+        ClickException: There is none, or its Pods would not leave it.
+    """
+    found = await deployments.get(name)
+    if found is None:
+        raise click.ClickException(
+            f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
+        )
+    labels = found.spec.selector.match_labels
+    if names.LABEL_POOL not in labels or found.spec.selector.match_expressions:
+        raise click.ClickException(
+            f"deployment/{name} does not select by matchLabels with {names.LABEL_POOL} alone: a lablet that is given "
+            "would stay in it, and be deleted with it. Make it again with that label in selector and template"
+        )
+    text = found.metadata.annotations.get(GIVING, "")
+    try:
+        gift = _gift.decode(text) if text else None
+    except msgspec.MsgspecError as error:
+        raise click.ClickException(
+            f"annotation {GIVING} of deployment/{name} cannot be read: {error}. If nobody is assigning now, remove it: "
+            f"kubectl annotate deployment {name} -n {namespace} {GIVING}-"
+        ) from None
+    known = found.status.observed_generation >= found.metadata.generation
+    settled = known and found.status.replicas <= found.spec.replicas
+    definition = found.spec.template.spec.runtime_class_name
+    return Pool(name, definition, labels, found.spec.replicas, gift, settled), found.metadata
+
+
+def _change(pool: Pool, step: Begin | Settle) -> dict[str, Any]:
+    """Return the patch of the Deployment that a step is."""
+    if isinstance(step, Begin):
+        return {"metadata": {"annotations": {GIVING: msgspec.json.encode(step.gift).decode()}}}
+    spec = {"spec": {"replicas": max(0, pool.replicas - 1)}} if step.lower else {}
+    return {"metadata": {"annotations": {GIVING: None}}, **spec}
+
+
+def _hand_out(learner: str, pod: LabletPod | None) -> HandOut:
+    if pod is None:
+        return HandOut(learner, "", "", "")
+    notes = pod.metadata.annotations
+    ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
+    login = notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
+    access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
+    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)
+
+
+def _conclude(deployment: str, done: Done, *, settled: bool) -> None:
+    """Say what is left undone.
+
+    Raises:
+        ClickException: Somebody has no lablet, or the pool is not smaller yet.
+    """
+    faults = []
+    if done.without:
+        few = "; ".join(done.hindrances[:_HINDRANCES_MAX]) or "it has no lablets"
+        more = len(done.hindrances) - _HINDRANCES_MAX
+        few += f"; and {more} more" if more > 0 else ""
+        faults.append(
+            f"{', '.join(done.without)} got none: deployment/{deployment} has no free lablet: {few}. Scale it up, and "
+            "run the same command again"
+        )
+    if not settled:
+        faults.append(
+            f"the ReplicaSet of deployment/{deployment} has not followed for {_PATIENCE_S:.0f} s, so that giving went "
+            f"no further; see: kubectl describe deployment {deployment}. Then run the same command again"
+        )
+    if faults:
+        raise click.ClickException(". Besides, ".join(faults))

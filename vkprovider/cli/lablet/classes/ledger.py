@@ -1,0 +1,174 @@
+"""What a class still has to be given: a pure function of the pool, its Deployment and the Pods of the namespace.
+
+A pool's Deployment says which lablet is being given, in its annotation `cli.vkprovider.io/giving`. Each step is one
+write, guarded by a resourceVersion, and after any of them it is clear what is left to do:
+
+    Begin    write down which free Pod is for which learner               (the Deployment)
+    Give     take this Pod out of its pool and name its learner, in one patch   (the Pod)
+    Settle   lower `replicas` by one and forget what was written down, in one patch   (the Deployment)
+
+One lablet is given at a time, by all who give. A ReplicaSet knows the Pods as they were a moment ago, and may end any
+that it takes for its own when it has too many. So `replicas` is lowered only when it has released the Pod that was
+given, and the next one is given only when it has no more Pods than it should. Each caller goes on with what is being
+given, also for one who has died.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.cli.lablet.assign import Wish, hindrance, in_order
+from vkprovider.cli.shared.pods import LabletPod
+
+GIVING: Final = "cli.vkprovider.io/giving"
+"""The annotation of a Deployment that says which lablet is being given."""
+_STALE_S: Final = 600
+"""After so many seconds a lablet is not given any more that nobody has gone on with."""
+
+
+class Gift(msgspec.Struct, frozen=True):
+    """A lablet that is being given.
+
+    Attributes:
+        wish: Who is to have it, and for how long.
+        pod: The name of its Pod.
+        uid: The UID of its Pod.
+        at: When it began (Unix seconds).
+        refill: Whether the pool makes a new one instead of getting smaller.
+    """
+
+    wish: Wish
+    pod: str
+    uid: str
+    at: int
+    refill: bool = False
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """A pool as its Deployment shows it.
+
+    Attributes:
+        name: Of the Deployment, for messages.
+        definition: Of its lablets.
+        selector: The labels that all of its Pods have.
+        replicas: How many free lablets it is to have.
+        gift: What is being given; None for nothing.
+        settled: Whether its status says that its controllers know its present form, and have no more Pods than they
+            should.
+    """
+
+    name: str
+    definition: str
+    selector: Mapping[str, str]
+    replicas: int
+    gift: Gift | None = None
+    settled: bool = True
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Write down what is given next."""
+
+    gift: Gift
+
+
+class Give(msgspec.Struct, frozen=True):
+    """Take a Pod out of the pool, for its learner."""
+
+    pod: LabletPod
+    wish: Wish
+
+
+class Settle(msgspec.Struct, frozen=True):
+    """Forget what is being given.
+
+    Attributes:
+        lower: Lower `replicas` by one with it.
+    """
+
+    lower: bool
+
+
+class Await(msgspec.Struct, frozen=True):
+    """Look again: the ReplicaSet has not released the Pod yet, or has more than it should."""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """Nothing is left to do, or can be done.
+
+    Attributes:
+        given: Learner: the lablet.
+        without: Learners for whom there is no free lablet.
+        hindrances: Why the other lablets of the pool are not free, one text for each.
+    """
+
+    given: Mapping[str, LabletPod]
+    without: tuple[str, ...] = ()
+    hindrances: tuple[str, ...] = ()
+
+
+Step = Begin | Give | Settle | Await | Done
+
+
+def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now: int, *, refill: bool) -> Step:
+    """Return what to do next so that each learner has one lablet of the pool's definition.
+
+    Args:
+        pool: As it was read, before
+        pods: all Pods of its namespace were listed.
+        wishes: Who is to have one.
+        now: Unix seconds.
+        refill: Whether the pool makes new ones instead of getting smaller.
+    """
+    having = _having(pool, pods)
+    if pool.gift is not None:
+        return _go_on(pool, pool.gift, pods, having, now)
+    wish = next((wish for wish in wishes if wish.user not in having), None)
+    free = in_order([pod for pod in pods if _is_free(pool, pod)])
+    if wish is None or not free:
+        return outcome(pool, pods, wishes)
+    if not pool.settled or sum(_is_in(pool, pod) and not pod.over for pod in pods) > pool.replicas:
+        return Await()
+    return Begin(Gift(wish, free[0].metadata.name, free[0].metadata.uid, now, refill))
+
+
+def _go_on(pool: Pool, gift: Gift, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
+    pod = next((pod for pod in pods if pod.metadata.uid == gift.uid), None)
+    if pod is not None and not pod.over and pod.user == gift.wish.user and names.LABEL_POOL not in pod.metadata.labels:
+        if gift.refill or not any(owner.controller for owner in pod.metadata.owner_references):
+            return Settle(lower=not gift.refill)
+        return Await()
+    if pod is None or not _is_free(pool, pod) or gift.wish.user in having or now - gift.at > _STALE_S:
+        return Settle(lower=False)
+    return Give(pod, gift.wish)
+
+
+def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Done:
+    """Return who has a lablet; for the arguments see `next_step`."""
+    having, learners = _having(pool, pods), [wish.user for wish in wishes]
+    why = sorted(
+        f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}"
+        for pod in pods
+        if _is_in(pool, pod)
+    )
+    given = {learner: having[learner] for learner in learners if learner in having}
+    return Done(given, tuple(learner for learner in learners if learner not in having), tuple(why))
+
+
+def _is_free(pool: Pool, pod: LabletPod) -> bool:
+    return _is_in(pool, pod) and not hindrance(pod)
+
+
+def _is_in(pool: Pool, pod: LabletPod) -> bool:
+    ours = pool.selector.items() <= pod.metadata.labels.items()
+    return (
+        pod.is_lablet and ours and any(o.controller and o.kind == "ReplicaSet" for o in pod.metadata.owner_references)
+    )
+
+
+def _having(pool: Pool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
+    """Return who has a lablet of the pool's definition; of several, the first by name."""
+    mine = [pod for pod in pods if pod.is_lablet and pod.user and not pod.over]
+    mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]
+    return {pod.user: pod for pod in sorted(mine, key=lambda pod: pod.metadata.name, reverse=True)}

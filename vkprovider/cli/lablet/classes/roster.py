@@ -1,0 +1,46 @@
+"""A list of learners, as an instructor has it: names in lines, or the first column of a CSV file."""
+
+import csv
+import io
+from typing import Final
+
+import click
+
+from vkprovider.api import names
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.lablet.pod.inputs import inputs_of
+
+_HEADINGS: Final = frozenset({"learner", "learners", "name", "user", "username", "e-mail", "email"})
+_LEARNERS_MAX: Final = 1000
+
+
+def learners_in(text: str, source: str) -> tuple[str, ...]:
+    """Return the learners of a list, each once and in its order.
+
+    Blank lines and those that begin with `#` are left out, and so is a first line with a heading. Commas, semicolons
+    and tabs part columns, of which only the first is read.
+
+    Args:
+        text: The list.
+        source: Where it is from, for messages.
+
+    Raises:
+        ClickException: It names nobody, too many, or somebody who cannot have a lablet.
+    """
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        delimiter = next((mark for mark in "\t;," if mark in line), ",")
+        name = next(iter(next(csv.reader(io.StringIO(line), delimiter=delimiter), [])), "").strip()
+        if not found and name.casefold() in _HEADINGS:
+            continue
+        faults = inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: name})).faults
+        if not name or faults:
+            raise click.ClickException(f"{source}, line {number}: {'; '.join(faults) or 'the first column is empty'}")
+        found.setdefault(name, number)
+    if not found:
+        raise click.ClickException(f"{source} names no learners; write one in each line")
+    if len(found) > _LEARNERS_MAX:
+        raise click.ClickException(f"{source} names {len(found)} learners, more than {_LEARNERS_MAX}; part it")
+    return tuple(found)
