@@ -201,7 +201,28 @@ def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Findin
         return note("", reason, message, PROGRESS[reason].remedy)
     if reason in PROGRESS or reason in _UNREPORTED:
         return _check_progress(pod, reason, message, now)
+    if reason is Trouble.NOT_A_LABLET and (owner := _daemon_set(pod)):
+        return _check_everywhere(pod, owner)
     return _pod(reason, message)
+
+
+def _daemon_set(pod: Pod) -> str:
+    """Return the name of a Pod's DaemonSet; "" if it has none, or is meant as a lablet."""
+    if pod.spec.runtime_class_name in {tag_of(container.image)[0] for container in pod.spec.containers}:
+        return ""
+    owners = pod.metadata.owner_references
+    return next((owner.name for owner in owners if owner.controller and owner.kind == "DaemonSet"), "")
+
+
+def _check_everywhere(pod: Pod, owner: str) -> Finding:
+    """Return the finding about a Pod of a DaemonSet that tolerates everything."""
+    text = f"DaemonSet {owner} tolerates every taint, so that it has Pods on virtual nodes, where nothing of them runs"
+    patch = '{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}'
+    remedy = f"kubectl -n {pod.metadata.namespace} patch daemonset {owner} --type merge -p '{patch}'"
+    ready = _condition(pod, "Ready")
+    if ready is not None and ready.status == "True":
+        return note("", Trouble.NOT_A_LABLET, f"{text}; they count as available", remedy)
+    return fault("", Trouble.NOT_A_LABLET, f"{text}; its updates wait for them, on ordinary nodes too", remedy)
 
 
 def _check_overdue(pod: Pod, now: datetime, workers: Sequence[Node]) -> Finding | None:

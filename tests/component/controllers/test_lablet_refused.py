@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import condition, eventually, imports, is_ready
+from tests.component.controllers.looking import condition, eventually, imports, is_ready, waiting
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import GROUP
@@ -44,6 +44,31 @@ async def test_pod_without_a_definition_is_not_a_lablet(world: World, simulator:
     ended = await strange.until(lambda pod: pod["status"]["phase"] == "Failed")
     assert ended["status"]["reason"] == "NotALablet"
     assert imports(simulator) == []
+
+
+async def test_pod_of_a_daemonset_counts_as_available(world: World, simulator: CmlSimulator) -> None:
+    """It came by a toleration of everything; without an address no Service leads to it."""
+    await world.replica()
+    worker = await world.worker(simulator.url)
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "network", "uid": "1-2-3", "controller": True}
+    pods = f"/api/v1/namespaces/{world.namespace}/pods"
+    spec = {"containers": [{"name": "main", "image": "cni:1"}], "tolerations": [{"operator": "Exists"}]}
+    made = await world.admin.create(pods, {"metadata": {"name": "net", "ownerReferences": [owner]}, "spec": spec})
+    target = {"apiVersion": "v1", "kind": "Node", "name": f"vnode.{worker}"}
+    await world.admin.create(f"{pods}/net/binding", {"metadata": {"name": "net"}, "target": target})
+    lablet = Lablet(world.admin, world.namespace, worker, "net", made["metadata"]["uid"])
+    found = await lablet.ready()
+    assert (found["status"]["phase"], condition(found, "Ready")["reason"]) == ("Pending", "NotALablet")
+    assert condition(found, "ContainersReady")["status"] == "False"
+    assert "podIP" not in found["status"]
+    said = waiting(found, "main")
+    assert said["reason"] == "NotALablet"
+    assert "nodeSelector {kubernetes.io/os: linux}" in said["message"]
+    events = await eventually(lambda: warnings(lablet), "a warning")
+    assert [(event["reason"], event["message"]) for event in events] == [("NotALablet", said["message"])]
+    assert imports(simulator) == []
+    await lablet.delete()
+    await lablet.gone()
 
 
 async def test_what_the_definition_does_not_have_is_named_with_what_it_has(

@@ -94,6 +94,26 @@ def test_pod_whose_readiness_gate_is_closed() -> None:
     assert finding.remedy == Happened.READINESS_GATES_NOT_READY.remedy
 
 
+@pytest.mark.parametrize(("ready", "level"), [("True", Level.NOTE), ("False", Level.FAULT)])
+def test_pods_of_a_daemonset_that_tolerates_everything(ready: str, level: Level) -> None:
+    """Those that an earlier version gave an address hold up the updates of the ordinary nodes."""
+    states = [{"name": "main", "state": {"waiting": {"reason": "NotALablet", "message": "nothing runs"}}}]
+    status = {"conditions": [{"type": "Ready", "status": ready, "reason": "NotALablet"}], "containerStatuses": states}
+    found = []
+    for number in (1, 2, 3):
+        raw = msgspec.to_builtins(pod(definition="", image="cni:1", nodeName=f"vnode.w{number}", status=status))
+        raw["metadata"] |= {"name": f"net-{number}", "namespace": "kube-system"}
+        raw["metadata"]["ownerReferences"] = [{"uid": "u", "kind": "DaemonSet", "name": "net", "controller": True}]
+        found.append(msgspec.convert(raw, SeenPod))
+    [finding] = lablets.check_pods(found, NOW)
+    assert (finding.level, finding.reason) == (level, "NotALablet")
+    assert "DaemonSet net" in finding.message
+    assert finding.message.endswith("(and 2 more like it)")
+    assert ("wait" in finding.message) is (level is Level.FAULT)
+    assert "kubectl -n kube-system patch daemonset net " in finding.remedy
+    assert '{"kubernetes.io/os":"linux"}' in finding.remedy
+
+
 def test_pod_whose_image_is_a_definition_but_that_is_not_a_lablet() -> None:
     [finding] = checked(pod(definition=""))
     assert (finding.level, finding.reason) == (Level.FAULT, "NotALablet")

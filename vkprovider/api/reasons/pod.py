@@ -75,9 +75,14 @@ class Trouble(Reasons):
         "NotALablet",
         (
             "The Pod is bound to one of our Nodes, but its runtimeClassName does not name a LabletDefinition, or it "
-            "has init containers. Without a runtimeClassName and a controller it has phase Failed, and takes no room."
+            "has init containers. Without a runtimeClassName and a controller it has phase Failed, and takes no room. "
+            "A Pod of a DaemonSet that tolerates everything is Ready, so that the DaemonSet goes on with updates; "
+            "nothing of it runs, and it has no address."
         ),
-        "Set spec.runtimeClassName to a LabletDefinition, or remove the tolerations that admit the Pod here.",
+        (
+            "Set spec.runtimeClassName to a LabletDefinition, or remove the tolerations that admit the Pod here. For a "
+            "DaemonSet: `nodeSelector: {kubernetes.io/os: linux}` in its template."
+        ),
     )
     DEFINITION_MISMATCH = (
         "DefinitionMismatch",

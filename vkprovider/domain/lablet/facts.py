@@ -67,6 +67,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
         phase: The phase to move to, if it may; a phase never goes back.
         silent: The worker does not answer: containers stay as they were reported, Ready turns False.
         terminal: Why the phase is final; None if it is not.
+        counts: Nothing runs, and the Pod is Ready all the same, without an address: its DaemonSet must not wait for it.
     """
 
     state: State
@@ -75,6 +76,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[DeviceFact, ...] = ()
     silent: str = ""
     terminal: Fault | None = None
+    counts: bool = False
 
     @property
     def ready(self) -> bool:

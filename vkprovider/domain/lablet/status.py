@@ -116,7 +116,10 @@ def render(
             annotations.append((names.ANNOTATION_SESSION_BASE_URL, session.base_url if session else ""))
             annotations.append((names.ANNOTATION_SESSION_LOGIN_URL, session.login_url if session else ""))
     conditions = _conditions(report, claim, extras)
-    if pod.spec.readiness_gates and report.ready:
+    if report.counts and report.waiting is not None:
+        conditions = _with_ready(conditions, ("Ready", "True", report.waiting.reason, report.waiting.message))
+        ip = ""  # without an address, no Service leads to it
+    elif pod.spec.readiness_gates and report.ready:
         conditions = _gated(pod, conditions)
     return LabletStatus(phase, terminal_reason, conditions, containers, ip, tuple(annotations), pod.metadata.generation)
 
@@ -177,7 +180,10 @@ def _gated(pod: Pod, conditions: tuple[ConditionKey, ...]) -> tuple[ConditionKey
             closed.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {status}')
     if not closed:
         return conditions
-    ready = ("Ready", "False", Happened.READINESS_GATES_NOT_READY, ", ".join(closed))
+    return _with_ready(conditions, ("Ready", "False", Happened.READINESS_GATES_NOT_READY, ", ".join(closed)))
+
+
+def _with_ready(conditions: tuple[ConditionKey, ...], ready: ConditionKey) -> tuple[ConditionKey, ...]:
     return tuple(ready if condition[0] == "Ready" else condition for condition in conditions)
 
 

@@ -184,6 +184,41 @@ def test_a_stray_that_no_controller_would_replace_ends(controller: bool, name: s
     assert decision.events == (Notice("Warning", Trouble.NOT_A_LABLET, "text"),)
 
 
+@pytest.mark.parametrize(
+    ("owner", "class_name", "image", "ip", "counts"),
+    [
+        ("DaemonSet", "", "cni:2.1", "", True),
+        ("DaemonSet", "nvidia", "nvcr.io/driver:5", "", True),
+        ("DaemonSet", "netlab", "netlab:1.0", "", False),
+        ("DaemonSet", "", "cni:2.1", "198.51.100.1", False),
+        ("ReplicaSet", "", "web:1", "", False),
+    ],
+    ids=["network", "another runtime", "lablet without definition", "has an address", "no DaemonSet"],
+)
+def test_a_daemonset_does_not_wait_for_a_pod_that_cannot_run_here(
+    owner: str, class_name: str, image: str, ip: str, *, counts: bool
+) -> None:
+    """Else an update would never reach its other nodes, a security fix for one."""
+    made = pod(runtimeClassName=class_name, containers=(("main", image),), status={"podIP": ip})
+    owners = [OwnerReference("u", owner, "everywhere", controller=True)]
+    owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=owners))
+    decision = ask(pod=owned, claim=None, refusal=InputError(Trouble.NOT_A_LABLET, "text"), silent="no answer")
+    report = report_of(decision)
+    assert (report.phase, report.counts, report.ready) == ("Pending", counts, False)
+    assert reason_of(decision) == "NotALablet"
+    [event] = decision.events
+    assert (event.type, event.reason) == ("Warning", "NotALablet")
+    assert ("nodeSelector {kubernetes.io/os: linux}" in event.message) is counts
+
+
+def test_a_pod_of_a_daemonset_whose_image_is_wrong_does_not_count() -> None:
+    """It is meant as a lablet, and somebody waits for it."""
+    made = pod(containers=(("lab", "other:1.0"),))
+    owners = [OwnerReference("u", "DaemonSet", "labs", controller=True)]
+    owned = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=owners))
+    assert not report_of(ask(pod=owned, claim=None, refusal=InputError(Trouble.DEFINITION_MISMATCH, "text"))).counts
+
+
 def test_a_row_is_stronger_than_a_refusal() -> None:
     """R000-082: a definition that changed or went away ends nobody's lab."""
     assert report_of(ask(*BOOTED, claim=READY, refusal=InputError(Trouble.NOT_A_LABLET, ""))).ready

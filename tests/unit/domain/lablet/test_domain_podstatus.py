@@ -153,6 +153,22 @@ def test_an_imported_lab_has_a_link_where_cml_has_pages() -> None:
     assert link("null://w1", ROW) is None
 
 
+def test_a_pod_that_counts_as_available_says_that_nothing_runs() -> None:
+    """Its DaemonSet looks at Ready alone, people at the container, and Services at the address, which it has not."""
+    report = Report(State.SCHEDULED, waiting=Fault(Trouble.NOT_A_LABLET, "nothing runs"), counts=True)
+    found = show(gated(GATE), report, None)
+    ready = next(c for c in found.status.conditions if c.type == "Ready")
+    assert (ready.status, ready.reason, ready.message) == ("True", "NotALablet", "nothing runs")
+    assert condition(found, "ContainersReady")[:2] == ("False", "NotALablet")
+    assert (found.status.phase, found.status.pod_ip, found.status.host_ip) == ("Pending", "", "")
+    assert all(
+        status.state == {"waiting": {"reason": "NotALablet", "message": "nothing runs"}} and not status.ready
+        for status in found.status.container_statuses
+    )
+    wanted = podstatus.render(found, report, None, DEVICES, "198.51.100.1")
+    assert podstatus.read_status(found, wanted) == wanted
+
+
 def test_a_waiting_lablet_says_why() -> None:
     found = show(lablet(), WAITING, None)
     assert found.status.phase == "Pending"

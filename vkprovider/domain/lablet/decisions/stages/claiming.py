@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Progress, Trouble
@@ -9,8 +11,13 @@ from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import pending, renewing, returning
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.lablet.steps import WAIT, MakeClaim
 
+_COUNTS: Final = (
+    "nothing of this pod runs here: this node runs lablets only. It counts as available, so that its DaemonSet goes on "
+    "with updates; to keep it away, add nodeSelector {kubernetes.io/os: linux} to the DaemonSet's template"
+)
 _SAVED_S: Final = 1.0
 """How soon to look for a lazily written claim, whose write wakes no lablet."""
 
@@ -32,6 +39,10 @@ def make(facts: Facts, pod: Pod) -> Decision:
     refusal = facts.refusal
     if refusal is None:
         return Decision(MakeClaim(pod), _claiming(facts))
+    if refusal.reason is Trouble.NOT_A_LABLET and _counts(pod):
+        report = pending(Trouble.NOT_A_LABLET, _COUNTS, state=State.SCHEDULED)
+        notice = Notice("Warning", Trouble.NOT_A_LABLET, _COUNTS)
+        return Decision(WAIT, msgspec.structs.replace(report, counts=True), events=(notice,))
     event = Notice("Warning", refusal.reason, refusal.message)
     if _is_stray(pod):
         return Decision(WAIT, Report(State.FAILED, phase="Failed", terminal=refusal.fault), events=(event,))
@@ -59,6 +70,18 @@ def _is_stray(pod: Pod) -> bool:
     a controller stays Pending: its successor would come here again, for ever.
     """
     return not pod.spec.runtime_class_name and not any(owner.controller for owner in pod.metadata.owner_references)
+
+
+def _counts(pod: Pod) -> bool:
+    """Return whether a Pod is one of a DaemonSet that came here because it tolerates everything.
+
+    Were it not Ready, its DaemonSet would count it among the unavailable ones for ever, and update no other node. One
+    that is meant as a lablet has its definition as image. One that has an address would get traffic if it were Ready.
+    """
+    owned = any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+    class_name = pod.spec.runtime_class_name
+    meant = bool(class_name) and any(tag_of(container.image)[0] == class_name for container in pod.spec.containers)
+    return owned and not meant and not pod.status.pod_ip
 
 
 def _claiming(facts: Facts) -> Report:
