@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
 import vkprovider
 from tests.support.cluster import Cluster, is_ready
@@ -40,7 +41,7 @@ def cmlworker(name: str, url: str, **spec: Any) -> dict[str, Any]:
     """Make a CMLWorker whose environment is its name; fields that are None are left out."""
     fields: dict[str, Any] = {
         "url": url,
-        "address": "198.51.100.200",
+        "address": own_address(name),
         "environment": name,
         "credentialsSecretName": name,
         "tls": {"insecureSkipVerify": True},
@@ -53,6 +54,12 @@ def cmlworker(name: str, url: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": fields,
     }
+
+
+def own_address(name: str) -> str:
+    """Return an address that is hardly another worker's: of two at one address only one gives its ports."""
+    number = crc32(name.encode()) % 2**16
+    return f"198.18.{number >> 8}.{number & 255}"
 
 
 def expired_certificate(host: str, days: int = 400) -> tuple[bytes, bytes]:
@@ -118,7 +125,7 @@ class Extra:
         self.cluster = cluster
         self.name = name
         self.url = url
-        worker = Worker(name, url, "198.51.100.200", ACCOUNT["username"], ACCOUNT["password"], 1, "")
+        worker = Worker(name, url, own_address(name), ACCOUNT["username"], ACCOUNT["password"], 1, "")
         self.simulator = Simulator(worker)
 
     @property

@@ -242,7 +242,7 @@ class Doctor:
             if not self._reading.failed("CMLWorker"):
                 self._found.append(note("CMLWorker", DoctorReason.NO_WORKER, "there is not one, so no lablet can run"))
             return
-        self._found += workers.check_urls(resources)
+        self._found += workers.check_urls(resources) + workers.check_addresses(resources)
         if self._probing:
             self._agents, found = await ask_agents(self._broker, resources, self._namespace)
             self._found += found

@@ -19,6 +19,7 @@ from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, un
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import too_small
+from vkprovider.domain.worker.reach import same_address
 from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
@@ -140,6 +141,18 @@ def check_urls(resources: Iterable[CustomResource]) -> list[Finding]:
         for first, *others in map(sorted, by_url.values())
         if others
     ]
+
+
+def check_addresses(resources: Iterable[CustomResource]) -> list[Finding]:
+    """Report CMLWorkers whose learners would get one address and port twice, unless their conditions say so already."""
+    everyone, found = list(resources), list[Finding]()
+    for resource in everyone:
+        ready = worker_status(resource).ready
+        if ready is None or ready.reason != WorkerReason.SAME_ADDRESS:
+            shared = same_address(resource, everyone, PORTS_UNSET)
+            if shared is not None:
+                found.append(_known(f"CMLWorker/{resource.metadata.name}", shared.reason, shared.message))
+    return found
 
 
 def _known(about: str, reason: Reason, message: str) -> Finding:

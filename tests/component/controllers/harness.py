@@ -55,6 +55,7 @@ class World:
         self._directory = directory
         self.stack = stack
         self._names = itertools.count(1)
+        self._addresses = itertools.count(7)
         self._replicas: list[Running] = []
 
     def name(self, stem: str) -> str:
@@ -116,7 +117,7 @@ class World:
         await self.admin.create(SECRETS, {"metadata": meta, "stringData": credentials})
         defaults = {
             "url": url or f"null://{name}",
-            "address": "198.51.100.7",
+            "address": f"198.51.100.{next(self._addresses)}",
             "credentialsSecretName": name,
             "capacity": {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400},
             "portRange": {"start": 2000, "end": 2999},

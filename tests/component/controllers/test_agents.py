@@ -15,6 +15,7 @@ from tests.component.controllers.running import SHORT, WITH_PASSES, Groups, Runn
 from tests.support import topologies
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
+from tests.support.extra import own_address
 from tests.support.mosquitto import CALLER, Mosquitto, free_port
 from tests.support.mosquitto import PASSWORD as BROKER_PASSWORD
 from tests.support.terminals import Terminal
@@ -39,7 +40,7 @@ from vkprovider.shipped import find_manifests
 from vkpsandbox.http.access_log import Entry
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
-SPEC = {"address": "198.51.100.7", "capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
+SPEC = {"capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}
 
 
 class Way(Protocol):
@@ -157,7 +158,7 @@ class Place:
         settings = AgentSettings(
             name=name,
             url=self.simulators[name].url,
-            address="198.51.100.7",
+            address=own_address(name),
             credentials_file=str(credentials) if keeps_credentials else "",
             insecure_skip_verify=True,
             observe_s=0.1,
@@ -184,7 +185,8 @@ class Place:
         """Create a CMLWorker for an agent."""
         body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}}
         await self.world.admin.create(
-            f"{GROUP}/cmlworkers", {**body, "spec": {"tunnel": self.way.tunnel, **SPEC, **spec}}
+            f"{GROUP}/cmlworkers",
+            {**body, "spec": {"tunnel": self.way.tunnel, "address": own_address(name), **SPEC, **spec}},
         )
 
     async def reason(self, name: str, reason: str) -> str:

@@ -91,7 +91,8 @@ class Chaos:
     async def redirect(self) -> None:
         """Change the url, or something else, of a CMLWorker."""
         name = self.dice.choice(self.workers)
-        spec = self.dice.choice([{"url": self.dice.choice(self.urls)}, {"stats": "Off"}, {"address": "198.51.100.7"}])
+        address = f"198.51.100.{self.dice.randint(100, 250)}"
+        spec = self.dice.choice([{"url": self.dice.choice(self.urls)}, {"stats": "Off"}, {"address": address}])
         note = {"annotations": {"edited": str(self.dice.random())}}
         await self.world.admin.patch(f"{GROUP}/cmlworkers/{name}", {"spec": spec, "metadata": note})
 
@@ -173,7 +174,9 @@ class Chaos:
             if pod is None or pod["metadata"].get("deletionTimestamp"):
                 continue
             if not is_ready(pod):
-                if not waiting(pod) and "SameController" not in str(pod["status"]):
+                if not waiting(pod) and not any(
+                    same in str(pod["status"]) for same in ("SameController", "SameAddress")
+                ):
                     return False
                 continue
             learner = rows.get(lablet.uid, {}).get("learner", "")

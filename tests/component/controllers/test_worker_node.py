@@ -576,3 +576,36 @@ async def test_damaged_claims_stop_a_worker_and_mended_ones_start_it(world: Worl
     await world.cmlworker(worker, is_ready)
     assert container_id(await lablet.ready()) == container_id(before)
     assert (await lablet.claim())["labId"] == good["labId"]
+
+
+async def test_of_two_workers_at_one_address_and_port_the_later_is_not_ready_and_nobodys_lab_is_harmed(
+    world: World,
+) -> None:
+    """Two CMLs behind one NAT address: nobody is given the port of another learner."""
+    await world.replica()
+    first, second = await world.simulator(), await world.simulator()
+    early = await world.worker(first.url, address="198.51.100.99", portRange={"start": 2000, "end": 2999})
+    late = await world.worker(second.url, portRange={"start": 2900, "end": 3999})
+    definition = await world.define(topology({"h0": "alpine"}, {"h0": ["serial:4001"]}))
+    lablets = [await world.pod(definition, early), await world.pod(definition, late)]
+    before = [container_id(await lablet.ready()) for lablet in lablets]
+    path = f"{GROUP}/cmlworkers/{late}"
+    await world.admin.patch(path, {"spec": {"address": "198.51.100.99"}})
+    found = await world.cmlworker(late, lambda found: condition(found, "Ready")["reason"] == "SameAddress")
+    message = condition(found, "Ready")["message"]
+    for words in ("198.51.100.99", f"CMLWorker {early},", "2900-2999", "spec.portRange"):
+        assert words in message
+    assert await world.until_event("SameAddress", late)
+    await world.node(late, lambda node: condition(node, "Ready")["reason"] == "SameAddress")
+    await world.node(early, is_ready)
+    refused = await world.pod(definition, late)
+    await refused.until(lambda pod: "SameAddress" in str(pod["status"]))
+    assert [container_id(await lablet.until(is_ready)) for lablet in lablets] == before
+    assert [len(labs(simulator)) for simulator in (first, second)] == [1, 1]
+    await world.admin.patch(path, {"spec": {"portRange": {"start": 3000, "end": 3999}}})
+    await world.node(late, is_ready)
+    await refused.ready()
+    await world.admin.patch(f"{GROUP}/cmlworkers/{early}", {"spec": {"portRange": {"start": 2000, "end": 3000}}})
+    await world.cmlworker(late, lambda found: condition(found, "Ready")["reason"] == "SameAddress")
+    await world.admin.patch(f"{GROUP}/cmlworkers/{late}", {"spec": {"address": "localhost"}})
+    await world.cmlworker(late, lambda found: is_ready(found) and found["status"]["address"] in {"127.0.0.1", "::1"})

@@ -109,6 +109,10 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         ]
         | UnsetType
     ) = UNSET
+    address: (
+        Annotated[str, Meta(description="The IP address at which learners reach the worker, as it was resolved.")]
+        | UnsetType
+    ) = UNSET
 
 
 class LastRefresh(msgspec.Struct, frozen=True, rename="camel"):

@@ -65,6 +65,17 @@ class WorkerReason(Reasons):
         "Another CMLWorker, created earlier, is the same CML controller. No lablet begins on this one.",
         "Delete one of the two CMLWorkers.",
     )
+    SAME_ADDRESS = (
+        "SameAddress",
+        (
+            "Learners reach another CMLWorker, created earlier, at the same address, and the port ranges of both "
+            "overlap: two learners would get one address and port. No lablet begins on this one; those that run go on."
+        ),
+        (
+            "Give one of the two a spec.portRange that the other does not have, and that its CML and the NAT before "
+            "it open; or set spec.address, if learners reach it elsewhere."
+        ),
+    )
     CAPACITY_UNKNOWN = (
         "CapacityUnknown",
         "The worker's capacity is not known.",

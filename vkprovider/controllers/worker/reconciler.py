@@ -26,6 +26,7 @@ from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker, WorkerL
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.domain.worker.capacity import capacity
 from vkprovider.domain.worker.identity import Identities, entries_of, evidence_of, same_controller
+from vkprovider.domain.worker.reach import entries_of_address, same_address
 from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.queue import KeyedQueue, Result
@@ -210,13 +211,16 @@ class Workers:
         return Result(self._observer.next_s(worker))
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
-        """Record the identity of the worker's controller, and whether an earlier CMLWorker has the same one."""
+        """Record the identity of the worker's controller, and whether an earlier CMLWorker has it, or its ports."""
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
         url = worker.spec.cml_url or destination_of(worker.name, worker.spec)
         worker.identity = evidence_of(url, seen.host, lab_ids, worker_status(resource).identity or ())
         entries = entries_of(worker.identity, lab_ids or frozenset())
-        worker.same_as = same_controller(resource, entries, self._identities.sharing(entries))
+        reached = self._identities.sharing(entries_of_address(resource))
+        worker.same_as = same_controller(resource, entries, self._identities.sharing(entries)) or same_address(
+            resource, reached, self._ports.range
+        )
         worker.unapproved = unapproved(resource)
 
     async def _clear(self, name: str, resource: CustomResource | None) -> Result:

@@ -69,6 +69,7 @@ class WorkerStatusWriter:
             node=names.node_name(worker.name),
             cml_version=seen.version,
             identity=worker.identity,
+            address=seen.ip or UNSET,
             owner=self._ctx.replica,
             epoch=epoch,
             labs=Labs(len(worker.claims.claims), worker.lab_index.foreign),

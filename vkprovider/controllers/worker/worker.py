@@ -102,7 +102,8 @@ class Worker:
         capacity: What it offers; None before its first turn.
         running: Pods on it that run, with or without a claim.
         identity: What tells its controller from others, see `domain.worker.identity`.
-        same_as: That an earlier CMLWorker is the same controller, so that nothing new is begun; else None.
+        same_as: That an earlier CMLWorker is the same controller, or gives the same ports at one address, so that
+            nothing new is begun; else None.
         unapproved: That nobody has approved the agent for which the CMLWorker was made, so that nothing is begun; else
             None.
         parked: Nothing new is begun for it: it is being handed over.

@@ -13,6 +13,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
+from vkprovider.domain.worker.reach import age, entries_of_address
 from vkprovider.domain.worker.secrets import host_of
 
 _LABS_MAX: Final = 3
@@ -62,7 +63,10 @@ def entries_of(evidence: Iterable[str], lab_ids: AbstractSet[str]) -> set[str]:
 
 
 class Identities:
-    """The CMLWorkers by what they publish, so that a look at one of thousands does not pass by all the others."""
+    """The CMLWorkers by what they have in common, so that a look at one of thousands does not pass by all the others.
+
+    That is what they publish of their controllers, and the addresses at which learners reach them.
+    """
 
     def __init__(self) -> None:
         """Know no CMLWorker yet."""
@@ -71,17 +75,17 @@ class Identities:
     def changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
         """Note a change of a CMLWorker; a handler for an informer."""
         if old is not None:
-            for entry in worker_status(old).identity or ():
+            for entry in _shared_by(old):
                 sharing = self._by_entry.get(entry, {})
                 sharing.pop(old.metadata.name, None)
                 if not sharing:
                     self._by_entry.pop(entry, None)
         if new is not None:
-            for entry in worker_status(new).identity or ():
+            for entry in _shared_by(new):
                 self._by_entry.setdefault(entry, {})[new.metadata.name] = new
 
     def sharing(self, entries: Iterable[str]) -> list[CustomResource]:
-        """Return the CMLWorkers that publish at least one of some entries."""
+        """Return the CMLWorkers that have at least one of some entries."""
         found = {name: other for entry in entries for name, other in self._by_entry.get(entry, {}).items()}
         return list(found.values())
 
@@ -96,8 +100,8 @@ def same_controller(
         entries: Of its controller, see `entries_of`.
         alike: The CMLWorkers that publish one of them; `mine` may be among them.
     """
-    earliest = min(alike, key=_age, default=mine)
-    if _age(earliest) >= _age(mine):
+    earliest = min(alike, key=age, default=mine)
+    if age(earliest) >= age(mine):
         return None
     kind, _, value = next(entry for entry in worker_status(earliest).identity or () if entry in entries).partition(":")
     name = earliest.metadata.name
@@ -108,5 +112,5 @@ def same_controller(
     )
 
 
-def _age(resource: CustomResource) -> tuple[str, str]:
-    return resource.metadata.creation_timestamp, resource.metadata.name
+def _shared_by(resource: CustomResource) -> set[str]:
+    return {*(worker_status(resource).identity or ()), *entries_of_address(resource)}
