@@ -113,6 +113,23 @@ POD_ANNOTATIONS: Final = INPUTS | REPORTS
 
 FINALIZER: Final = f"{GROUP}/claims"
 
+# Services that share one load balancer. Their annotations have a prefix that is a setting.
+MUX_PREFIX: Final = "svc-mux.nowake.ai"
+"""The prefix unless the setting names another."""
+MUX_MULTIPLEXER: Final = "multiplexer"
+"""A mark of the Service that owns the load balancer: `true`."""
+MUX_EXTERNAL_PORTS: Final = "external-ports"
+"""A channel's request for outside ports: `http:8080,grpc:auto`."""
+MUX_PORT_RANGE: Final = "port-range"
+MUX_MAX_PORTS: Final = "max-ports"
+MUX_ALLOWED_NAMESPACES: Final = "allowed-namespaces"
+"""The namespaces whose channels a mux serves beside its own: `team-a,team-b`, or `*`."""
+MUX_PORTS: Final = "ports"
+"""A report on a channel: `http:80->8080`."""
+MUX_STORE: Final = "allocation-configmap"
+MUX_OWNER: Final = "mux"
+"""An annotation of what belongs to a mux: its `namespace/name`."""
+
 # Extended resources.
 RESOURCE_LAB_NODES: Final = f"{GROUP}/lab-nodes"
 RESOURCE_PORTS: Final = f"{GROUP}/ports"

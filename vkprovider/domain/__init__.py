@@ -9,6 +9,7 @@ One package per noun; each imports only what stands below it in this list:
 * `definition`: LabletDefinitions: their content, packages and versions.
 * `worker`: the Node of a CML worker.
 * `console`: how devices talk at their consoles, and which port leads where.
+* `mux`: which Service has which port of a load balancer that many Services share.
 * `topology`: what a lab consists of: devices, port tags, resources.
 * `claims`: which lablet has which lab, ports and session.
 * `session`: sessions of the Lab Delivery System.

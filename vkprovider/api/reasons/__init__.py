@@ -4,8 +4,8 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 `docs/why.md` is made from `TABLES`. No other package writes a reason as a string: a test counts.
 
 * `base`: `Reason`, the type of all reasons, its traits, `Reasons`, the enum without members, and `ForeignReason`.
-* `pod`, `worker`, `definition`, `console`, `programs`: the reasons by the object, or the program, that shows them;
-  `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
+* `pod`, `worker`, `definition`, `mux`, `console`, `programs`: the reasons by the object, or the program, that shows
+  them; `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
 * `conditions`: types of conditions; `stock`: what Kubernetes itself reports, with remedies.
 """
 
@@ -18,6 +18,7 @@ from vkprovider.api.reasons.console import ConsoleReason
 from vkprovider.api.reasons.definition import DefinitionReason
 from vkprovider.api.reasons.environment import EnvironmentReason
 from vkprovider.api.reasons.happened import Happened
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.api.reasons.pod import Progress, Trouble
 from vkprovider.api.reasons.programs import DoctorReason, StartReason
 from vkprovider.api.reasons.worker import WorkerReason
@@ -40,6 +41,7 @@ __all__ = [
     "Explanation",
     "ForeignReason",
     "Happened",
+    "MuxReason",
     "Progress",
     "Reason",
     "Reasons",
@@ -72,6 +74,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
     "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": CONSOLES,
+    "Mux and channel Services (Event)": _table(MuxReason),
     "Start of the provider (exit)": _table(StartReason),
     "Only `vkprovider doctor`": DOCTOR,
 }

@@ -1,0 +1,44 @@
+"""Reasons of Services that share one load balancer: of the mux that owns it, and of the channels that lend it ports."""
+
+from vkprovider.api.reasons.base import Reasons
+
+
+class MuxReason(Reasons):
+    """Events of mux Services and of channel Services."""
+
+    NOT_LOAD_BALANCER = (
+        "NotLoadBalancer",
+        "A Service that is marked as a mux is not of type LoadBalancer.",
+        "Set `spec.type: LoadBalancer`, or remove the annotation.",
+    )
+    NOT_SUPPORTED = (
+        "NotSupported",
+        "A mux has a selector, so that Kubernetes would write its endpoints.",
+        "Remove spec.selector.",
+    )
+    INVALID_LOAD_BALANCER_CLASS = (
+        "InvalidLoadBalancerClass",
+        "The class of a channel does not name a mux.",
+        "Make the Service again with the class that the message shows; a Service's class cannot be changed.",
+    )
+    INVALID_PORT = ("InvalidPort", "A port of a channel has no name.", "Name each of spec.ports.")
+    INVALID_PORT_MAPPING = (
+        "InvalidPortMapping",
+        "A channel asks for outside ports that the mux cannot give it; it has none until this is corrected.",
+        "Correct the annotation `external-ports` of the channel, or `port-range` of the mux, as the message says.",
+    )
+    INVALID_PORT_RANGE = (
+        "InvalidPortRange",
+        "The port range of a mux cannot be read; ports that were given stay, and no others are given.",
+        "Write the annotation `port-range` as `START-END`, several with commas between them.",
+    )
+    INVALID_MAX_PORTS = (
+        "InvalidMaxPorts",
+        "The port limit of a mux cannot be read; ports that were given stay, and no others are given.",
+        "Write the annotation `max-ports` as a whole number of 1 or more, or remove it.",
+    )
+    GKE_PORT_LIMIT_APPLIED = (
+        "GkePortLimitApplied",
+        "The mux has 100 ports at most, because a load balancer of GKE carries no more.",
+        "Set the annotation `max-ports` to 100 or less; use a second mux for more ports.",
+    )

@@ -1,0 +1,8 @@
+"""A mux: one Service with a load balancer, to which many others, its channels, lend their ports and backends.
+
+A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with its ports: a virtual channel.
+
+* `facts`: muxes and channels as they were found.
+* `refs`: which Service is a mux, which mux a channel names, and whether the mux serves its namespace.
+* `requests`: the outside ports that a channel asks for, and the limits of a mux.
+"""
