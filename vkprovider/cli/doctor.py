@@ -122,4 +122,7 @@ def _summary(findings: tuple[Finding, ...]) -> str:
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
     words = {Level.FAULT: ("fault", ""), Level.UNCHECKED: ("not checked", "not checked"), Level.NOTE: ("note", "")}
     parts = [count(number, *words[level]) for level, number in counts.items() if number]
+    if (unmade := counts[Level.UNCHECKED]) and not counts[Level.FAULT]:
+        notes = [count(counts[Level.NOTE], *words[Level.NOTE])] if counts[Level.NOTE] else []
+        return ", ".join([f"{count(unmade, 'check')} could not be made; the others found no faults", *notes])
     return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])

@@ -110,6 +110,7 @@ class _Container(Container, frozen=True, rename="camel"):
 
 class _Spec(PodSpec, frozen=True, rename="camel"):
     containers: list[_Container]  # type: ignore[assignment] # a frozen struct's list is only read
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class SeenPod(Pod, frozen=True):
@@ -252,7 +253,13 @@ def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
     if lacking := _never_fits(pod, workers):
         text = f"no worker is large enough, whatever else runs: it needs {lacking}"
         return fault("", DoctorReason.TOO_LARGE, text, _SMALLER)
-    return _pod(reason_of(scheduled.reason or DoctorReason.UNSCHEDULABLE), scheduled.message)
+    reason = reason_of(scheduled.reason or DoctorReason.UNSCHEDULABLE)
+    environment = pod.spec.node_selector.get(names.LABEL_ENV)
+    if reason != DoctorReason.UNSCHEDULABLE or environment is None:
+        return _pod(reason, scheduled.message)
+    text = f"it runs on workers of the environment {environment} only; the scheduler says: {scheduled.message}"
+    remedy = f"Add a CMLWorker with spec.environment: {environment}, or wait until lablets on those that there are end."
+    return fault("", reason, text, remedy)
 
 
 def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:

@@ -42,6 +42,16 @@ class NodeRight:
     verb: str
     subresource: str
 
+    @property
+    def role(self) -> str:
+        """None: the API server, metrics and people have different ones."""
+        return ""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """It takes a ClusterRoleBinding."""
+        return False
+
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
         return {

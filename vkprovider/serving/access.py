@@ -8,6 +8,7 @@ provider; the rights of those whom the cluster knows have another.
 
 import asyncio
 import hashlib
+import shlex
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -44,6 +45,10 @@ _ASK_S: Final = 5.0
 _TOKEN_CHARS_MAX: Final = 16_384
 
 V = TypeVar("V")
+
+
+_ACCOUNT: Final = "system:serviceaccount:"
+"""What the user name of a ServiceAccount begins with, before NAMESPACE:NAME."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -83,8 +88,29 @@ _ACCESS_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccess
 class Right(Protocol):
     """A right of a user in the cluster; its text completes `user X may not …`."""
 
+    @property
+    def role(self) -> str:
+        """The shipped ClusterRole that grants it; "" if there is none."""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether a RoleBinding in the Pod's namespace suffices."""
+
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
+
+
+def refusal(user: User, right: Right) -> str:
+    """Return that a user lacks a right, with the command by which an administrator grants it; no Pod is named."""
+    lacks = f"user {user.username!r} may not {right}"
+    if not right.role:
+        return f"{lacks}; bind a ClusterRole that grants it"
+    binding = "-n NAMESPACE create rolebinding" if right.is_namespaced else "create clusterrolebinding"
+    account = user.username.removeprefix(_ACCOUNT)
+    is_account = account != user.username
+    subject = f"--serviceaccount={shlex.quote(account)}" if is_account else f"--user={shlex.quote(user.username)}"
+    command = f"kubectl {binding} {right.role} --clusterrole={right.role} {subject}"
+    return f"{lacks}; an administrator may allow it: {command}"
 
 
 class _Memory(Generic[V]):
@@ -218,7 +244,7 @@ class AccessControl:
             Refused: 403, or 503 if the API server cannot be asked.
         """
         if not await self.may(user, right):
-            raise NotAllowed(f"user {user.username!r} may not {right}; have an RBAC role bound that does")
+            raise NotAllowed(refusal(user, right))
 
     async def may(self, user: User, right: Right) -> bool:
         """Return whether a user has a right.

@@ -15,6 +15,16 @@ class PageResource(msgspec.Struct, frozen=True):
     name: str
     verb: str = "get"
 
+    @property
+    def role(self) -> str:
+        """The ClusterRole that grants it, in one namespace."""
+        return f"{names.MANAGER}-{self.subresource}"
+
+    @property
+    def is_namespaced(self) -> bool:
+        """A RoleBinding suffices."""
+        return True
+
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
         return {
@@ -39,6 +49,16 @@ class Path(msgspec.Struct, frozen=True):
 
     path: str
     verb: str
+
+    @property
+    def role(self) -> str:
+        """The ClusterRole that grants it."""
+        return f"{names.MANAGER}-{'view' if self.verb == 'get' else 'worker-admin'}"
+
+    @property
+    def is_namespaced(self) -> bool:
+        """It takes a ClusterRoleBinding."""
+        return False
 
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""

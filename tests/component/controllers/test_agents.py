@@ -429,6 +429,19 @@ async def test_a_broker_that_is_restarted_costs_nothing(place: Place) -> None:
     assert len(imports(place.simulators[name])) == 4
 
 
+async def test_a_replica_that_is_told_to_end_does_so_with_agents_connected(place: Place) -> None:
+    running = await place.replica()
+    for name in place.names:
+        await place.worker(name)
+        place.agent(name)
+        await place.world.node(name, is_ready)
+    lablet = await place.world.pod(await place.world.define(), place.names[0])
+    await lablet.ready()
+    async with asyncio.timeout(30):
+        await running.stop()
+        await place.way.close()
+
+
 async def test_another_replica_goes_on_after_a_crash(place: Place) -> None:
     world, name = place.world, place.names[0]
     first = await place.replica(LEADER_LEASE_TTL="6")

@@ -346,13 +346,15 @@ WORKERS: Final = {
     "path in url": WorkerRow("WorkerUrlInvalid", "", f"{ELSEWHERE}/ui"),
     "bad CA": WorkerRow("CaBundleInvalid", "PEM", change={"tls": {"caBundle": "no pem"}}),
     "bad quantity": WorkerRow("SpecInvalid", "capacity.cpu", change={"capacity": {"cpu": "many"}}),
-    "memory without a unit": WorkerRow(
-        "CapacityTooSmall", "256 bytes: write its unit", TRUSTED, {"capacity": {"memory": 256}}
-    ),
-    "no CPU": WorkerRow("CapacityTooSmall", "spec.capacity.cpu is 0", TRUSTED, {"capacity": {"cpu": 0}}),
     "http for https": WorkerRow("WorkerUnreachable", "write https:// in spec.url", "http://{cml}"),
     "unknown host": WorkerRow("WorkerUnreachable", "cml.invalid", "https://cml.invalid"),
     "closed port": WorkerRow("WorkerUnreachable", "127.0.0.1:1", "https://127.0.0.1:1"),
+    "port forgotten": WorkerRow(
+        "WorkerUnreachable", "if CML listens on another port, write it: https://127.0.0.1:PORT", "https://127.0.0.1"
+    ),
+    "port that the NetworkPolicy does not let out": WorkerRow(
+        "WorkerUnreachable", "to port 1 (manifests/deployment/networkpolicy.yaml)", "https://127.0.0.1:1"
+    ),
     "self-signed certificate": WorkerRow("CertificateInvalid", "", TRUSTED, {"tls": {}}),
 }
 

@@ -528,6 +528,16 @@ async def test_statistics_fill_in_the_capacity(world: World) -> None:
     await world.cmlworker(bare, lambda found: condition(found, "Ready")["reason"] == "CapacityUnknown")
 
 
+async def test_memory_without_its_unit_is_said_until_it_is_corrected(world: World) -> None:
+    await world.replica()
+    capacity = {"cpu": "64", "memory": 256, "labs": 200, "labNodes": 400}
+    worker = await world.worker(ready=False, capacity=capacity)
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "CapacityTooSmall")
+    assert "is 256 bytes: write its unit" in condition(found, "Ready")["message"]
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"capacity": {"memory": "256Gi"}}})
+    await world.node(worker, is_ready)
+
+
 async def test_name_that_cannot_be_resolved_is_said(world: World) -> None:
     await world.replica()
     worker = await world.worker(address="no-such-host.invalid", ready=False)

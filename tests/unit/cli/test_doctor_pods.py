@@ -51,6 +51,13 @@ def test_pod_that_may_fit_later(nodes: list[Node]) -> None:
     assert finding.reason == "Unschedulable"
 
 
+def test_pod_that_no_node_takes_names_its_environment() -> None:
+    selector = {"vkprovider.io/env": "exam", "vkprovider.io/component": "vnode"}
+    [finding] = checked(pod(cpu="60", nodeSelector=selector), node("64"))
+    assert "environment exam" in finding.message
+    assert "spec.environment: exam" in finding.remedy
+
+
 @pytest.mark.parametrize(("at", "said"), [("2026-01-31T11:58:30Z", ["NotReported"]), ("2026-01-31T11:59:30Z", [])])
 def test_pod_of_which_nothing_is_reported(at: str, said: list[str]) -> None:
     """As when the provider runs as an administrator, whose reports the policies refuse."""
@@ -223,3 +230,9 @@ def test_remedy_that_the_message_has_is_not_repeated() -> None:
 def test_report_without_a_cluster_says_that_nothing_was_checked() -> None:
     report = DoctorReport("?", "", findings=(unchecked("Kubeconfig", StartReason.KUBECONFIG_INVALID, "m"),))
     assert _text(report).splitlines()[-1] == "nothing was checked"
+
+
+def test_report_of_a_user_who_may_look_at_little_does_not_begin_with_no_faults() -> None:
+    findings = tuple(unchecked(f"a{n}", reason_of("B"), "it may not be read by you") for n in range(12))
+    report = DoctorReport("c", "s", "v1.36.3", findings=findings)
+    assert _text(report).splitlines()[-1] == "12 checks could not be made; the others found no faults"

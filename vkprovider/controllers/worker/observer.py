@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -33,6 +34,9 @@ _DEFINITIONS_EVERY_S: Final = 600.0
 """People add node definitions by hand, and rarely."""
 _RESOLVE_EVERY_S: Final = 60.0
 _RESOLVE_S_MAX: Final = 2.0
+_PORTS_LET_OUT: Final = frozenset({443, 6443, 8443, 8883, 9000})
+_POLICY_FILE: Final = "manifests/deployment/networkpolicy.yaml"
+"""The TCP ports to which the shipped NetworkPolicy lets the provider out, and where it stands."""
 
 
 class Observer:
@@ -265,6 +269,12 @@ def _refused(error: Unauthorized) -> Reason:
 
 def _hint(spec: CMLWorkerSpec, error: OutsideError) -> str:
     """Return a hint on another mistake that a url which cannot be reached may have."""
-    if isinstance(error, Unavailable) and spec.tunnel == "direct" and spec.cml_url.startswith("http://"):
+    if not isinstance(error, Unavailable) or spec.tunnel != "direct":
+        return ""
+    if spec.cml_url.startswith("http://"):
         return "; if CML expects https there, as it does by default, write https:// in spec.url"
-    return ""
+    if (port := urlsplit(spec.cml_url).port) is None:
+        return f"; if CML listens on another port, write it: {spec.cml_url.rstrip('/')}:PORT"
+    if port in _PORTS_LET_OUT:
+        return ""
+    return f"; in a cluster, its NetworkPolicy must let the provider out to port {port} ({_POLICY_FILE})"

@@ -20,7 +20,10 @@ def decide(lablet: Living) -> Decision:
         return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
         return Decision(ClearLearner(lablet.pod), report, after_s=PATCHED_S)
-    said = claim.verdict.message if claim.verdict is not None else claim.closing_reason
-    note = f"made warm again for pool {claim.lent_by}; the last learner's work: {said}"
+    graded = f" and graded: {claim.verdict.message}" if claim.verdict is not None else ""
+    note = (
+        f"the learner's work was collected ({claim.closing_reason}){graded}; the lab is wiped, and the lablet goes "
+        f"back to its pool {claim.lent_by} for the next learner"
+    )
     event = Notice("Normal", Happened.BACK_TO_POOL, note)
     return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, forgets_starts=True, events=(event,))
