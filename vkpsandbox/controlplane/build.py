@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import Final, TextIO
 
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.paths import cache_home
@@ -44,6 +44,9 @@ VERSION_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pk
 
 TELL_S: Final = 10.0
 """How often a running build reports progress."""
+
+_LOOK_S: Final = 0.1
+"""How often another process's lock is tried."""
 
 Progress = Callable[[str], None]
 
@@ -225,14 +228,26 @@ def _go_version(go: Path) -> tuple[int, ...]:
 
 @contextmanager
 def _locked(module: GoModule, on_progress: Progress) -> Iterator[None]:
-    """Hold a file lock; it ends with the process, however that ends."""
+    """Hold a file lock; it ends with the process, however that ends. While another process has it, say for how long."""
     with module.target.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_progress(f"another build of {module.title} runs; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        began = time.monotonic()
+        told = began - TELL_S
+        while not _taken(lock):
+            if time.monotonic() - told >= TELL_S:
+                told = time.monotonic()
+                so_far = elapsed(told - began)
+                on_progress(f"another build of {module.title} runs; waiting for it, {so_far} so far")
+            time.sleep(_LOOK_S)
         yield
+
+
+def _taken(lock: TextIO) -> bool:
+    """Take a file lock, unless another process has it; return whether it is taken."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _build(module: GoModule, on_progress: Progress) -> None:

@@ -1,8 +1,10 @@
+import fcntl
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -148,6 +150,26 @@ def test_long_build_tells_which_program_how_many_and_since_when(
         assert len(told) > 2, lines
         assert re.fullmatch(running.format(program), told[-2])
         assert re.fullmatch(rf"  {program} \({number} of 2\) built in \d s", told[-1])
+
+
+def test_waiting_for_another_build_tells_since_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one may need a quarter of an hour, and says so on its own terminal only."""
+    monkeypatch.setattr(build, "TELL_S", 0.2)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    module = build.GoModule("some", "some programs", "a while", b"", b"", {}, "-s")
+    module.target.parent.mkdir(parents=True)
+    lines: list[str] = []
+    with module.target.with_suffix(".lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = Thread(target=build.ensure_built, args=(module, lines.append))
+        waiting.start()
+        waiting.join(1)
+        assert len(lines) > 2
+        module.target.mkdir()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    told = r"another build of some programs runs; waiting for it, 0:0\d so far"
+    assert [line for line in lines if not re.fullmatch(told, line)] == []
 
 
 def test_time_of_a_build_is_read_as_minutes_and_seconds() -> None:
