@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -148,3 +149,31 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     names = sorted(item["metadata"]["name"].removeprefix("left-") for item in mine)
     learners = [json.loads(succeeded(cluster, "configs", name, "-o", "json"))["username"] for name in names]
     assert learners == ["bob", "alice"], "what the earlier one left is there as well"
+
+
+def test_a_class_from_a_list(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """Two instructors at once, whose lists overlap: each learner gets one that was warm, and the pool gets smaller."""
+    name, learners = pool(cluster, namespace, 7), [f"learner{number}" for number in range(6)]
+    before = {p["metadata"]["uid"] for p in cluster.pods(namespace)}
+    calls = []
+    for number, part in enumerate((learners[:4], learners[2:])):
+        path = tmp_path / f"{number}.txt"
+        path.write_text("\n".join(part))
+        calls.append(("assign", f"deployment/{name}", "--from-file", str(path), "--until=2h", "-n", namespace))
+    results = at_once(cluster, calls)
+    assert [result.returncode for result in results] == [0, 0], results
+    given = users(cluster, namespace)
+    assert sorted(given.values()) == learners
+    for result, part in zip(results, (learners[:4], learners[2:]), strict=True):
+        rows = [line.split() for line in result.stdout.splitlines()[1:]]
+        assert {row[-1]: row[0] for row in rows} == {pod: user for pod, user in given.items() if user in part}
+
+    def one_is_left() -> bool:
+        found = json.loads(cluster.kubectl("get", "deployment", name, f"--namespace={namespace}", "-o", "json").stdout)
+        return found["spec"]["replicas"] == found["status"].get("replicas") == 1
+
+    until(one_is_left, 60, "the pool has not one free lablet")
+    until(lambda: len(cluster.pods(namespace)) == 7, 60, "those that were made meanwhile are not gone")
+    assert {made(cluster, namespace, pod_name)["metadata"]["uid"] for pod_name in given} <= before, "warm ones"
+    succeeded(cluster, *calls[0])
+    assert users(cluster, namespace) == given, "who has one keeps it"

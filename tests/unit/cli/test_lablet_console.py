@@ -33,6 +33,12 @@ def test_input_that_is_not_typed_needs_no_terminal() -> None:
     assert console_command(pod("lab"), "r1", take_over=False, tty=False)[:2] == ["exec", "-i"]
 
 
+def test_who_watches_sends_no_input() -> None:
+    for tty in (True, False):
+        found = console_command(pod("lab", "r1"), "r1", take_over=False, watch=True, tty=tty)
+        assert found == ["exec", "-n", "team", "p", "-c", "lab", "--", "console", "r1"]
+
+
 def port(name: str, number: int, *, transport: str = "tcp", opened: bool = True) -> Port:
     return Port(name, "r1", "serial", "198.51.100.1", number, "r1", 5000, None, transport, opened)
 

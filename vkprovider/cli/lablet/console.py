@@ -19,15 +19,19 @@ from vkprovider.cli.shared.pods import LabletPod, Named, find, named
 from vkprovider.kube.client import KubeClient
 
 
-def console(pod: str | None, device: str | None, *, learner: str | None, take_over: bool, place: Place) -> None:
+def console(
+    pod: str | None, device: str | None, *, learner: str | None, take_over: bool, watch: bool, place: Place
+) -> None:
     """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it."""
     wanted, device = named_with_device(pod, device, learner)
+    if take_over and watch:
+        raise click.UsageError("who watches does not type: --watch or --take-over, not both")
     if device is None:
         raise click.UsageError("name a DEVICE after the POD; for its devices: kubectl lablet ports POD")
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
         found = await find(kube, namespace, wanted)
-        return console_command(found, device, take_over=take_over, tty=sys.stdin.isatty())
+        return console_command(found, device, take_over=take_over, watch=watch, tty=sys.stdin.isatty())
 
     _become_kubectl(place, place.run(work))
 
@@ -43,10 +47,13 @@ def named_with_device(pod: str | None, device: str | None, learner: str | None) 
     return named(None, learner), pod
 
 
-def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool) -> list[str]:
-    """Return the arguments of kubectl; the provider finds the device, for one's label may be another's container."""
+def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool, watch: bool = False) -> list[str]:
+    """Return the arguments of kubectl; the provider finds the device, for one's label may be another's container.
+
+    Who watches sends no input at all, so that nothing can be typed; kubectl ends at Ctrl-C.
+    """
     words = ["console", device, *(["--take-over"] if take_over else [])]
-    how = ["-i", "-t"] if tty else ["-i"]
+    how = [] if watch else ["-i", "-t"] if tty else ["-i"]
     meta = pod.metadata
     return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]
 

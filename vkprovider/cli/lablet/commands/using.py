@@ -15,6 +15,7 @@ _PORT_MAX: Final = 65535
 @click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_devices)
 @click.argument("device", metavar="DEVICE", required=False, shell_complete=candidates.devices)
 @learner_option
+@click.option("--watch", is_flag=True, help="Only see what comes: nothing is typed. Ctrl-C ends it.")
 @click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
 @place_options
 @runs("console", of="vkprovider.cli.lablet.console")
