@@ -170,7 +170,7 @@ def test_a_class_from_a_list(cluster: Cluster, namespace: str, tmp_path: Path) -
 
     def one_is_left() -> bool:
         found = json.loads(cluster.kubectl("get", "deployment", name, f"--namespace={namespace}", "-o", "json").stdout)
-        return found["spec"]["replicas"] == found["status"].get("replicas") == 1
+        return bool(found["spec"]["replicas"] == found["status"].get("replicas") == 1)
 
     until(one_is_left, 60, "the pool has not one free lablet")
     until(lambda: len(cluster.pods(namespace)) == 7, 60, "those that were made meanwhile are not gone")

@@ -5,6 +5,7 @@ import contextlib
 import csv
 import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,34 @@ async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Des
     assert "annotation cli.vkprovider.io/giving of deployment/warm cannot be read" in damaged.err
     assert "cli.vkprovider.io/giving-" in damaged.err
     await eventually(warm.given, "alice keeps hers")
+
+
+async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, desk: Desk, tmp_path: Path) -> None:
+    """A switch has no configuration and no word, and a learner's name leads nowhere else."""
+    await world.replica()
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    definition = await world.define(topology({"r1": "iosv", "r2": "iosv", "sw": "unmanaged_switch"}))
+    for user in ("alice", "../bob"):
+        lablet = await world.pod(definition, worker, annotations={USER: user}, labels={"class": "friday"})
+        await lablet.ready()
+    await (await world.pod(definition, worker, labels={"class": "friday"})).ready()
+    await desk.succeeds("stop", "-l", "class=friday", "--wait", "--timeout", "80s")
+    saved = await desk.lablet("configs", "-l", "class=friday", "--dir", str(tmp_path / "out"))
+    assert (saved.code, saved.err) == (0, "2 learners: ../bob, alice\n")
+    files = [f"{learner}/{device}.cfg" for learner in ("alice", "bob") for device in ("r1", "r2")]
+    found = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path / "out")) for path in found) == files
+    assert sorted(saved.out.splitlines()) == sorted(str(tmp_path / "out" / file) for file in files)
+    assert all("hostname" in path.read_text() for path in found)
+    await desk.succeeds("configs", "-l", "class=friday", "--zip", str(tmp_path / "friday.zip"))
+    with zipfile.ZipFile(tmp_path / "friday.zip") as packed:
+        assert sorted(packed.namelist()) == files
+    for words, says in (
+        (("-l", "class=friday"), "--dir FOLDER, or --zip FILE"),
+        (("-l", "class=monday", "--zip", "x.zip"), "nothing is kept of learners"),
+        (("a", "-l", "class=friday", "--dir", "x"), "leave out POD"),
+        (("a", "--zip", "x.zip"), "--zip is for a class"),
+    ):
+        refused = await desk.lablet("configs", *words)
+        assert (refused.code != 0, says in refused.err) == (True, True), refused

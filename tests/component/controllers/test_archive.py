@@ -64,6 +64,19 @@ async def test_what_an_earlier_learner_left_is_set_aside(world: World) -> None:
     assert (set(earlier.configs), earlier.responses) == ({"r1"}, {"q1": "alice's"})
 
 
+async def test_what_has_no_configuration_is_not_asked_for_one(world: World) -> None:
+    running = await world.replica()
+    simulator = await world.simulator()
+    devices = {"r1": "iosv", "sw": "unmanaged_switch", "ext": "external_connector"}
+    lablet = await world.pod(await world.define(topology(devices)), await world.worker(simulator.url))
+    await lablet.ready()
+    await lablet.annotate(desired_state="STOPPED")
+    await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "STOPPED")
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (set(left.configs), left.faults) == ({"r1"}, {})
+
+
 async def found(running: Running, what: str, namespace: str, learner: str | None = None) -> Leftovers:
     """Find what `kubectl lablet configs` shows."""
     ctx = running.ctx

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vkprovider.cli.lablet.classes.work import folders_of
 from vkprovider.cli.lablet.configs import _of_device, files_of
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
@@ -49,3 +50,16 @@ def test_one_device_alone() -> None:
 def test_device_that_left_nothing(device: str, says: str) -> None:
     with pytest.raises(click.ClickException, match=says):
         _of_device(LEFT, device)
+
+
+def test_a_class_has_a_folder_for_each_learner_wherever_names_lead() -> None:
+    names = ("alice", "Alice", "../../etc", "...", "a/b", "a-b")
+    found = folders_of([msgspec.structs.replace(LEFT, username=name, configs={"r1": name}) for name in names])
+    assert found == {
+        "alice/r1.cfg": "alice",
+        "Alice-2/r1.cfg": "Alice",
+        "etc/r1.cfg": "../../etc",
+        "learner/r1.cfg": "...",
+        "a-b/r1.cfg": "a/b",
+        "a-b-2/r1.cfg": "a-b",
+    }

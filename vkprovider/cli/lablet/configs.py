@@ -33,18 +33,29 @@ def configs(
     what: str | None,
     *,
     learner: str | None,
+    selector: str,
     device: str | None,
     directory: str | None,
+    archive: str | None,
     output: str,
     provider_namespace: str,
     place: Place,
 ) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected."""
+    if (directory or archive) and output != "text":
+        raise click.UsageError("--dir or --zip and --output exclude each other; use one of them")
+    if selector:
+        if what or learner or device or output != "text":
+            raise click.UsageError("-l selects a class: leave out POD, -u, --device and -o, and give --dir or --zip")
+        from vkprovider.cli.lablet.classes.work import save_class  # noqa: PLC0415 (it needs this module)
+
+        save_class(selector, directory=directory, archive=archive, provider_namespace=provider_namespace, place=place)
+        return
     if not what and not learner:
-        raise click.UsageError("name a POD, a UID or, with -u, a learner")
+        raise click.UsageError("name a POD, a UID or, with -u, a learner; or select several with -l")
+    if archive:
+        raise click.UsageError("--zip is for a class: select one with -l, or write files with --dir")
     name = what if not what or _KEPT.fullmatch(what) else pod_name(what)
-    if directory and output != "text":
-        raise click.UsageError("--dir and --output exclude each other; use one of them")
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
         return await _find(kube, namespace, name or "", learner, Api(kube, provider_namespace).config_maps)
@@ -59,7 +70,7 @@ def configs(
         click.echo(f"{label or 'besides'}: {why}", err=True)
     if directory:
         for path, text in sorted(files_of(chosen).items()):
-            _write(Path(directory), path, text)
+            write(Path(directory), path, text)
     else:
         for label, text in sorted(chosen.configs.items()):
             if device is None:
@@ -85,22 +96,36 @@ def _about(left: Leftovers) -> str:
 
 def files_of(left: Leftovers) -> dict[str, str]:
     """Return a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
-    found: dict[str, str] = {}
     taken: set[str] = set()
-    for label, text in sorted(left.configs.items()):
-        stem = _UNSAFE.sub("-", label)[:_FILE_CHARS_MAX].lstrip(".-") or "device"
-        name, number = stem, 1
-        while name.lower() in taken:  # some file systems ignore case
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name.lower())
-        found[f"{name}.cfg"] = text
+    found = {f"{safe(label, 'device', taken)}.cfg": text for label, text in sorted(left.configs.items())}
     if left.responses is not None:
         found["responses.json"] = msgspec.json.format(msgspec.json.encode(left.responses), indent=2).decode() + "\n"
     return found
 
 
-def _write(directory: Path, name: str, text: str) -> None:
+def safe(text: str, otherwise: str, taken: set[str]) -> str:
+    """Return a text as the name of a file that no other text has, and add it to `taken`.
+
+    Args:
+        text: Anything.
+        otherwise: The name of a text that leaves nothing.
+        taken: Names in lower case, because some file systems ignore case.
+    """
+    stem = _UNSAFE.sub("-", text)[:_FILE_CHARS_MAX].lstrip(".-") or otherwise
+    name, number = stem, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    taken.add(name.lower())
+    return name
+
+
+def write(directory: Path, name: str, text: str) -> None:
+    """Write a file, and print its path.
+
+    Raises:
+        ClickException: It cannot be written.
+    """
     path = directory / name
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -112,7 +137,7 @@ def _write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-class _Stored(NamedTuple):
+class Stored(NamedTuple):
     """What the list shows of one stored object.
 
     Attributes:
@@ -143,23 +168,23 @@ async def _find(
     if learner is not None:
         return await _of_learner(archive, namespace, name, learner)
     uid = name if _KEPT.fullmatch(name) else await _uid_of(kube, namespace, name)
-    left = await _kept(archive, uid) if uid else None
+    left = await kept(archive, uid) if uid else None
     if left is not None and (left.username or not UID.fullmatch(uid)):
         return left
     if left is not None:
-        best = await _best(archive, await _list(archive, uid=uid))
+        best = await _best(archive, await list_stored(archive, uid=uid))
         return best[1] if best is not None else left
     if uid == name:
         raise click.ClickException(
             f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept. "
             "UIDs of lablets: kubectl lablet list -o json"
         )
-    found = await _list(archive, pod=f"{namespace}/{name}")
+    found = await list_stored(archive, pod=f"{namespace}/{name}")
     if not found:
         if uid:
             hint = "configurations are saved when its devices are stopped, or collected"
             raise click.ClickException(f"nothing is kept of pod {namespace}/{name} yet; {hint}")
-        if (left := await _newest_of(archive, await _list(archive), namespace, name)) is not None:
+        if (left := await _newest_of(archive, await list_stored(archive), namespace, name)) is not None:
             return left
         raise click.ClickException(
             f"there is no pod {namespace}/{name}, and nothing is kept of one of that name, nor of a learner {name}: it "
@@ -188,7 +213,7 @@ async def _of_learner(archive: Resource[ConfigMap], namespace: str, name: str, l
         OutsideError: The API server refused or did not answer.
     """
     pod, uid = ("", name) if _KEPT.fullmatch(name) else (name and f"{namespace}/{name}", "")
-    found = await _list(archive, pod=pod, uid=uid)
+    found = await list_stored(archive, pod=pod, uid=uid)
     if (left := await _newest_of(archive, found, namespace, learner)) is None:
         where = f"pod {name}" if name else f"namespace {namespace}"
         others = ", ".join(sorted({entry.learner for entry in found if entry.learner})) or "nobody"
@@ -197,12 +222,12 @@ async def _of_learner(archive: Resource[ConfigMap], namespace: str, name: str, l
 
 
 async def _newest_of(
-    archive: Resource[ConfigMap], found: Iterable[_Stored], namespace: str, learner: str
+    archive: Resource[ConfigMap], found: Iterable[Stored], namespace: str, learner: str
 ) -> Leftovers | None:
     """Read the first of them that a learner left in a namespace; None if there is none."""
     for entry in found:
         mine = entry.pod.startswith(f"{namespace}/") and entry.learner in {learner, None}
-        if mine and (left := await _kept(archive, entry.id)) is not None and left.username == learner:
+        if mine and (left := await kept(archive, entry.id)) is not None and left.username == learner:
             return left
     return None
 
@@ -212,25 +237,31 @@ async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
     return pod.metadata.uid if pod is not None else ""
 
 
-async def _kept(archive: Resource[ConfigMap], uid: str) -> Leftovers | None:
+async def kept(archive: Resource[ConfigMap], uid: str) -> Leftovers | None:
+    """Read what is kept under a Pod's UID, or UID-TIME; None if nothing is.
+
+    Raises:
+        InputError: It is damaged.
+        OutsideError: The API server refused or did not answer.
+    """
     found = await archive.get(leftovers.name_of(uid))
     return leftovers.read(found) if found is not None else None
 
 
-async def _best(archive: Resource[ConfigMap], entries: Iterable[_Stored]) -> tuple[_Stored, Leftovers] | None:
+async def _best(archive: Resource[ConfigMap], entries: Iterable[Stored]) -> tuple[Stored, Leftovers] | None:
     """Read the first of them that a learner left, or else the first; None if all were dropped meanwhile."""
-    best: tuple[_Stored, Leftovers] | None = None
+    best: tuple[Stored, Leftovers] | None = None
     for entry in entries:
         if best is not None and entry.learner == "":
             break
-        if (left := await _kept(archive, entry.id)) is not None:
+        if (left := await kept(archive, entry.id)) is not None:
             if left.username:
                 return entry, left
             best = best or (entry, left)
     return best
 
 
-async def _list(archive: Resource[ConfigMap], *, pod: str = "", uid: str = "") -> list[_Stored]:
+async def list_stored(archive: Resource[ConfigMap], *, pod: str = "", uid: str = "") -> list[Stored]:
     """List what Pods have left: that of learners first, then the newest first.
 
     Args:
@@ -238,12 +269,12 @@ async def _list(archive: Resource[ConfigMap], *, pod: str = "", uid: str = "") -
         pod: Only of Pods with this namespace and name.
         uid: Only of this Pod.
     """
-    found: list[_Stored] = []
+    found: list[Stored] = []
     labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
     async for page in archive.metadata_only.pages(labels=labels, page_size=_PAGE_SIZE):
         for item in page:
             config_map, of = ConfigMap(item.metadata), item.metadata.annotations.get(leftovers.ANNOTATION_POD, "")
             id_ = item.metadata.name.removeprefix(leftovers.name_of(""))
             if of and pod in {"", of} and id_.startswith(uid):
-                found.append(_Stored(id_, of, leftovers.learner_in(config_map), leftovers.written_at(config_map) or 0))
+                found.append(Stored(id_, of, leftovers.learner_in(config_map), leftovers.written_at(config_map) or 0))
     return sorted(found, key=lambda entry: (entry.learner == "", -entry.at))

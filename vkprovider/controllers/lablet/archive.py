@@ -17,6 +17,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import keeping, leftovers
 from vkprovider.domain.lablet.archive.keeping import Kept
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings
@@ -50,6 +51,8 @@ class Archive:
     ) -> tuple[Leftovers, dict[str, OutsideError]]:
         """Extract the configurations of a lab's devices and store them; a device that fails does not stop the others.
 
+        External connectors and unmanaged switches have no configuration, and are not asked for one.
+
         Returns:
             What is stored, and by label the error for each device whose configuration exists and could not be read.
 
@@ -57,7 +60,8 @@ class Archive:
             Fenced: This replica no longer owns the Node.
             OutsideError: The API server refused the write; the worker's errors are returned, not raised.
         """
-        running = tuple(device for device in devices if device.state == labs.BOOTED)
+        booted = [device for device in devices if device.state == labs.BOOTED]
+        running = tuple(device for device in booted if device.definition not in INFRASTRUCTURE_NODE_TYPES)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
         why = {label: error.message for label, error in faults.items()}
         left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)

@@ -5,7 +5,14 @@ import click
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import document_option, learner_option, output_option, place_options, scope_options
+from vkprovider.cli.shared.options import (
+    document_option,
+    learner_option,
+    output_option,
+    place_options,
+    scope_options,
+    selector_option,
+)
 
 
 @click.command("list", epilog="Example: kubectl lablet list -l class=monday --state 'needs help'")
@@ -66,13 +73,21 @@ def ports() -> None:
     shell_complete=candidates.learners,
     help="What this learner left last, in any lablet of the namespace or in POD.",
 )
+@selector_option("The learners of all lablets that this label selector selects; with --dir or --zip.")
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
 @click.option(
     "--dir",
     "directory",
     metavar="DIR",
     shell_complete=candidates.folders,
-    help="Write a file per device into DIR (default: print).",
+    help="Write a file per device into DIR (default: print); with -l, a folder per learner.",
+)
+@click.option(
+    "--zip",
+    "archive",
+    metavar="FILE",
+    shell_complete=candidates.files,
+    help="With -l: write all of it into one zip file.",
 )
 @document_option
 @click.option(
@@ -90,5 +105,5 @@ def configs() -> None:
 
     They are kept for a week after that. Of several Pods with one name, the newest with an archive counts, and what a
     learner left goes before what was read of a lab that nobody had. A UID selects one Pod, UID-TIME an earlier learner
-    of it, and --learner a learner, whichever Pod it was.
+    of it, and --learner a learner, whichever Pod it was. -l writes what each learner of a class left last.
     """
