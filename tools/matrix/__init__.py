@@ -1,1 +1,1 @@
-"""Older versions of Kubernetes that the cluster tests run on: `make matrix`."""
+"""Older versions of Kubernetes that the cluster tests run on, by `make matrix`; `programs` builds them."""
