@@ -110,7 +110,7 @@ def bad_workers(programs: dict[str, Program], controllers: Controllers, api: str
             {"tls": {}},
             account,
             "CertificateInvalid",
-            "is self-signed: put it into tls.caBundle",
+            "is self-signed: put it into spec.tls.caBundle",
             {"tls": {"caBundle": controllers.certificate}},
         ),
         "expired": Bad(

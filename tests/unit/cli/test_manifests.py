@@ -11,6 +11,7 @@ import yaml
 from pydantic import AliasChoices
 
 from tools.generate import groups, variables
+from tunnels.websocket.welcome import PATH
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.models.definition import parse_definition_spec
@@ -233,6 +234,19 @@ def test_example_lets_a_namespace_that_it_makes_run_lablets(path: Path) -> None:
         if subject["namespace"] == item["metadata"]["namespace"]
     }
     assert made == bound
+
+
+def test_example_of_the_tunnel_leads_to_the_page_of_the_replicas(pod: dict[str, Any]) -> None:
+    service, ingress = yaml.safe_load_all((MANIFESTS / "examples" / "tunnel.yaml").read_text())
+    [deployment] = [item for item in OBJECTS if item["kind"] == "Deployment"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    [port] = service["spec"]["ports"]
+    assert port["targetPort"] in {each["name"] for each in pod["containers"][0]["ports"]}
+    [path] = ingress["spec"]["rules"][0]["http"]["paths"]
+    assert path["path"] == PATH
+    assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
+    assert service["metadata"]["namespace"] == ingress["metadata"]["namespace"] == "vkprovider-system"
 
 
 def test_security_page_names_every_role_and_policy() -> None:
