@@ -1,7 +1,8 @@
 """The claims of a worker are deleted: under a living owner, while the provider is down, and during a takeover.
 
 Afterwards the Pods' annotations, the claims, and the tags as Cisco's own client reads them name the same ports. No port
-is anyone else's, no lab is imported a second time, and the labs of Pods that were deleted meanwhile are gone.
+is anyone else's, no lab is imported a second time, and the labs of Pods that went meanwhile stay until a person removes
+them.
 R003-030, R003-039, R003-041, R003-044.
 """
 
@@ -84,17 +85,40 @@ def lose_claims(cluster: Cluster) -> None:
         cluster.request("DELETE", path_of(worker))
 
 
+def remove_left(cluster: Cluster, uids: set[str]) -> None:
+    """Remove labs of Pods that are gone, as a person does, once each is reported."""
+    for worker in cluster.workers:
+        for lab in [lab for lab in worker.labs() if lab["lab_title"][-36:] in uids]:
+            path = f"/labs/{lab['id']}"
+
+            def reported(worker: Simulator = worker, lab_id: str = lab["id"]) -> bool:
+                events = cluster.events("default", worker.name, "CMLWorker")
+                return any(e["reason"] == "UnclaimedLab" and lab_id in e["message"] for e in events)
+
+            until(reported, 60, "it is reported")
+            worker.cml("PUT", f"{path}/stop")
+            until(lambda path=path, worker=worker: worker.cml("GET", path)["state"] == "STOPPED", 30)  # type: ignore[misc]
+            worker.cml("PUT", f"{path}/wipe")
+            worker.cml("DELETE", path)
+
+
 def ports_in_tags(worker: Simulator) -> dict[str, list[int]]:
-    """Ask CML, with its own client, for the ports in the tags of every lab, by Pod UID."""
+    """Ask CML for the ports in the tags of every lab, by Pod UID."""
+    return {uid: sorted(filter(None, map(number, tags))) for uid, tags in tags_of(worker).items()}
+
+
+def number(tag: str) -> int:
+    """Return the outside port in a tag, 0 if it has none."""
+    return next((int(part) for part in tag.split(":") if part.isdigit() and int(part) >= FIRST), 0)
+
+
+def tags_of(worker: Simulator) -> dict[str, list[str]]:
+    """Ask CML, with its own client, for the tags of every lab, by Pod UID."""
     client = ClientLibrary(worker.worker.url, worker.worker.username, worker.password, ssl_verify=False)
     try:
-        tags = {lab.title[-36:]: [t for node in lab.nodes() for t in node.tags()] for lab in client.all_labs(True)}  # noqa: FBT003 (positional in virl2-client)
+        return {lab.title[-36:]: [t for node in lab.nodes() for t in node.tags()] for lab in client.all_labs(True)}  # noqa: FBT003 (positional in virl2-client)
     finally:
         client._session.close()
-    return {
-        uid: sorted(int(part) for tag in found for part in tag.split(":") if part.isdigit() and int(part) >= FIRST)
-        for uid, found in tags.items()
-    }
 
 
 def told(one: dict[str, Any]) -> list[int]:
@@ -140,14 +164,23 @@ def test_claims_deleted_under_a_living_owner_are_written_again_by_themselves(clu
 
 
 def test_claims_deleted_while_the_provider_is_down_are_rebuilt_from_the_labs(cluster: Cluster) -> None:
-    """Pods go and come meanwhile: the labs of those go, and these get ports that no lab has."""
+    """Pods go and come meanwhile: the labs of those are left for a person, and these get ports that no lab has."""
     before, imported = agree(cluster), imports(cluster)
     cluster.sandbox.kill("provider-1")
     lose_claims(cluster)
-    gone = [one["metadata"]["name"] for one in cluster.pods(PODS)[:3]]
+    gone = {one["metadata"]["name"]: one["metadata"]["uid"] for one in cluster.pods(PODS)[:3]}
     cluster.kubectl("delete", "pod", *gone, "--grace-period=0", "--force", "--wait=false")
     cluster.sandbox.start("provider-1")
     until(lambda: running(cluster) == LABLETS, 120, "all lablets run again")
+    opened = {uid: ports for worker in cluster.workers for uid, ports in ports_in_tags(worker).items()}
+    assert opened.keys() == before.keys() | {one["metadata"]["uid"] for one in cluster.pods(PODS)}
+    assert {uid: opened[uid] for uid in gone.values()} == {uid: before[uid] for uid in gone.values()}
+    for worker in cluster.workers:
+        ports = Counter(
+            (":udp:" in tag, number(tag)) for tags in tags_of(worker).values() for tag in tags if number(tag)
+        )
+        assert max(ports.values()) == 1, "a port was given twice"
+    remove_left(cluster, set(gone.values()))
     after = agree(cluster)
     kept = before.keys() & after.keys()
     assert len(kept) == LABLETS - len(gone)
