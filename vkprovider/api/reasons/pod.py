@@ -234,8 +234,14 @@ class Trouble(Reasons):
     )
     NEEDS_ATTENTION = (
         "NeedsAttention",
-        "The lab does not come back, and a learner may have worked in it: it is kept as it is.",
-        "Inspect it on the worker; wipe it with `kubectl lablet reset POD`, or delete the Pod.",
+        (
+            "The lab does not come back, and a learner may have worked in it: it is kept as it is. Or it is in doubt "
+            "which lab on the worker is the lablet's and which is a copy: none is touched, and none is imported."
+        ),
+        (
+            "Inspect it on the worker; wipe it with `kubectl lablet reset POD`, or delete the Pod. If it is in doubt, "
+            "remove what is a copy, with the command in the Event UnclaimedLab of the CMLWorker."
+        ),
     )
     LDS_UNAVAILABLE = (
         "LDSUnavailable",
