@@ -20,7 +20,15 @@ from vkpsandbox import Sandbox, Worker
 
 INSTALL, CONNECT, FIRST = "docs/install.md", "docs/connect-cml.md", "docs/first-lablet.md"
 EXECUTED = {
-    INSTALL: ("Install", "With Helm", "From kubectl to Helm", "Check", "Uninstall", "Let go by hand"),
+    INSTALL: (
+        "Install",
+        "With Helm",
+        "From kubectl to Helm",
+        "Check",
+        "Another namespace",
+        "Uninstall",
+        "Let go by hand",
+    ),
     CONNECT: (
         "The account",
         "The certificate",
@@ -32,7 +40,7 @@ EXECUTED = {
     ),
     FIRST: ("Define it", "Start one", "Start many", "End them"),
 }
-"""The sections with commands; tests execute all of them: those about Helm apart, the others in this order."""
+"""The sections with commands; tests execute all: those about Helm and a move apart, the others in this order."""
 
 
 class Engineer:

@@ -48,7 +48,9 @@ class Replica:
         home.mkdir()
         account = pod["spec"]["serviceAccountName"]
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={self.name}")
-        token = installation.kubectl("create", "token", account, f"--namespace={SYSTEM}", *bound).strip()
+        token = installation.kubectl(
+            "create", "token", account, f"--namespace={installation.namespace}", *bound
+        ).strip()
         # All replicas share this machine's ports.
         environ = {**installation.environment(pod, self.container), "VKPROVIDER_HTTP_PORT": str(self.port)}
         for volume in ("secrets", "tls"):
@@ -115,13 +117,18 @@ class Replica:
 
 
 class Installation:
-    """A control plane to which `manifests/overlays/default` was applied, with one simulated worker."""
+    """A control plane to which `manifests/overlays/default` was applied, with one simulated worker.
+
+    Attributes:
+        namespace: The provider's.
+    """
 
     def __init__(self, sandbox: Sandbox, directory: Path, replica: type[Replica] = Replica) -> None:
         self.sandbox = sandbox
         self._replica = replica
         self.directory = directory
         self.replicas: list[Replica] = []
+        self.namespace = SYSTEM
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as in subprocess.run)
         """Run kubectl as admin; raises SandboxError with what it said."""
@@ -157,7 +164,7 @@ class Installation:
         for source in container["envFrom"]:
             if "configMapRef" in source:
                 name = source["configMapRef"]["name"]
-                found |= self.get("configmap", name, f"--namespace={SYSTEM}").get("data", {})
+                found |= self.get("configmap", name, f"--namespace={self.namespace}").get("data", {})
         for entry in container["env"]:
             found[entry["name"]] = entry.get("value") or fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
         return found
@@ -166,23 +173,23 @@ class Installation:
         """Write the Secret of a volume into a folder, as a kubelet does; an optional one may be missing."""
         [name] = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if each["name"] == volume]
         folder.mkdir()
-        for key, value in self.get("secret", name, f"--namespace={SYSTEM}").get("data", {}).items():
+        for key, value in self.get("secret", name, f"--namespace={self.namespace}").get("data", {}).items():
             (folder / key).write_bytes(base64.b64decode(value))
         return folder
 
     def start(self, **settings: str) -> None:
         """Run every Pod of the Deployment as a process; `settings` go into the ConfigMap that it reads."""
-        meta = {"name": "vkprovider-settings", "namespace": SYSTEM}
+        meta = {"name": "vkprovider-settings", "namespace": self.namespace}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": settings})
         self.run_deployment()
 
     def run_deployment(self) -> None:
         """Run every Pod of the Deployment as a process."""
-        wanted = self.get("deployment", "vkprovider", f"--namespace={SYSTEM}")["spec"]["replicas"]
+        wanted = self.get("deployment", "vkprovider", f"--namespace={self.namespace}")["spec"]["replicas"]
         self.replicas = [self._replica(self, pod) for pod in until(lambda: self._pods(wanted), 45)]
 
     def _pods(self, count: int) -> list[dict[str, Any]]:
-        pods = self.items("pods", f"--namespace={SYSTEM}", "--selector=app.kubernetes.io/name=vkprovider")
+        pods = self.items("pods", f"--namespace={self.namespace}", "--selector=app.kubernetes.io/name=vkprovider")
         assert len(pods) == count, pods
         return pods
 
