@@ -179,6 +179,28 @@ def test_daemonset_puts_one_lablet_on_each_worker(cluster: Cluster, namespace: s
     cluster.wait_gone(namespace)
 
 
+def test_daemonset_of_others_is_updated_past_the_workers(cluster: Cluster, namespace: str) -> None:
+    """Its Pods tolerate everything, as those of networks do; an update of one at a time reaches every node."""
+    labels = {"app": "network"}
+    spec = {"containers": [{"name": "main", "image": "cni:1"}], "tolerations": [{"operator": "Exists"}]}
+    everywhere = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "network"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+    cluster.apply(everywhere, namespace=namespace)
+    rollout = ("rollout", "status", "daemonset/network", f"--namespace={namespace}", "--timeout=60s")
+    cluster.kubectl(*rollout)
+    cluster.kubectl("set", "image", "daemonset/network", "main=cni:2", f"--namespace={namespace}")
+    cluster.kubectl(*rollout)
+    shown = cluster.kubectl("get", "pods", f"--namespace={namespace}", "--no-headers").stdout.splitlines()
+    assert [line.split()[1:3] for line in shown] == [["0/1", "NotALablet"]] * len(cluster.workers)
+    assert not labs(cluster)
+    cluster.kubectl("delete", "daemonset", "network", f"--namespace={namespace}")
+    cluster.wait_gone(namespace)
+
+
 @pytest.mark.usefixtures("netlab")
 def test_quota_counts_what_labs_are_charged(cluster: Cluster) -> None:
     cluster.delete_later("namespace", "team-a")
