@@ -20,6 +20,7 @@ from tests.support.hostile_corpus import BOMBS
 from tests.support.topologies import definition, pod, topology
 
 MALLORY: Final = "mallory"
+_NAMES: Final = ("eve", "frank", None)
 NOTE: Final = "vkprovider.io/"
 _LONG: Final = 250_000
 """Characters; all annotations of an object may have 256 KiB."""
@@ -226,8 +227,9 @@ class Mallory:
 
     def rename(self) -> None:
         """Be another learner."""
-        self._annotate("looter", username=self.dice.choice(["eve", "frank", None]))
-        self._annotate("own-0", username=self.dice.choice(["eve", "frank", None]), learner="eve", lab_id="x")
+        self._annotate("looter", username=self.dice.choice(_NAMES))
+        name = _NAMES[self.rounds % len(_NAMES)]  # in turn: on a slow machine there are no more rounds than names
+        self._annotate("own-0", username=name, learner="eve", lab_id="x")
 
     def twin(self) -> None:
         """Connect a controller of the platform a second time, anew with every round."""
