@@ -199,7 +199,7 @@ def test_worker_in_use_is_cordoned_and_waits_for_its_lablets(cluster: Cluster, e
     until(lambda: (cluster.get(extra.path) or {})["metadata"].get("finalizers"), 30, "no finalizer")
     cluster.kubectl("delete", "cmlworker", "leaver", "--wait=false")
     told = until(lambda: (c := condition(cluster.get(extra.path), "Ready"))["reason"] == "InUse" and c, 30)
-    assert told["message"].startswith("1 lablet; ")
+    assert told["message"].startswith(f"1 lablet: {namespace}/last; delete the Pods")
     until(lambda: (extra.node or {})["spec"].get("unschedulable"), 15)
     assert len(cluster.wait_ready(namespace, 1)) == 1
     cluster.kubectl("delete", "pod", "last", f"--namespace={namespace}")

@@ -117,7 +117,7 @@ class WorkerReason(Reasons):
     AWAITING_APPROVAL = (
         "AwaitingApproval",
         "An agent presented itself and the CMLWorker was made for it. No lablet begins on it; its Node is cordoned.",
-        "`kubectl lablet approve NAME` if you know it; else stop the agent and delete the CMLWorker.",
+        "`kubectl lablet approve NAME` if you know it; else stop the agent, then delete the CMLWorker.",
     )
     CA_BUNDLE_INVALID = (
         "CaBundleInvalid",

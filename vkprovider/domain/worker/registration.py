@@ -114,7 +114,8 @@ def unapproved(resource: CustomResource) -> InputError | None:
     name = resource.metadata.name
     return InputError(
         WorkerReason.AWAITING_APPROVAL,
-        f"an agent brought this worker; if you know it: kubectl lablet approve {name}; else delete the CMLWorker",
+        f"an agent brought this worker; if you know it: kubectl lablet approve {name}; else stop the agent, then: "
+        f"kubectl delete cmlw {name} (while it runs, it is made again)",
     )
 
 

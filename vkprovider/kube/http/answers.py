@@ -9,6 +9,9 @@ from vkprovider.api import errors
 
 _REDIRECTS: Final = range(300, 400)
 _RETRY_AFTER_S_MAX: Final = 300.0
+_NOT_FOUND: Final = 404
+_UNSERVED: Final = b"404 page not found"
+"""An API server's answer for a path that none of its kinds has: Go's text, where a missing object has a Status."""
 
 
 class StatusObject(msgspec.Struct, rename="camel"):
@@ -31,7 +34,12 @@ def refusal(status: int, body: bytes, headers: Mapping[str, str], what: str) -> 
         message = _status_decoder.decode(body).message
     except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, or an empty body
         message = ""
-    if not message:
+    if not message and status == _NOT_FOUND and body.strip() == _UNSERVED:
+        message = (
+            f"{what}: the API server does not serve this kind: its custom resource definition is missing, or not "
+            "established yet; `vkprovider doctor` says how it is installed"
+        )
+    elif not message:
         message = f"{what}: HTTP {status} {body[:200].decode(errors='replace')}"
     return errors.from_status(status, message, after_s=_retry_after_s(headers.get("retry-after")))
 

@@ -33,6 +33,7 @@ def test_an_unknown_agent_gets_a_worker_that_awaits_approval() -> None:
     assert refusal is not None
     assert refusal.reason == "AwaitingApproval"
     assert "kubectl lablet approve cml-7" in refusal.message
+    assert "stop the agent, then: kubectl delete cmlw cml-7 (while it runs, it is made again)" in refusal.message
 
 
 def test_an_unknown_agent_may_be_let_in_at_once() -> None:
