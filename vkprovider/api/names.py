@@ -116,6 +116,8 @@ FINALIZER: Final = f"{GROUP}/claims"
 # Services that share one load balancer. Their annotations have a prefix that is a setting.
 MUX_PREFIX: Final = "svc-mux.nowake.ai"
 """The prefix unless the setting names another."""
+MUX_PROGRAM: Final = "svc-lb-mux"
+"""The value of `app.kubernetes.io/name` and `managed-by` of what belongs to a mux."""
 MUX_MULTIPLEXER: Final = "multiplexer"
 """A mark of the Service that owns the load balancer: `true`."""
 MUX_EXTERNAL_PORTS: Final = "external-ports"
@@ -165,9 +167,9 @@ def worker_of(node: str) -> str | None:
     return node[len(NODE_PREFIX) :] if node.startswith(NODE_PREFIX) else None
 
 
-def claims_name(worker: str) -> str:
-    """Return the name of the ConfigMap with a worker's claims."""
-    return f"{worker}{_CLAIMS_SUFFIX}"
+def claims_name(owner: str) -> str:
+    """Return the name of the ConfigMap with the claims of a worker, or of a mux."""
+    return f"{owner}{_CLAIMS_SUFFIX}"
 
 
 def worker_of_claims(name: str) -> str:

@@ -42,3 +42,13 @@ class MuxReason(Reasons):
         "The mux has 100 ports at most, because a load balancer of GKE carries no more.",
         "Set the annotation `max-ports` to 100 or less; use a second mux for more ports.",
     )
+    PORT_ALLOCATION_STORE_INVALID = (
+        "PortAllocationStoreInvalid",
+        "The ConfigMap with the ports of a mux is damaged, or belongs to another mux; its ports stay as they are.",
+        "Restore it or remove the wrong row, as the message says; give each mux a ConfigMap of its own.",
+    )
+    MUX_STORE_FULL = (
+        "MuxStoreFull",
+        "The ConfigMap of a mux has no room for the ports of one more channel, which has none.",
+        "Use a second mux; one has room for about 2,500 automatic ports.",
+    )

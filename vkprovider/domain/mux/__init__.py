@@ -5,4 +5,5 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `facts`: muxes and channels as they were found.
 * `refs`: which Service is a mux, which mux a channel names, and whether the mux serves its namespace.
 * `requests`: the outside ports that a channel asks for, and the limits of a mux.
+* `state`: which channel has which outside port, and which numbers rest; the ConfigMap of a mux.
 """

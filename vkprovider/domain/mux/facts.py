@@ -6,6 +6,9 @@ from typing import Final, NamedTuple
 
 from vkprovider.domain.ports.allocator import TCP
 
+PortKey = tuple[str, int]
+"""Protocol and number of an outside port."""
+
 _NAME_CHARS: Final = 7
 
 

@@ -10,7 +10,8 @@ without the static ones. A row that only `allocations` has is from an old writer
 
 A lablet's Pod stands in place of the Service, and its slot in place of the Service's port; no proxy stands between a
 lab and its ports, so that all three numbers are the same. `podUID` is our field: the beginning of the Pod's UID,
-because two Pods can have one name while the lab of the first is being removed.
+because two Pods can have one name while the lab of the first is being removed. `learner` is ours too: a lablet's row in
+the store of a mux has it, because there the learner, not the Pod, keeps the number. Neither stands in `allocations`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ class PortRow(NamedTuple):
         mux_port: The outside port.
         source: `auto` if it was allocated, `static` if it was asked for.
         pod_uid: The beginning of the UID of a lablet's Pod, or all of it; "" for a Service.
+        learner: In the store of a mux the learner of a lablet, "" for none; None for a Service.
     """
 
     namespace: str
@@ -45,6 +47,7 @@ class PortRow(NamedTuple):
     mux_port: int
     source: str = AUTO
     pod_uid: str = ""
+    learner: str | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -102,6 +105,7 @@ class _Found(msgspec.Struct, frozen=True, rename="camel"):
     port: _Number | None = None
     source: str = AUTO
     pod_uid: str = msgspec.field(name="podUID", default="")
+    learner: str | None = None
 
     def row(self) -> PortRow:
         """Return the row; a channel's port that is missing or none counts as the outside port.
@@ -124,6 +128,7 @@ class _Found(msgspec.Struct, frozen=True, rename="camel"):
             number,
             self.source,
             self.pod_uid,
+            self.learner,
         )
 
 
@@ -177,12 +182,13 @@ def write(rows: Iterable[PortRow], unchanged: Iterable[Unchanged]) -> tuple[list
     """
     claimed, allocated = [], []
     owner, head, tail, uid = None, "", "", ""
-    for namespace, service, port_name, protocol, channel_port, mux_port, source, pod_uid in rows:
-        if (namespace, service, source, pod_uid) != owner:
-            owner = namespace, service, source, pod_uid
+    for namespace, service, port_name, protocol, channel_port, mux_port, source, pod_uid, learner in rows:
+        if (namespace, service, source, pod_uid, learner) != owner:
+            owner = namespace, service, source, pod_uid, learner
             head = f'{{"namespace":{_quoted(namespace)},"service":{_quoted(service)},"portName":'
             tail = f',"source":{_quoted(source)}'
             uid = f',"podUID":{_quoted(pod_uid)}' if pod_uid else ""
+            uid += f',"learner":{_quoted(learner)}' if learner is not None else ""
         row = (
             f'{head}{_quoted(port_name)},"protocol":"{protocol}","channelPort":{channel_port},'
             f'"muxPort":{mux_port},"port":{mux_port}{tail}'

@@ -112,6 +112,7 @@ def write(
     fields: Mapping[str, msgspec.Raw],
     *,
     bytes_max: int = OBJECT_BYTES_MAX,
+    plain_bytes_max: int = PLAIN_BYTES_MAX,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Build a ConfigMap's `data` and `binaryData`, of at most `bytes_max`.
 
@@ -121,6 +122,7 @@ def write(
         unchanged: Rows of others, as they were found.
         fields: Fields that this program does not know, as they were found.
         bytes_max: The size that must suffice.
+        plain_bytes_max: The size up to which the document is not packed.
 
     Raises:
         StoreFull: It does not.
@@ -129,7 +131,7 @@ def write(
     raw = _encoder.encode(
         {"schemaVersion": SCHEMA_VERSION, **owned, "portClaims": claimed, "allocations": allocated, **fields}
     )
-    if len(raw) <= PLAIN_BYTES_MAX:
+    if len(raw) <= plain_bytes_max:
         return {DATA_KEY: raw.decode()}, {}
     for level in _PACK_LEVELS:
         packed = pack(raw, level)
