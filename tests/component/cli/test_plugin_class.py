@@ -15,8 +15,11 @@ import pytest
 from tests.component.cli.desk import PATIENCE_S, Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
+from tests.component.controllers.test_sessions_flow import TOKEN
 from tests.support.faultyapi import Fault
 from tests.support.topologies import topology
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 POOL, USER, UNTIL = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/timeslot-end"
 LABELS = {"app": "netlab", POOL: "warm"}
@@ -222,3 +225,32 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
     ):
         refused = await desk.lablet("configs", *words)
         assert (refused.code != 0, says in refused.err) == (True, True), refused
+
+
+async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk: Desk) -> None:
+    """One lablet ends with its verdict, one goes back to its pool, and one is free and left alone."""
+    lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+    grader = f"{lds.url}/grade"
+    await world.replica(
+        LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN, VKPROVIDER_GRADER_URL=grader, VKPROVIDER_GRADER_TOKEN=TOKEN
+    )
+    worker = await world.worker((await world.simulator()).url)
+    definition = await world.define(topology({"r1": "iosv"}, {"r1": ["serial:4001"]}))
+    alone = await world.pod(definition, worker, annotations={USER: "bob"}, labels={"class": "friday"})
+    notes = {USER: "alice", "vkprovider.io/lent-by": "warm"}
+    lent = await world.pod(definition, worker, annotations=notes, labels={"class": "friday"})
+    free = await world.pod(definition, worker, labels={"class": "friday", POOL: "warm"})
+    for lablet in (alone, lent, free):
+        await lablet.ready()
+    collected = await desk.lablet("collect", "-l", "class=friday", "--wait", "--timeout", "85s")
+    assert "1 lablet that nobody has is left alone." in collected.err
+    *_, head, alice, bob = collected.out.splitlines()
+    assert head.split() == ["LEARNER", "PASSED", "SCORE", "NAME"]
+    assert [row.split()[0] for row in (alice, bob)] == ["alice", "bob"]
+    for row, lablet in ((alice, lent), (bob, alone)):
+        _, passed, score, name = row.split()
+        assert passed in {"yes", "no"}
+        assert float(score) >= 0
+        assert name == lablet.name
+    again = await desk.lablet("collect", "-l", "class=monday", "--wait")
+    assert (again.code, again.out) == (0, "")

@@ -8,6 +8,7 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.wording import count
+from vkprovider.cli.lablet.classes.grades import LISTING, GradedEvent, grade_of, graded_events
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
 from vkprovider.cli.shared.progress import Progress
@@ -64,6 +65,18 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 
 def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """End the learner's time with each POD now: collect the work, have it graded, end the lablet."""
+    ends: list[tuple[LabletPod, LabletPod | None]] = []
+    earlier: list[GradedEvent] = []
+
+    async def look_before(kube: KubeClient, namespace: str) -> None:
+        earlier.extend(await graded_events(kube, namespace))
+
+    async def show(kube: KubeClient, namespace: str) -> None:
+        now = await graded_events(kube, namespace)
+        grades = [
+            grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: end[0].user.casefold())
+        ]
+        LISTING.show(grades, "table", nothing="No lablet has come to its end.")
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)
@@ -71,9 +84,15 @@ def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         if not wait:
             return f"pod/{pod.metadata.name} is being collected"
         over = await wait_for(kube, pod, _is_over, timeout_s=timeout_s, what="at its end", progress=progress)
+        ends.append((pod, over))
         return _end_of(pod, over)
 
-    chosen.each(work, concerns=lambda pod: not _is_free(pod))
+    chosen.each(
+        work,
+        concerns=lambda pod: not _is_free(pod),
+        before=look_before if wait else None,
+        after=show if wait else None,
+    )
 
 
 def _is_free(pod: LabletPod) -> bool:

@@ -38,6 +38,8 @@ class Chosen(msgspec.Struct, frozen=True):
         *,
         check: Callable[[Sequence[LabletPod]], None] = lambda _: None,
         concerns: Callable[[LabletPod], bool] = lambda _: True,
+        before: Callable[[KubeClient, str], Awaitable[None]] | None = None,
+        after: Callable[[KubeClient, str], Awaitable[None]] | None = None,
     ) -> None:
         """Do something with each lablet at once; one that fails does not keep the others from it.
 
@@ -45,6 +47,8 @@ class Chosen(msgspec.Struct, frozen=True):
             work: What to do.
             check: Called with all of them before; raises to prevent it.
             concerns: Called for each lablet that a selector selects; those for which it returns False are left alone.
+            before: Called with the namespace before anything is done with what a selector selects.
+            after: Called with the namespace when all that a selector selects is done, or has failed.
 
         Raises:
             ClickException: A named lablet does not exist, or the only one failed.
@@ -61,11 +65,16 @@ class Chosen(msgspec.Struct, frozen=True):
             if not found:
                 return 0
             check(found)
+            if before is not None and not self.names:
+                await before(kube, namespace)
             with Progress() as progress:
-                if len(found) == 1:
+                if len(found) == 1 and (after is None or self.names):
                     progress.done(_name(found[0]), await work(kube, found[0], progress))
                     return 0
-                return sum(await asyncio.gather(*(self._one(kube, pod, progress, work) for pod in found)))
+                failed = sum(await asyncio.gather(*(self._one(kube, pod, progress, work) for pod in found)))
+            if after is not None and not self.names:
+                await after(kube, namespace)
+            return failed
 
         if self.place.run(all_of_them):
             sys.exit(1)

@@ -1,5 +1,5 @@
-"""A whole class at once: `kubectl lablet assign --from-file`, `configs -l`.
+"""A whole class at once: `kubectl lablet assign --from-file`, `configs -l`, `collect -l`.
 
 * `roster`: the list of learners; `ledger`: what is left to do, a pure function; `giving`: the command.
-* `work`: what the learners have left.
+* `work`: what the learners have left; `grades`: their grades.
 """

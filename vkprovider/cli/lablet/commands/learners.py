@@ -77,5 +77,6 @@ def collect() -> None:
 
     The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
     wiped and returns to the pool instead. Of the lablets that -l selects, the free ones of pools are left alone.
-    `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does.
+    `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does, and with -l
+    it ends with the grades: learner, passed, score.
     """

@@ -62,9 +62,14 @@ def words_of(standing: Standing, score: str) -> str:
     return f"{standing} {score}".rstrip()
 
 
+def score_in(verdict: str) -> str:
+    """Return the score that the message of a verdict begins with; "" if it has none."""
+    said = _SCORE.match(verdict)
+    return said[1] if said is not None else ""
+
+
 def _ended(pod: LabletPod, reason: Reason) -> tuple[Standing, str]:
-    said = _SCORE.match(why(pod)[1])
-    score = said[1] if said is not None else ""
+    score = score_in(why(pod)[1])
     match reason:
         case Happened.PASSED:
             return Standing.PASSED, score
