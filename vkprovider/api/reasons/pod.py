@@ -201,8 +201,11 @@ class Trouble(Reasons):
     )
     WORKER_UNREACHABLE = (
         "WorkerUnreachable",
-        "The worker does not answer. Lablets keep their labs and turn Ready again with it.",
-        "See that the worker runs and that its url can be reached from the provider.",
+        (
+            "The worker does not answer, refuses the provider's login, or cannot be trusted; the message says which. "
+            "Lablets keep their labs and turn Ready again with it."
+        ),
+        "READY and REASON of `kubectl get cmlw` say what is wrong with the worker, and its message what to do.",
         Trait.SILENCE,
     )
     CRASH_LOOP_BACK_OFF = (
