@@ -254,3 +254,33 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
         assert name == lablet.name
     again = await desk.lablet("collect", "-l", "class=monday", "--wait")
     assert (again.code, again.out) == (0, "")
+
+
+async def test_a_definition_of_a_file_is_made_changed_and_tried(world: World, desk: Desk, tmp_path: Path) -> None:
+    """There is no scheduler: the test binds the trial, as one would."""
+    await world.replica()
+    worker, name = await world.worker(), world.name("branch")
+    file, pods = tmp_path / "cml.yaml", f"/api/v1/namespaces/{world.namespace}/pods"
+    file.write_text(topology({"r1": "alpine"}, {"r1": ["serial:4001"]}))
+    words = ("define", str(file), "--name", name)
+    assert f"{name}: 1 device, makes 1.0.0 (dry run)" in await desk.succeeds(*words, "--dry-run")
+    assert f"{name}: 1 device, version 1.0.0 made; a lablet needs " in await desk.succeeds(*words)
+    assert "version 1.0.0 is as it was" in await desk.succeeds(*words)
+    file.write_text(topology({"r1": "alpine", "r2": "alpine"}))
+    same = await desk.lablet(*words)
+    assert (same.code, "name a new version: --version 1.0.1" in same.err) == (1, True)
+
+    async def bind() -> None:
+        found = await eventually(lambda: world.admin.items(pods), "a trial")
+        trial = found[0]["metadata"]["name"]
+        target = {"apiVersion": "v1", "kind": "Node", "name": f"vnode.{worker}"}
+        await world.admin.create(f"{pods}/{trial}/binding", {"metadata": {"name": trial}, "target": target})
+
+    _, tried = await asyncio.gather(bind(), desk.succeeds(*words, "--version", "1.0.1", "--try", "--timeout", "80s"))
+    assert f"a trial of {name}:1.0.1 booted in " in tried
+    assert await world.admin.items(pods) == []
+    file.write_text("lab: [")
+    wrong = await desk.lablet(*words, "--version", "2")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert f"{file}: " in wrong.err
+    assert (await world.definition(name))["spec"]["version"] == "1.0.1"

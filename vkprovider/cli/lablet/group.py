@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "stop": (f"{_HERE}.commands.acting:stop", "Stop labs and keep their disks."),
     "start": (f"{_HERE}.commands.acting:start", "Start labs again after `stop`."),
     "reset": (f"{_HERE}.commands.acting:reset", "Wipe labs and start them again."),
+    "define": (f"{_HERE}.commands.administering:define", "Make a LabletDefinition of a topology, checked and tried."),
     "refresh": (f"{_HERE}.commands.administering:refresh_definition", "Read the content of a LabletDefinition again."),
     "approve": (f"{_HERE}.commands.administering:approve", "Let lablets begin on a worker that an agent has brought."),
     "__complete": (f"{_HERE}.completion:answer", ""),

@@ -1,5 +1,6 @@
-"""A whole class at once: `kubectl lablet assign --from-file`, `configs -l`, `collect -l`.
+"""A whole class at once: `kubectl lablet define`, `assign --from-file`, `configs -l`, `collect -l`.
 
+* `define`: a definition of a file.
 * `roster`: the list of learners; `ledger`: what is left to do, a pure function; `giving`: the command.
 * `work`: what the learners have left; `grades`: their grades.
 """

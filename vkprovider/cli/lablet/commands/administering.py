@@ -1,10 +1,27 @@
-"""Commands for admins of definitions and workers: refresh, approve."""
+"""Commands for admins of definitions and workers: define, refresh, approve."""
 
 import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import context_options, document_option, timeout_option
+from vkprovider.cli.shared.options import context_options, document_option, place_options, timeout_option
+
+
+@click.command(epilog="Example: kubectl lablet define branch.yaml --version 1.1.0 --try")
+@click.argument("file", shell_complete=candidates.files)
+@click.option("--name", metavar="NAME", help="Name of the definition (default: the file's).")
+@click.option("--version", metavar="VERSION", help="Version of the content (default: 1.0.0 for a new definition).")
+@click.option("--dry-run", is_flag=True, help="Check the file, and say what would be done; nothing is written.")
+@click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
+@timeout_option("10m")
+@place_options
+@runs("define", of="vkprovider.cli.lablet.classes.define")
+def define() -> None:
+    """Make or change a LabletDefinition of FILE, a topology as CML exports it; - is standard input.
+
+    It is checked as the provider checks it, and waited for until the provider has read it. A version never gets other
+    content: lablets that run keep theirs, and new ones take the new version.
+    """
 
 
 @click.command("refresh", epilog="Example: kubectl lablet refresh netlab")

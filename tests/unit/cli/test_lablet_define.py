@@ -1,0 +1,76 @@
+"""Which definition `kubectl lablet define` makes of a file, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.support.topologies import topology
+from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.cli.lablet.classes.define import Change, _checked, _named, _next, plan
+
+OLD, NEW = "lab: 1", "lab: 2"
+
+
+def existing(version: str = "1.0.0", source: dict[str, Any] | None = None, *kept: str) -> CustomResource:
+    status = {"versions": [{"version": each, "digest": each} for each in kept]}
+    return CustomResource(Metadata("a"), {"version": version, "source": source or {"inline": OLD}}, status)
+
+
+@pytest.mark.parametrize(
+    ("found", "version", "text", "change"),
+    [
+        (None, None, NEW, Change(is_new=True, version="1.0.0")),
+        (None, "2.1", NEW, Change(is_new=True, version="2.1")),
+        (existing(), None, OLD, None),
+        (existing(), "1.0.0", OLD, None),
+        (existing(), "1.0.1", OLD, Change(is_new=False, version="1.0.1")),
+        (existing("1.0.0", None, "1.0.0", "0.9"), "1.1.0", NEW, Change(is_new=False, version="1.1.0")),
+    ],
+)
+def test_what_is_written(found: CustomResource | None, version: str | None, text: str, change: Change | None) -> None:
+    assert plan(found, "a", version, text) == change
+
+
+@pytest.mark.parametrize(
+    ("found", "version", "says"),
+    [
+        (existing(), None, "has other content as version 1.0.0; name a new version: --version 1.0.1"),
+        (existing(), "1.0.0", "name a new version: --version 1.0.1"),
+        (existing("1.0.1", None, "1.0.1", "1.0.0"), "1.0.0", "as version 1.0.0; name a new version: --version 1.0.2"),
+        (existing("1", {"objectStore": {}}), "2", "change it there, and run: kubectl lablet refresh a"),
+    ],
+)
+def test_content_of_a_version_is_never_replaced(found: CustomResource, version: str | None, says: str) -> None:
+    with pytest.raises(click.ClickException, match=says):
+        plan(found, "a", version, NEW)
+
+
+@pytest.mark.parametrize(
+    ("version", "following"), [("1.0.9", "1.0.10"), ("v2", "v3"), ("2026-rc1", "2026-rc2"), ("final", "final.1")]
+)
+def test_the_next_version(version: str, following: str) -> None:
+    assert _next(version, {version}) == following
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "found"), [("x/Branch Office.yaml", None, "branch-office"), ("-", "netlab", "netlab")]
+)
+def test_the_name_is_the_files(file: str, name: str | None, found: str) -> None:
+    assert _named(file, name) == found
+
+
+@pytest.mark.parametrize(("file", "name"), [("-", None), ("x/ü.yaml", None), ("a.yaml", "Net Lab"), ("a", "x" * 60)])
+def test_what_cannot_be_a_name(file: str, name: str | None) -> None:
+    with pytest.raises(click.UsageError, match="give one: --name netlab"):
+        _named(file, name)
+
+
+def test_a_topology_is_checked_as_the_provider_does(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _checked(topology({"r1": "iosv"}, {"r1": ["seriel:5000"]}), str(Path("cml.yaml")))
+    assert len(found.devices) == 1
+    assert "cml.yaml: tag 'seriel:5000' of 'r1' requests no port" in capsys.readouterr().err
+    for text in ("lab: [", "nothing", "lab: {}\nnodes: 3\nlinks: []"):
+        with pytest.raises(click.ClickException, match=r"cml\.yaml: "):
+            _checked(text, "cml.yaml")
