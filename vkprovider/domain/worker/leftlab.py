@@ -22,13 +22,12 @@ def unclaimed_lab(url: str, lab_id: str, title: str) -> str:
 def removal(url: str, lab_id: str) -> str:
     """Return the shell command that stops, wipes and deletes a lab; who runs it has CML's token in TOKEN.
 
-    >>> removal("https://cml-1.example.com", "6f2c").partition(";")[0]
-    'L=https://cml-1.example.com/api/v0/labs/6f2c'
+    >>> removal("https://cml-1.example.com", "6f2c").partition("; H=")[0]
+    'C=https://cml-1.example.com/api/v0; L=$C/labs/6f2c'
     """
     base = names.lab_url(url, lab_id).removesuffix(f"/lab/{lab_id}")
-    curl = 'curl -H "Authorization: Bearer $TOKEN"'
-    wait = "--retry 60 --retry-delay 1 --retry-all-errors"
+    curl, wait = 'curl -H "$H"', "--retry 60 --retry-delay 1 --retry-all-errors"
     return (
-        f"L={base}/api/v0/labs/{lab_id}; {curl} -X PUT $L/stop; {curl} -f {wait} -X PUT $L/wipe; {curl} -X DELETE $L "
-        f"(TOKEN: what POST {base}/api/v0/authenticate answers)"
+        f'C={base}/api/v0; L=$C/labs/{lab_id}; H="Authorization: Bearer $TOKEN"; {curl} -X PUT $L/stop; '
+        f"{curl} -f {wait} -X PUT $L/wipe; {curl} -X DELETE $L (TOKEN: what POST $C/authenticate answers)"
     )

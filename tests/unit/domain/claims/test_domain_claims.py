@@ -20,7 +20,9 @@ from vkprovider.api.reasons import Happened, Trait, Trouble, reason_of
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.claims.table import ClaimTable
 from vkprovider.domain.ports import store as portstore
+from vkprovider.domain.ports.allocator import PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 
 texts = st.text(max_size=20)
@@ -243,3 +245,19 @@ def test_a_stored_reason_is_the_member_again_and_one_of_a_later_version_stays() 
     word = found["later"].outcome_reason
     assert (word, word.traits) == ("LabExploded", Trait(0))
     assert document.write(Stored(found, (), {}), worker="w1", installation="inst") == (data, binary)
+
+
+def test_ports_that_labs_without_a_claim_open_are_not_given_but_kept_by_the_pod_that_has_them() -> None:
+    table = ClaimTable(Stored())
+    wanted, span = [Wanted("a"), Wanted("b", "UDP")], PortRange(2000, 2003)
+    avoid = {("TCP", 2000), ("TCP", 2001), ("UDP", 2000)}
+    given = table.allocate(wanted, span, per_instance_max=9, pod_uid="p", avoid=avoid)
+    assert given == {"a": 2002, "b": 2001}
+    table.put(builders.claim(pod_uid="p", ports={"a": 2000, "b": 2000}, udp=("b",)))
+    before = dict(table.ports.holders)
+    assert table.allocate(wanted, span, per_instance_max=9, pod_uid="p", avoid=avoid) == {"a": 2000, "b": 2000}
+    other = table.allocate(wanted, span, per_instance_max=9, pod_uid="q", avoid=avoid)
+    assert other == {"a": 2002, "b": 2001}
+    assert dict(table.ports.holders) == before
+    with pytest.raises(InputError, match="PortRangeFull"):
+        table.allocate(wanted[:1], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", avoid=avoid)
