@@ -52,3 +52,28 @@ class MuxReason(Reasons):
         "The ConfigMap of a mux has no room for the ports of one more channel, which has none.",
         "Use a second mux; one has room for about 2,500 automatic ports.",
     )
+    MUX_NOT_ALLOWED = (
+        "MuxNotAllowed",
+        "A channel names a mux that does not serve its namespace; it has no port.",
+        "Have the owner of the mux name the namespace in its annotation `allowed-namespaces`, or use another mux.",
+    )
+    MUX_PORT_CONFLICT = (
+        "MuxPortConflict",
+        "A channel asks for an outside port that another channel has, or asks for one twice; it has no port.",
+        "Ask for another port, or for `auto`, in the annotation `external-ports` of the channel.",
+    )
+    MUX_PORT_RESTING = (
+        "MuxPortResting",
+        "An outside port was another channel's a moment ago; so that nobody meets the wrong one there, it rests.",
+        "Wait until the time in the message; the channel then gets it by itself.",
+    )
+    MUX_PORT_LIMIT_EXCEEDED = (
+        "MuxPortLimitExceeded",
+        "A channel would give the mux more ports than it may have; the channel has no port.",
+        "Remove other channels, raise the annotation `max-ports` of the mux, or use a second mux.",
+    )
+    MUX_PORT_NAME_TAKEN = (
+        "MuxPortNameTaken",
+        "Two ports would have one name in the mux, because names there are short hashes; the later one has no port.",
+        "Give the port of the channel another name.",
+    )

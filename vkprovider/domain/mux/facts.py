@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from vkprovider.domain.ports.allocator import TCP
@@ -62,9 +63,7 @@ class Owner(NamedTuple):
         'bcaefde'
         """
         text = f"{self.namespace}/{self.service}/{port_name}"
-        if self.learner is not None:
-            text += f"/{self.learner}"
-        return hashlib.sha256(text.encode()).hexdigest()[:_NAME_CHARS]
+        return _hash(text if self.learner is None else f"{text}/{self.learner}")[:_NAME_CHARS]
 
 
 class Channel(NamedTuple):
@@ -95,3 +94,9 @@ class Mux(NamedTuple):
     annotations: Mapping[str, str] = {}
     load_balancer_class: str = ""
     ports: tuple[ServicePort, ...] = ()
+
+
+@lru_cache(maxsize=16_384)
+def _hash(text: str) -> str:
+    """Return the SHA-256 of a text: every pass over a mux asks for those of all its ports."""
+    return hashlib.sha256(text.encode()).hexdigest()
