@@ -1,0 +1,64 @@
+"""What people read on a mux and on its channels: annotations that repeat what was decided, and decide nothing."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from vkprovider.domain.mux.decide import Mapped, Plan
+from vkprovider.domain.mux.endpoints import Backends, ready_addresses
+from vkprovider.domain.mux.facts import MuxRef, Owner
+
+TOPOLOGY_CHARS_MAX: Final = 96 * 1024
+"""Where the topology ends: all annotations of an object have 256 KiB together."""
+_PENDING: Final = "pending"
+
+
+def format_ports_annotation(mapped: Iterable[Mapped]) -> str:
+    """Return the annotation `ports` of a channel: `http:8080->20000, grpc:9090->20001`."""
+    return ", ".join(f"{each.row.port_name}:{each.row.channel_port}->{each.row.mux_port}" for each in mapped)
+
+
+def format_channels_annotation(plan: Plan) -> str:
+    """Return the annotation `channels` of a mux: a JSON list of `namespace/name`."""
+    return json.dumps([str(owner) for owner in plan.mapped], separators=(",", ":"))
+
+
+def format_summary_annotation(
+    plan: Plan, backends: Mapping[Owner, Sequence[Backends]], addresses: Sequence[str]
+) -> str:
+    """Return the annotation `summary` of a mux: `2 channel(s) | 3 port(s) | 4 pod(s) | DNS: 203.0.113.10`.
+
+    Args:
+        plan: What was decided.
+        backends: The backends of its channels.
+        addresses: Names and addresses of the load balancer; none while it has none.
+    """
+    ports = sum(len(mapped) for mapped in plan.mapped.values())
+    pods = sum(ready_addresses(its) for its in backends.values())
+    return f"{len(plan.mapped)} channel(s) | {ports} port(s) | {pods} pod(s) | DNS: {_dns(addresses)}"
+
+
+def format_topology_annotation(
+    ref: MuxRef, plan: Plan, backends: Mapping[Owner, Sequence[Backends]], addresses: Sequence[str]
+) -> str:
+    """Return the annotation `topology` of a mux: a line for itself, and one for each channel and each of its ports.
+
+    A topology that is too long names the channels that it leaves out by their number.
+    """
+    text = f"{ref} | DNS: {_dns(addresses)}\n"
+    for shown, (owner, mapped) in enumerate(plan.mapped.items()):
+        pods = ready_addresses(backends.get(owner, ()))
+        lines = f"  {owner} | DNS: {owner.service}.{owner.namespace}.svc | {pods} pod(s)\n"
+        if owner.learner is not None:
+            lines = f"  {owner} | lablet\n"
+        for each in mapped:
+            row = each.row
+            lines += f"    {row.port_name}:{row.channel_port}->{row.mux_port}/{row.protocol}\n"
+        if len(text) + len(lines) > TOPOLOGY_CHARS_MAX:
+            return text + f"  and {len(plan.mapped) - shown} more channel(s)\n"
+        text += lines
+    return text
+
+
+def _dns(addresses: Sequence[str]) -> str:
+    return ", ".join(addresses) or _PENDING
