@@ -18,6 +18,10 @@ def test_life_of_an_installation(tmp_path: Path) -> None:
         here.install()
         assert "no faults" in run(INSTALL, "Check")
 
+        run(CONNECT, "Change the password")
+        here.cmls["cml-1"].set_password("NEW")
+        until(lambda: here.ready_of("cmlworker", "cml-1")["reason"] == "WorkerReady", 90, here.cluster.logs())
+
         for heading in ("Define it", "Start one", "Start many"):
             run(FIRST, heading)
         run(FIRST, "End them")

@@ -31,6 +31,7 @@ EXECUTED = {
     ),
     CONNECT: (
         "The account",
+        "Change the password",
         "The certificate",
         "The worker",
         "Maintenance",
@@ -63,7 +64,11 @@ class Engineer:
     def own(self) -> dict[str, str]:
         """What stands in the pages: what it is here."""
         hosts = {f"{name}.example.com": cml.worker.url.removeprefix("https://") for name, cml in self.cmls.items()}
+        # Both run on this machine; learners reach two workers at two addresses, or at one with other ports.
+        secrets = {name: f"credentialsSecretName: {name}" for name in self.cmls}
+        addresses = {text: f"{text}\n  address: 127.0.0.{name[-1]}" for name, text in secrets.items()}
         return {
+            **addresses,
             **{f"{name}:443": address for name, address in hosts.items()},
             **hosts,
             "=USER ": f"={ACCOUNT['username']} ",
