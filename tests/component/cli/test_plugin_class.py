@@ -202,6 +202,7 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
     simulator = await world.simulator()
     worker = await world.worker(simulator.url)
     definition = await world.define(topology({"r1": "iosv", "r2": "iosv", "sw": "unmanaged_switch"}))
+    pods = f"/api/v1/namespaces/{world.namespace}/pods"
     for user in ("alice", "../bob"):
         lablet = await world.pod(definition, worker, annotations={USER: user}, labels={"class": "friday"})
         await lablet.ready()
@@ -217,14 +218,15 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
     await desk.succeeds("configs", "-l", "class=friday", "--zip", str(tmp_path / "friday.zip"))
     with zipfile.ZipFile(tmp_path / "friday.zip") as packed:
         assert sorted(packed.namelist()) == files
-    for words, says in (
-        (("-l", "class=friday"), "--dir FOLDER, or --zip FILE"),
-        (("-l", "class=monday", "--zip", "x.zip"), "nothing is kept of learners"),
-        (("a", "-l", "class=friday", "--dir", "x"), "leave out POD"),
-        (("a", "--zip", "x.zip"), "--zip is for a class"),
-    ):
-        refused = await desk.lablet("configs", *words)
-        assert (refused.code != 0, says in refused.err) == (True, True), refused
+    alice = next(pod for pod in await world.admin.items(pods) if pod["metadata"]["annotations"].get(USER) == "alice")
+    await world.admin.delete(f"{pods}/{alice['metadata']['name']}")
+    await world.admin.until_gone(f"{pods}/{alice['metadata']['name']}")
+    rest = await desk.lablet("configs", "-l", "class=friday", "--dir", str(tmp_path / "rest"))
+    assert rest.err == "1 learner: ../bob\n"
+    everyone = await desk.lablet("configs", "--all", "--dir", str(tmp_path / "all"))
+    assert everyone.err == "2 learners: ../bob, alice\n"
+    nobody = await desk.lablet("configs", "-l", "class=monday", "--dir", "x")
+    assert (nobody.code, "nothing is kept of learners" in nobody.err) == (1, True)
 
 
 async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk: Desk) -> None:

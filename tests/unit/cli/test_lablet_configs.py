@@ -1,6 +1,7 @@
 """What `kubectl lablet configs` makes of what a learner left."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.cli.lablet.classes.work import folders_of
-from vkprovider.cli.lablet.configs import _of_device, files_of
+from vkprovider.cli.lablet.configs import _of_device, configs, files_of
+from vkprovider.cli.shared.place import Place
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
 LEFT = Leftovers(
@@ -63,3 +65,29 @@ def test_a_class_has_a_folder_for_each_learner_wherever_names_lead() -> None:
         "a-b/r1.cfg": "a/b",
         "a-b-2/r1.cfg": "a-b",
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "name a POD, a UID or, with -u, a learner; or several with -l or --all"),
+        ({"selector": "class=a"}, "--dir FOLDER, or --zip FILE"),
+        ({"every": True, "directory": "x", "archive": "y"}, "--dir FOLDER, or --zip FILE"),
+        ({"every": True, "selector": "class=a", "directory": "x"}, "leave out POD"),
+        ({"what": "a", "selector": "class=a", "directory": "x"}, "leave out POD"),
+        ({"learner": "alice", "every": True, "directory": "x"}, "leave out POD"),
+        ({"what": "a", "archive": "x.zip"}, "--zip is for a class"),
+        ({"what": "a", "directory": "x", "output": "json"}, "exclude each other"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {"what": None, "learner": None, "selector": "", "every": False, "device": None}
+    given |= {
+        "directory": None,
+        "archive": None,
+        "output": "text",
+        "provider_namespace": "p",
+        "place": Place(None, None),
+    }
+    with pytest.raises(click.UsageError, match=says):
+        configs(**{**given, **options})

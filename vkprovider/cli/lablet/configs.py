@@ -34,6 +34,7 @@ def configs(
     *,
     learner: str | None,
     selector: str,
+    every: bool,
     device: str | None,
     directory: str | None,
     archive: str | None,
@@ -44,17 +45,19 @@ def configs(
     """Show the configurations that the devices of POD had when they were last stopped or collected."""
     if (directory or archive) and output != "text":
         raise click.UsageError("--dir or --zip and --output exclude each other; use one of them")
-    if selector:
-        if what or learner or device or output != "text":
-            raise click.UsageError("-l selects a class: leave out POD, -u, --device and -o, and give --dir or --zip")
+    if selector or every:
+        if what or learner or device or output != "text" or (selector and every):
+            raise click.UsageError(
+                "-l or --all selects a class: leave out POD, -u, --device and -o, and give --dir or --zip"
+            )
         from vkprovider.cli.lablet.classes.work import save_class  # noqa: PLC0415 (it needs this module)
 
         save_class(selector, directory=directory, archive=archive, provider_namespace=provider_namespace, place=place)
         return
     if not what and not learner:
-        raise click.UsageError("name a POD, a UID or, with -u, a learner; or select several with -l")
+        raise click.UsageError("name a POD, a UID or, with -u, a learner; or several with -l or --all")
     if archive:
-        raise click.UsageError("--zip is for a class: select one with -l, or write files with --dir")
+        raise click.UsageError("--zip is for a class: select one with -l or --all, or write files with --dir")
     name = what if not what or _KEPT.fullmatch(what) else pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:

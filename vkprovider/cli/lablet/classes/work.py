@@ -20,21 +20,29 @@ from vkprovider.kube.resources import Resource
 def save_class(
     selector: str, *, directory: str | None, archive: str | None, provider_namespace: str, place: Place
 ) -> None:
-    """Write what each learner of the selected lablets left last: into folders, or into one zip file."""
+    """Write what each learner of the selected lablets left last: into folders, or into one zip file.
+
+    Without a selector it is what each learner of the namespace left, also of Pods that are gone.
+    """
     if (directory is None) == (archive is None):
         raise click.UsageError("say where the files of the class go: --dir FOLDER, or --zip FILE")
 
     async def work(kube: KubeClient, namespace: str) -> list[Leftovers]:
+        stored = Api(kube, provider_namespace).config_maps
+        if not selector:
+            return await _newest(stored, [e for e in await list_stored(stored) if e.pod.startswith(f"{namespace}/")])
         listed = await pods_in(kube, namespace).metadata_only.list(labels=selector)
         uids = {pod.metadata.uid for pod in listed}
-        return await _left_by(Api(kube, provider_namespace).config_maps, uids) if uids else []
+        return await _newest(stored, _of(await list_stored(stored), uids)) if uids else []
 
     found = place.run(work)
-    if not found:
+    if not found and selector:
         raise click.ClickException(
             f"nothing is kept of learners of the lablets that {selector} selects. A Pod that is gone is not selected "
-            "any more: for what its learner left, name the learner with -u"
+            "any more: --all has what the learners of the namespace left within a week"
         )
+    if not found:
+        raise click.ClickException("nothing is kept of learners of this namespace; it is dropped after a week")
     files = folders_of(found)
     if archive is not None:
         _pack(Path(archive), files)
@@ -48,20 +56,22 @@ def save_class(
             click.echo(f"{left.username}, {label or 'besides'}: {why}", err=True)
 
 
-async def _left_by(archive: Resource[ConfigMap], uids: set[str]) -> list[Leftovers]:
-    """Read what each learner of these Pods left last, in the order of the learners' names."""
+async def _newest(archive: Resource[ConfigMap], entries: Iterable[Stored]) -> list[Leftovers]:
+    """Read the first of these that each learner left, in the order of the learners' names."""
     newest: dict[str, Leftovers] = {}
-    for entry in _of(await list_stored(archive), uids):
-        if entry.learner not in newest and (left := await kept(archive, entry.id)) is not None and left.username:
+    for entry in entries:
+        if entry.learner and entry.learner in newest:
+            continue
+        if entry.learner != "" and (left := await kept(archive, entry.id)) is not None and left.username:
             newest.setdefault(left.username, left)
     return [newest[learner] for learner in sorted(newest)]
 
 
 def _of(entries: Iterable[Stored], uids: set[str]) -> Iterable[Stored]:
-    """Return the entries of these Pods that a learner left, or may have left."""
+    """Return the entries of these Pods."""
     for entry in entries:
         uid = UID.match(entry.id)
-        if uid is not None and uid[0] in uids and entry.learner != "":
+        if uid is not None and uid[0] in uids:
             yield entry
 
 

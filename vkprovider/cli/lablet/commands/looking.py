@@ -74,20 +74,21 @@ def ports() -> None:
     help="What this learner left last, in any lablet of the namespace or in POD.",
 )
 @selector_option("The learners of all lablets that this label selector selects; with --dir or --zip.")
+@click.option("--all", "every", is_flag=True, help="All learners of the namespace, also of Pods that are gone.")
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
 @click.option(
     "--dir",
     "directory",
     metavar="DIR",
     shell_complete=candidates.folders,
-    help="Write a file per device into DIR (default: print); with -l, a folder per learner.",
+    help="Write a file per device into DIR (default: print); with -l or --all, a folder per learner.",
 )
 @click.option(
     "--zip",
     "archive",
     metavar="FILE",
     shell_complete=candidates.files,
-    help="With -l: write all of it into one zip file.",
+    help="With -l or --all: write all of it into one zip file.",
 )
 @document_option
 @click.option(
@@ -105,5 +106,5 @@ def configs() -> None:
 
     They are kept for a week after that. Of several Pods with one name, the newest with an archive counts, and what a
     learner left goes before what was read of a lab that nobody had. A UID selects one Pod, UID-TIME an earlier learner
-    of it, and --learner a learner, whichever Pod it was. -l writes what each learner of a class left last.
+    of it, and --learner a learner, whichever Pod it was. -l and --all write what each learner left last.
     """
