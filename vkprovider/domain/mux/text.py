@@ -8,7 +8,7 @@ from vkprovider.domain.mux.decide import Mapped, Plan
 from vkprovider.domain.mux.endpoints import Backends, ready_addresses
 from vkprovider.domain.mux.facts import MuxRef, Owner
 
-TOPOLOGY_CHARS_MAX: Final = 96 * 1024
+TOPOLOGY_CHARS_MAX: Final = 64 * 1024
 """Where the topology ends: all annotations of an object have 256 KiB together."""
 _PENDING: Final = "pending"
 
