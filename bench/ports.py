@@ -1,4 +1,4 @@
-"""The cost of ports: reading a topology and writing it for a lablet, choosing its ports, and saving them.
+"""The cost of ports: reading a topology and writing it for a lablet, choosing its ports, and saving them; a mux's pass.
 
 The yardstick is PyYAML's C loader on the same text, in the same run.
 """
@@ -12,9 +12,13 @@ from typing import Any
 import yaml
 
 from bench.figures import Figures
+from vkprovider.api.names import MUX_PREFIX
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.mux.decide import decide
+from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.state import MuxState
 from vkprovider.domain.ports.allocator import PortRange, Wanted, allocate
 from vkprovider.domain.topology.topology import parse
 
@@ -23,12 +27,13 @@ RUNS = 41
 _YARDSTICK = "CSafeLoader on the same text"
 _WHOLE = "parse, template, rewrite of 100 devices"
 _CHOICE = "50 ports among 5,000 claims"
-_COMPARED = {_WHOLE: "parse, template, rewrite", _CHOICE: _CHOICE}
+_MUX = "decide about a mux of 2,400 ports"
+_COMPARED = {_WHOLE: "parse, template, rewrite", _CHOICE: _CHOICE, _MUX: _MUX}
 
 
 async def run() -> Figures:
     """Measure."""
-    figures = _topology() | _claims()
+    figures = _topology() | _claims() | _mux()
     yardstick_ms, unit = figures[_YARDSTICK][0], "ratio"
     for name, short in _COMPARED.items():
         figures[f"{short} / CSafeLoader"] = (figures[name][0] / yardstick_ms, unit)
@@ -49,6 +54,18 @@ def _claims() -> Figures:
         "write 100 lablets with 6 ports": (_median_ms(lambda: _write(few)), "ms"),
         "write 1,000 lablets with 6 ports": (_median_ms(lambda: _write(many)), "ms"),
     }
+
+
+def _mux() -> Figures:
+    """Decide about a mux that is nearly full, and where nothing has changed, as in most of its passes."""
+    ports = tuple(ServicePort(f"p{n}", 8000 + n) for n in range(5))
+    asked = {f"{MUX_PREFIX}/external-ports": ",".join(f"{port.name}:auto" for port in ports)}
+    channels = [Channel(Owner("mux", f"netlab-{n:04}"), ports, asked) for n in range(480)]
+    mux = Mux(MuxRef("mux", "mux"), {f"{MUX_PREFIX}/port-range": "20000-29999"})
+    plan = decide(mux, channels, MuxState(), 0)
+    assert len(plan.ports) == 2400
+    mux = mux._replace(ports=plan.ports)
+    return {_MUX: (_median_ms(lambda: decide(mux, channels, plan.state, 1)), "ms")}
 
 
 def _write(stored: Stored) -> None:

@@ -198,10 +198,11 @@ class _Pass:
         """Give back what the cluster shows, where a channel still asks for it or may have it."""
         wanted = {(each.owner, request.port): request for each in asking for request in each.requests}
         found = collect_existing_port_owners(self._mux, self._channels.values(), self._prefix)
-        for (_, number), (owner, port) in found.items():
+        for key, (owner, port) in found.items():
             request = wanted.get((owner, port))
-            if request is None:
+            if request is None or key in self._ledger.owners:
                 continue
+            _, number = key
             if request.number == number or (request.number is None and within(self._bounds.ranges, number)):
                 self._ledger.recover(row_for(owner, request, number))
 
