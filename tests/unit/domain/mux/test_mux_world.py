@@ -85,8 +85,8 @@ def check(plan: Plan, before: MuxState, present: list[Channel], limit: str | Non
 
 
 @settings(deadline=None)
-@given(st.lists(STEP, max_size=8))
-def test_no_port_has_two_owners_and_none_is_given_before_its_rest(steps: list[Step]) -> None:
+@given(st.lists(STEP, max_size=8), st.sampled_from([1500, muxstate.STORE_BYTES_MAX]))
+def test_no_port_has_two_owners_and_none_is_given_before_its_rest(steps: list[Step], bytes_max: int) -> None:
     state, now = MuxState(), NOW
     shown: tuple[ServicePort, ...] = ()
     last: dict[PortKey, tuple[Owner, float]] = {}
@@ -94,7 +94,7 @@ def test_no_port_has_two_owners_and_none_is_given_before_its_rest(steps: list[St
         now += pause
         annotations = {} if limit is None else {"max_ports": limit}
         the_mux = mux(port_range, ports=() if applied_again else shown, **annotations)
-        plan = decide(the_mux, present, state, now, rest_s=REST_S)
+        plan = decide(the_mux, present, state, now, rest_s=REST_S, bytes_max=bytes_max)
         check(plan, state, present, limit)
         for owner, its in plan.mapped.items():
             for each in its:
@@ -105,7 +105,7 @@ def test_no_port_has_two_owners_and_none_is_given_before_its_rest(steps: list[St
         state = stored(plan.state, the_mux)
         assert state == plan.state
         applied = the_mux._replace(ports=plan.ports)
-        again = decide(applied, present, state, now, rest_s=REST_S)
+        again = decide(applied, present, state, now, rest_s=REST_S, bytes_max=bytes_max)
         assert (again.state, again.ports, again.mapped) == (plan.state, plan.ports, plan.mapped)
         assert {each.channel.owner for each in again.refused} == {each.channel.owner for each in plan.refused}
         shown = plan.ports
