@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,8 @@ GET_IT: Final = "apt-get install mosquitto, or: make test INSTALL=1"
 CALLER: Final = "vkprovider"
 PASSWORD: Final = "secret of the broker"
 
+_LISTENING: Final = (61_000, 65_536)
+"""Above Linux' `ip_local_port_range`: one of these stays free until a test listens on it."""
 _PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 
 
@@ -32,9 +35,12 @@ def mosquitto_or_skip() -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """Return a port on which nothing listens, of those that the kernel gives to no outgoing connection."""
+    while True:
+        port = random.SystemRandom().randrange(*_LISTENING)
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass

@@ -102,7 +102,8 @@ async def test_all_learners_get_an_end_and_free_lablets_none(world: World, desk:
     both = await desk.lablet("extend", "--all", "-l", "group=a", "--by", "5m")
     assert (both.code, "not both" in both.err) == (2, True)
     collected = await desk.lablet("collect", "-l", "group=a", "--wait")
-    assert (collected.code, len(collected.out.splitlines())) == (0, 2), collected
+    assert (collected.code, collected.out.count(" Succeeded: collected")) == (0, 2), collected
+    assert sorted(line.split()[0] for line in collected.out.splitlines()[2:]) == ["LEARNER", "alice", "bob"]
     assert "desired-state" not in str((await free.ready())["metadata"]["annotations"])
     released = await desk.lablet("release", "-l", "vkprovider.io/pool=warm")
     assert (released.code, released.out) == (0, "")

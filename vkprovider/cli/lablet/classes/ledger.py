@@ -115,8 +115,8 @@ def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now
     """Return what to do next so that each learner has one lablet of the pool's definition.
 
     Args:
-        pool: As it was read, before
-        pods: all Pods of its namespace were listed.
+        pool: The pool, read before the Pods.
+        pods: All Pods of its namespace.
         wishes: Who is to have one.
         now: Unix seconds.
         refill: Whether the pool makes new ones instead of getting smaller.
