@@ -17,6 +17,7 @@ from vkprovider.api import names
 from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.app.settings import Settings
+from vkprovider.domain.topology.topology import parse
 
 OLDEST = "1.30"
 """The oldest supported release of Kubernetes."""
@@ -234,6 +235,26 @@ def test_example_lets_a_namespace_that_it_makes_run_lablets(path: Path) -> None:
         if subject["namespace"] == item["metadata"]["namespace"]
     }
     assert made == bound
+
+
+def test_example_of_a_pool_lets_a_lablet_go_and_shows_each_device() -> None:
+    """Its selector needs the label that a lablet loses; a container has the name of a device, and is a terminal."""
+    documents = {
+        name: yaml.safe_load((MANIFESTS / "examples" / f"{name}.yaml").read_text()) for name in ("pool", "netlab")
+    }
+    spec, definition = documents["pool"]["spec"], documents["netlab"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"] == {"matchLabels": {names.LABEL_POOL: labels[names.LABEL_POOL]}}
+    assert labels.keys() == {names.LABEL_POOL, "class"}
+    assert spec["template"]["spec"]["runtimeClassName"] == definition["metadata"]["name"]
+    lab, *devices = spec["template"]["spec"]["containers"]
+    nodes = parse(definition["spec"]["source"]["inline"]).devices
+    assert lab["name"] == names.LAB_CONTAINER
+    assert [each["name"] for each in devices] == [each.container for each in nodes if each.definition == "alpine"]
+    assert all(each["stdin"] and each["tty"] for each in devices)
+    assert {each["image"] for each in (lab, *devices)} == {definition["metadata"]["name"]}, (
+        "a pool takes up new content"
+    )
 
 
 def test_example_of_the_tunnel_leads_to_the_page_of_the_replicas(pod: dict[str, Any]) -> None:
