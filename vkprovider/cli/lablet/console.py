@@ -37,7 +37,7 @@ def console(
 
 
 def named_with_device(pod: str | None, device: str | None, learner: str | None) -> tuple[Named, str | None]:
-    """Return what a command line names as `POD [DEVICE]`, or as `-u LEARNER [DEVICE]`.
+    """Return the target that a command line names as `POD [DEVICE]`, or as `-u LEARNER [DEVICE]`.
 
     Raises:
         UsageError: It names no lablet, or two.

@@ -87,7 +87,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def named(pod: str | None, learner: str | None) -> Named:
-    """Return what the argument POD or the option `-u` names: `pod/a` is a Pod, and `a` a Pod or a learner.
+    """Return the target that the argument POD or the option `-u` names: `pod/a` is a Pod, and `a` a Pod or a learner.
 
     Raises:
         UsageError: Both are given, or none, or one names nothing.

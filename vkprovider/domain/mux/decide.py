@@ -243,7 +243,7 @@ class _Pass:
         return admitted
 
     def _against(self, each: _Asking, port_names: Collection[str]) -> Refused | None:
-        """Return what speaks against a channel, before anything is counted."""
+        """Return the refusal of a channel that cannot have its ports, before anything is counted."""
         channel, owner = each.channel, each.owner
         if self._bounds.closed is not None and not self._has_all(each):
             return Refused(channel, self._bounds.closed)

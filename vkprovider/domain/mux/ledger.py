@@ -161,7 +161,7 @@ class Ledger:
             self._hold(row)
 
     def state(self, before: MuxState) -> MuxState:
-        """Return what is to be stored; a port that was recovered, and that its channel did not get, rests.
+        """Return the state to be stored; a port that was recovered, and that its channel did not get, rests.
 
         Args:
             before: What was stored; its unknown fields are kept.

@@ -171,5 +171,5 @@ def _wrong_mapping(what: str) -> InputError:
 
 
 def _quoted(text: str) -> str:
-    """Return what somebody wrote as it fits into a message."""
+    """Return a text that somebody wrote, cut to fit into a message."""
     return repr(shorten(text, _QUOTED_CHARS))

@@ -74,7 +74,7 @@ def _may_begin(resource: CustomResource) -> bool:
 
 
 def _address_in(spec: Mapping[str, Any]) -> str:
-    """Return what `address_of` returns for a spec that is not parsed: this is asked at every change of a CMLWorker."""
+    """Return the result of `address_of` for a spec that is not parsed: each change of a CMLWorker asks this."""
     try:
         return str(spec.get("address") or urlsplit(str(spec.get("url") or "")).hostname or "")
     except ValueError:

@@ -79,7 +79,7 @@ def define(
 
 
 def plan(existing: CustomResource | None, name: str, version: str | None, text: str) -> Change | None:
-    """Return what is to be written; None if the definition is already so.
+    """Return the object to be written; None if the definition is already so.
 
     Content that a version has is never replaced under that version: lablets that run it, and those that name it, would
     differ from one another.

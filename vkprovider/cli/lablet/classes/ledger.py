@@ -112,7 +112,7 @@ Step = Begin | Give | Settle | Await | Done
 
 
 def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now: int, *, refill: bool) -> Step:
-    """Return what to do next so that each learner has one lablet of the pool's definition.
+    """Return the next step, so that each learner has one lablet of the pool's definition.
 
     Args:
         pool: The pool, read before the Pods.
