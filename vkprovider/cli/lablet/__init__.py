@@ -3,7 +3,7 @@
 * `group`: the command itself, with the table of its subcommands; `commands`: their arguments, options and help;
   `completion`: what the shell completes.
 * `lists` (list), `ports`, `configs`: look.
-* `console` (console, logs, forward), `login`: use a lab.
+* `console` (console, logs, forward), `wall` (consoles of several learners), `login`: use a lab.
 * `acts` (stop, start, collect, reset), `assign`, `classes` (assign --from-file), `extend`, `release`: operate lablets.
 * `refresh`, `approve`: for admins of definitions and workers.
 

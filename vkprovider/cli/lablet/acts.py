@@ -89,16 +89,9 @@ def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 
     chosen.each(
         work,
-        concerns=lambda pod: not _is_free(pod),
+        concerns=lambda pod: not pod.is_free,
         before=look_before if wait else None,
         after=show if wait else None,
-    )
-
-
-def _is_free(pod: LabletPod) -> bool:
-    """Return whether a lablet is one of a pool that nobody has; one of no pool may be worked in without a username."""
-    return not pod.user and (
-        names.LABEL_POOL in pod.metadata.labels or names.ANNOTATION_LENT_BY in pod.metadata.annotations
     )
 
 

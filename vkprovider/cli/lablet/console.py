@@ -1,6 +1,7 @@
 """`kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.
 
-All end in kubectl itself, which has the terminal, the streams and the user's credentials.
+All end in kubectl itself, which has the terminal, the streams and the user's credentials. Several consoles at once are
+a `wall`.
 """
 
 import os
@@ -20,12 +21,29 @@ from vkprovider.kube.client import KubeClient
 
 
 def console(
-    pod: str | None, device: str | None, *, learner: str | None, take_over: bool, watch: bool, place: Place
+    pod: str | None,
+    device: str | None,
+    *,
+    learners: tuple[str, ...],
+    selector: str,
+    take_over: bool,
+    watch: bool,
+    place: Place,
 ) -> None:
     """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it."""
-    wanted, device = named_with_device(pod, device, learner)
+    learners = tuple(dict.fromkeys(learners))
     if take_over and watch:
         raise click.UsageError("who watches does not type: --watch or --take-over, not both")
+    if selector or len(learners) > 1:
+        if not watch:
+            raise click.UsageError("several consoles can be watched, not typed at: add --watch, or name one learner")
+        if device is not None or (selector and learners):
+            raise click.UsageError("name learners with -u, or select them with -l, not both; then the DEVICE alone")
+        from vkprovider.cli.lablet.wall.watching import watch_several  # noqa: PLC0415 (it needs this module)
+
+        watch_several(learners, selector, pod, place)
+        return
+    wanted, device = named_with_device(pod, device, learners[0] if learners else None)
     if device is None:
         raise click.UsageError("name a DEVICE after the POD; for its devices: kubectl lablet ports POD")
 
@@ -126,10 +144,20 @@ def _become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:
     Raises:
         ClickException: There is no kubectl.
     """
+    command = kubectl_command(place, arguments)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606 (kubectl itself, without a shell)
+
+
+def kubectl_command(place: Place, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs kubectl with the same cluster.
+
+    Raises:
+        ClickException: There is no kubectl.
+    """
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise click.ClickException("kubectl is not on PATH; install it: https://kubernetes.io/docs/tasks/tools")
     cluster = [f"--kubeconfig={place.kubeconfig}"] if place.kubeconfig else []
     cluster += [f"--context={place.context}"] if place.context else []
-    sys.stdout.flush()
-    os.execv(kubectl, [kubectl, *cluster, *arguments])  # noqa: S606 (kubectl itself, without a shell)
+    return [kubectl, *cluster, *arguments]

@@ -60,8 +60,9 @@ def learners(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def lablets_or_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the lablets of the namespace, or the devices of the lablet of the learner who is named."""
-    return (devices if ctx.params.get("learner") else lablets)(ctx, param, incomplete)
+    """Offer the lablets of the namespace, or the devices of the lablet of the learner who is named, or of a class."""
+    selected = any(ctx.params.get(name) for name in ("learner", "learners", "selector"))
+    return (devices if selected else lablets)(ctx, param, incomplete)
 
 
 def lablets_and_pools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -156,8 +157,8 @@ def _read(ctx: click.Context, field: Callable[[Any], Any], *words: str) -> list[
     return found
 
 
-def _pods(ctx: click.Context, *name: str) -> "Iterable[LabletPod]":
-    """Return the Pods of the namespace, or the one of that name."""
+def _pods(ctx: click.Context, *which: str) -> "Iterable[LabletPod]":
+    """Return the Pods of the namespace, the one of a name, or those of a selector."""
     import msgspec  # noqa: PLC0415 (as above)
 
     from vkprovider.cli.shared.pods import LabletPod  # noqa: PLC0415 (as above)
@@ -168,14 +169,19 @@ def _pods(ctx: click.Context, *name: str) -> "Iterable[LabletPod]":
         except msgspec.ValidationError:
             return None
 
-    return filter(None, _read(ctx, decoded, "pods", *name))
+    return filter(None, _read(ctx, decoded, "pods", *which))
 
 
 def _lablet(ctx: click.Context) -> "list[LabletPod]":
-    """Return the lablet that is named before, by its Pod or its learner, as a list; empty if none is."""
+    """Return the lablet that is named before, by its Pod or its learner, as a list; empty if none is.
+
+    Of several learners, and of those that a label selects, it is the first.
+    """
     from vkprovider.cli.shared.pods import named, of_learner  # noqa: PLC0415 (as above)
 
-    learner = ctx.params.get("learner")
+    if selector := ctx.params.get("selector"):
+        return [pod for pod in _pods(ctx, f"--selector={selector}") if pod.is_lablet][:1]
+    learner = ctx.params.get("learner") or next(iter(ctx.params.get("learners") or ()), None)
     try:
         wanted = named(None, str(learner)) if learner else named(ctx.params.get("pod"), None)
         found = list(_pods(ctx, wanted.name)) if wanted.kinds != "learner" else []

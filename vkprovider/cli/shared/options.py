@@ -131,15 +131,7 @@ def chosen_options(command: Command) -> Command:
 
     placed = place_options(wrapped(with_chosen, command))
     argument = click.argument("pods", metavar="[POD…]", nargs=-1, shell_complete=candidates.lablets)
-    learners = click.option(
-        "-u",
-        "--learner",
-        "learners",
-        metavar="LEARNER",
-        multiple=True,
-        shell_complete=candidates.learners,
-        help="The lablet of this learner; may be repeated.",
-    )
+    learners = learners_option("The lablet of this learner; may be repeated.")
     return argument(learners(selector_option("All lablets that this label selector selects.")(placed)))
 
 
@@ -152,6 +144,19 @@ def learner_option(command: Command) -> Command:
         shell_complete=candidates.learners,
         help="The lablet of this learner, instead of POD.",
     )(command)
+
+
+def learners_option(text: str) -> Callable[[Command], Command]:
+    """Add `-u`, which may be repeated; pass it as `learners`."""
+    return click.option(
+        "-u",
+        "--learner",
+        "learners",
+        metavar="LEARNER",
+        multiple=True,
+        shell_complete=candidates.learners,
+        help=text,
+    )
 
 
 def wrapped(wrapper: Command, command: Command) -> Command:

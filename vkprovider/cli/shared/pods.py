@@ -66,6 +66,12 @@ class LabletPod(msgspec.Struct, frozen=True):
         return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
 
     @property
+    def is_free(self) -> bool:
+        """Whether a pool's lablet is nobody's; one of no pool may be worked in without a username."""
+        pooled = names.LABEL_POOL in self.metadata.labels or names.ANNOTATION_LENT_BY in self.metadata.annotations
+        return not self.user and pooled
+
+    @property
     def last_ends(self) -> dict[str, str]:
         """Why each container last ended, by name; every start again of the lab changes it, for its number is in it."""
         return {status.name: status.last_end for status in self.status.container_statuses}

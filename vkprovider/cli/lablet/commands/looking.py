@@ -8,6 +8,7 @@ from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import (
     document_option,
     learner_option,
+    learners_option,
     output_option,
     place_options,
     scope_options,
@@ -26,15 +27,7 @@ from vkprovider.cli.shared.options import (
     metavar="STATE",
     help="Only those that stand so, such as free; may be repeated.",
 )
-@click.option(
-    "-u",
-    "--learner",
-    "learners",
-    metavar="LEARNER",
-    multiple=True,
-    shell_complete=candidates.learners,
-    help="Only those of this learner; may be repeated.",
-)
+@learners_option("Only those of this learner; may be repeated.")
 @click.option(
     "--sort",
     type=click.Choice(["learner", "state", "since", "left", "name"]),

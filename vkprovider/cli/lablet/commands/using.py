@@ -6,7 +6,7 @@ import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import learner_option, place_options
+from vkprovider.cli.shared.options import learner_option, learners_option, place_options, selector_option
 
 _PORT_MAX: Final = 65535
 
@@ -14,7 +14,8 @@ _PORT_MAX: Final = 65535
 @click.command(epilog="Example: kubectl lablet console -u alice r1")
 @click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_devices)
 @click.argument("device", metavar="DEVICE", required=False, shell_complete=candidates.devices)
-@learner_option
+@learners_option("The lablet of this learner, instead of POD; with --watch it may be repeated.")
+@selector_option("With --watch: all lablets that this label selector selects.")
 @click.option("--watch", is_flag=True, help="Only see what comes: nothing is typed. Ctrl-C ends it.")
 @click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
 @place_options
@@ -24,6 +25,11 @@ def console() -> None:
 
     Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
     console`, and takes the same right, to `create` `pods/exec`.
+
+    --watch with several -u, or with -l, shows the consoles of several learners in one terminal, each line with the
+    learner before it. What stands still for a second, such as a prompt, is shown as well. A console that ends says why,
+    and the others go on. DEVICE is the last word, and may be left out if each Pod has a container for just one. Free
+    lablets of pools are left alone.
     """
 
 
