@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from pydantic import AliasChoices, AliasPath
+
 from vkprovider.settings import agent, cluster, consoles, kubelet, services, tunnels
 from vkprovider.settings.group import Group
 
@@ -29,17 +31,22 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     tunnels.MqttSettings,
     tunnels.TunnelSettings,
 )
+
+
+def _names_of(alias: str | AliasPath | AliasChoices | None) -> list[str]:
+    """Return the variables of one setting."""
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return [name for name in choices if isinstance(name, str)]
+
+
 KNOWN: Final = frozenset(
-    str(field.validation_alias)
-    for group in _GROUPS
-    for field in group.model_fields.values()
-    if field.validation_alias is not None
+    name for group in _GROUPS for field in group.model_fields.values() for name in _names_of(field.validation_alias)
 )
 """The names of all settings of all processes: a replica and an agent may share a file of them."""
 
 _PREFIX: Final = "VKPROVIDER_"
-_OTHERS: Final = re.compile(r"VKPROVIDER_(SANDBOX|SIM_|TEST_|(HELM|URL|TOKEN)$)")
-"""Variables of other programs."""
+_OTHERS: Final = re.compile(r"POD_|VKPROVIDER_(SANDBOX|SIM_|TEST_|(HELM|URL|TOKEN)$)")
+"""Variables of other programs, and those that a Pod's template fills from the Pod."""
 _SERVICE: Final = re.compile(r"_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 """The ends of variables that a Pod gets for each Service of its namespace."""
 _SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://")

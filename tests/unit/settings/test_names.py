@@ -1,10 +1,14 @@
 """Names of settings that nobody reads: a misspelt one must not look as if it had an effect."""
 
+import re
+from pathlib import Path
+from typing import Final
+
 import pytest
 
-from vkprovider.app.settings import AgentProcessSettings, Settings
-from vkprovider.settings.group import Group
 from vkprovider.settings.names import KNOWN, unknown
+
+ROOT: Final = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -16,7 +20,7 @@ from vkprovider.settings.names import KNOWN, unknown
         ({"VKPROVIDER_SOMETHING_ELSE_ENTIRELY": "1"}, {"VKPROVIDER_SOMETHING_ELSE_ENTIRELY": ""}),
         ({"WORKER_PROBE_SECONDS": "3", "VKPROVIDER_AGENT_NAME": "a", "PATH": "/bin", "HOME": "/", "LANG": "C"}, {}),
         ({"worker_probe_second": "3", "VKPROVIDER_HTTP_PROT": ""}, {"VKPROVIDER_HTTP_PROT": "VKPROVIDER_HTTP_PORT"}),
-        ({"VKPROVIDER_SANDBOX": "default"}, {}),
+        ({"VKPROVIDER_SANDBOX": "default", "POD_IPS": "10.0.0.7"}, {}),
     ],
 )
 def test_names_that_nobody_reads_are_found_with_the_nearest_one(given: dict[str, str], meant: dict[str, str]) -> None:
@@ -39,11 +43,12 @@ def test_variables_of_kubernetes_services_are_none_of_ours() -> None:
         assert unknown(given) == {}
 
 
-def test_every_setting_of_every_process_is_known() -> None:
-    for process in (Settings, AgentProcessSettings):
-        for field in process.model_fields.values():
-            group = field.annotation
-            assert isinstance(group, type)
-            assert issubclass(group, Group)
-            aliases = {str(each.validation_alias) for each in group.model_fields.values() if each.validation_alias}
-            assert aliases <= KNOWN
+def test_every_setting_of_the_reference_page_is_known() -> None:
+    """The page is made from the settings by other code, and names both variables of a setting that has two."""
+    rows = [
+        line.split("|")[1] for line in (ROOT / "docs/reference/settings.md").read_text().splitlines() if "|" in line
+    ]
+    variables = {name for row in rows for name in re.findall(r"`([A-Z][A-Z0-9_]+)`", row)}
+    assert {"VKPROVIDER_INTERNAL_IP", "POD_IP"} < variables
+    assert variables <= KNOWN
+    assert unknown(dict.fromkeys(variables, "1")) == {}
