@@ -1,4 +1,6 @@
-"""Words of messages: singular and plural."""
+"""Words of messages: singular and plural, and lists of which only the first fit."""
+
+from collections.abc import Sequence
 
 
 def count(number: int, singular: str, plural: str = "") -> str:
@@ -8,3 +10,23 @@ def count(number: int, singular: str, plural: str = "") -> str:
     ('1 lablet', '2 lablets', '0 policies')
     """
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """Return a list of words, the first of them and how many more there are.
+
+    >>> listed(["a", "b"], 2), listed(["a", "b", "c"], 2)
+    ('a, b', 'a, b and 1 more')
+    """
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def sentences(texts: Sequence[str], most: int) -> str:
+    """Return a list of sentences, the first of them and how many more there are.
+
+    >>> sentences(["a", "b"], 2), sentences(["a", "b", "c"], 2)
+    ('a; b', 'a; b; and 1 more')
+    """
+    more = len(texts) - most
+    return "; ".join(texts[:most]) + (f"; and {more} more" if more > 0 else "")

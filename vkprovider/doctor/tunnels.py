@@ -9,7 +9,7 @@ from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import DoctorReason
-from vkprovider.api.wording import count
+from vkprovider.api.wording import count, listed
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
 from vkprovider.doctor.workers import WorkerProbe
 
@@ -97,9 +97,7 @@ def _user(broker: Broker) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    named = sorted(names)
-    more = len(named) - _NAMED_MAX
-    return f"CMLWorker {', '.join(named[:_NAMED_MAX])}" + (f" and {more} more" if more > 0 else "")
+    return f"CMLWorker {listed(sorted(names), _NAMED_MAX)}"
 
 
 def _ms(seconds: float) -> str:

@@ -8,6 +8,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason
+from vkprovider.api.wording import listed
 from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.domain.definition.content import Content, charged, versions_of_few
 from vkprovider.domain.definition.fitting import Room, room_of, too_large, too_new
@@ -78,6 +79,5 @@ class Impediments:
 
 
 def _unreached(labels: Sequence[str]) -> str:
-    named = ", ".join(map(repr, labels[:_NAMED_MAX]))
-    more = f" and {len(labels) - _NAMED_MAX} more" if len(labels) > _NAMED_MAX else ""
-    return f"CML passes no `pat:` port on to {named}{more}: no link joins it with an external connector"
+    named = listed([repr(label) for label in labels], _NAMED_MAX)
+    return f"CML passes no `pat:` port on to {named}: no link joins it with an external connector"

@@ -16,8 +16,7 @@ from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.matching import KnownLab
-from vkprovider.domain.ports.allocator import TCP, UDP
-from vkprovider.domain.topology.tags import parse_tag
+from vkprovider.domain.topology import mappings
 from vkprovider.domain.worker.identity import may_be_twin
 
 
@@ -71,12 +70,6 @@ class Twins:
                 return set()
             if not waits and (await worker.labs.get_lab(lab_id)).state == words.DEFINED:
                 return set()  # a saved copy
-            return _ports_in(await worker.labs.list_tags(lab_id))
+            return set(mappings.named_by(await worker.labs.list_tags(lab_id)))
         except NotFound:
             return set()
-
-
-def _ports_in(tags: Mapping[str, tuple[str, ...]]) -> set[tuple[str, int]]:
-    """Return the ports that a lab opens, with their protocols."""
-    found = [parse_tag(text) for texts in tags.values() for text in texts]
-    return {(UDP if tag.protocol == "udp" else TCP, tag.outside) for tag in found if tag is not None}

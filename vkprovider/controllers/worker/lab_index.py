@@ -19,8 +19,7 @@ from vkprovider.concurrency import at_most
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.identity import origin_of
 from vkprovider.domain.lablet.matching import KnownLab, certain, is_leftover, matches
-from vkprovider.domain.ports.allocator import TCP, UDP
-from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
+from vkprovider.domain.topology import mappings
 
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
@@ -167,9 +166,4 @@ def _is_awaited(lab: KnownLab, marked: Mapping[str, KnownLab], claims: Mapping[s
 
 def _opened(labs: Iterable[KnownLab]) -> frozenset[tuple[str, int]]:
     """Return the ports that labs open, with their protocols."""
-    tags = (parse_tag(text) for lab in labs for texts in lab.tags.values() for text in texts)
-    return frozenset(
-        (UDP if tag.protocol == "udp" else TCP, tag.outside)
-        for tag in tags
-        if tag is not None and 1 <= tag.outside <= PORT_MAX
-    )
+    return frozenset(port for lab in labs for port in mappings.named_by(lab.tags))

@@ -22,6 +22,7 @@ from vkprovider.api.models.status import (
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.api.times import iso
+from vkprovider.api.wording import sentences
 from vkprovider.domain import conditions as builder
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition import refresh
@@ -138,8 +139,7 @@ def render(
 def _impeded(faults: Sequence[Fault]) -> Condition | None:
     if not faults:
         return None
-    more = f"; and {len(faults) - _NAMED_MAX} more" if len(faults) > _NAMED_MAX else ""
-    return Condition(IMPEDED, "True", faults[0].reason, "; ".join(f.message for f in faults[:_NAMED_MAX]) + more)
+    return Condition(IMPEDED, "True", faults[0].reason, sentences([fault.message for fault in faults], _NAMED_MAX))
 
 
 def _refreshed(before: ResourceCondition | None, read: SourceRead) -> Condition | None:

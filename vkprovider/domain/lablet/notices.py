@@ -9,7 +9,7 @@ from vkprovider.api.errors import shorten
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import ENV, Pod
 from vkprovider.api.reasons import Happened
-from vkprovider.api.wording import count
+from vkprovider.api.wording import count, sentences
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Memory
@@ -52,11 +52,8 @@ def imported_with(warnings: Sequence[str]) -> tuple[Notice, ...]:
     """Return the Event of what CML warned of when it imported a lab; none without warnings."""
     if not warnings:
         return ()
-    shown = [shorten(" ".join(text.split()), _WARNING_CHARS_MAX) for text in warnings[:_WARNINGS_MAX]]
-    more = f"; and {len(warnings) - _WARNINGS_MAX} more" if len(warnings) > _WARNINGS_MAX else ""
-    return (
-        Notice("Warning", Happened.IMPORT_WARNED, f"CML warns of the lab that it imported: {'; '.join(shown)}{more}"),
-    )
+    said = sentences([shorten(" ".join(text.split()), _WARNING_CHARS_MAX) for text in warnings], _WARNINGS_MAX)
+    return (Notice("Warning", Happened.IMPORT_WARNED, f"CML warns of the lab that it imported: {said}"),)
 
 
 def _says(pod: Pod | None, notice: Notice) -> bool:

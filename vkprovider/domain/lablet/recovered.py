@@ -25,9 +25,8 @@ from vkprovider.domain.lablet.identity import Origin
 from vkprovider.domain.lablet.matching import shown_lab
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.restarts import restarts_shown
-from vkprovider.domain.ports.allocator import TCP, UDP, Held, Holder, PortUsage, udp_names
+from vkprovider.domain.ports.allocator import UDP, Held, Holder, PortUsage, udp_names
 from vkprovider.domain.topology import mappings
-from vkprovider.domain.topology.tags import PORT_MAX, parse_tag
 
 _REMEDY: Final = "delete the pod, its successor gets a new lab"
 
@@ -166,15 +165,13 @@ def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim
     """Return a row that shows why its ports are not used; those that its lab opens, and no older one, are held."""
     ports: dict[str, int] = {}
     udp: list[str] = []
-    for tag in (parse_tag(text) for label in sorted(lab.tags) for text in dict.fromkeys(lab.tags[label])):
-        if tag is None or not 1 <= tag.outside <= PORT_MAX:
-            continue
-        name, protocol = f"unknown-{len(ports) + 1}", UDP if tag.protocol == "udp" else TCP
+    for protocol, port in mappings.named_by(lab.tags):
+        name = f"unknown-{len(ports) + 1}"
         try:
-            usage.hold(row.pod_uid, [Held(name, protocol, tag.outside)])
+            usage.hold(row.pod_uid, [Held(name, protocol, port)])
         except InputError:
             continue
-        ports[name] = tag.outside
+        ports[name] = port
         if protocol == UDP:
             udp.append(name)
     return row.with_ports(ports, tuple(udp), fault)

@@ -6,6 +6,8 @@ links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]      nodes and, within them, i
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from vkprovider.api.wording import listed
+
 _LISTED_MAX: Final = 8
 """Ids in a message."""
 
@@ -73,6 +75,4 @@ def _show(value: Any) -> str:
 
 
 def _listed(ids: Mapping[Any, Any] | Sequence[Any]) -> str:
-    texts = [str(each)[:40] for each in ids]
-    more = len(texts) - _LISTED_MAX
-    return ", ".join(texts[:_LISTED_MAX]) + (f" and {more} more" if more > 0 else "") if texts else "none"
+    return listed([str(each)[:40] for each in ids], _LISTED_MAX) if ids else "none"

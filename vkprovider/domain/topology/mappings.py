@@ -1,6 +1,6 @@
 """A lablet's ports between the template and the worker: which are requested, and how allocated ones are shown."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -82,6 +82,22 @@ def ports_in(template: PortTemplate, tags: Mapping[str, Iterable[str]]) -> dict[
     if any(found.values()) or not all(1 <= port <= PORT_MAX for port in ports.values()):
         return None
     return ports
+
+
+def named_by(tags: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, int]]:
+    """Yield the outside ports that a lab's tags name, as (protocol, port).
+
+    Args:
+        tags: The tags of its devices as CML has them, by label.
+
+    >>> list(named_by({"r1": ["core", "serial:5041"], "h0": ["pat:udp:5044:53"]}))
+    [('UDP', 5044), ('TCP', 5041)]
+    """
+    for label in sorted(tags):
+        for text in dict.fromkeys(tags[label]):
+            tag = parse_tag(text)
+            if tag is not None and 1 <= tag.outside <= PORT_MAX:
+                yield tag.protocol.upper(), tag.outside
 
 
 @lru_cache(maxsize=4096)

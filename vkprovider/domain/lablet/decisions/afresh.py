@@ -5,6 +5,7 @@ from typing import Final
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Progress, Reason, Trouble
+from vkprovider.api.wording import listed
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.living import Living
@@ -19,9 +20,7 @@ _LABELS_MAX: Final = 5
 
 def labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -> str:
     """Return the labels of the devices in one of `states`, as many as fit in a message."""
-    found = sorted(device.label for device in devices if device.state in states)
-    more = f" and {len(found) - _LABELS_MAX} more" if len(found) > _LABELS_MAX else ""
-    return ", ".join(found[:_LABELS_MAX]) + more
+    return listed(sorted(device.label for device in devices if device.state in states), _LABELS_MAX)
 
 
 def worked(facts: Facts, claim: Claim) -> bool:

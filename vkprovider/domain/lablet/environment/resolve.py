@@ -17,6 +17,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Notice
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.reasons import EnvironmentReason, Reason, Trouble
+from vkprovider.api.wording import sentences
 from vkprovider.domain.lablet.environment import downward
 from vkprovider.domain.lablet.environment.downward import Placement
 from vkprovider.domain.lablet.environment.expansion import expand
@@ -233,9 +234,7 @@ def _note_unread(source: Source, unread: Unread, findings: _Findings, skipping: 
 
 
 def _some(texts: Iterable[str]) -> str:
-    all_of_them = list(texts)
-    more = len(all_of_them) - _MESSAGES_MAX
-    return "; ".join(all_of_them[:_MESSAGES_MAX]) + (f"; and {more} more" if more > 0 else "")
+    return sentences(list(texts), _MESSAGES_MAX)
 
 
 def _too_long() -> InputError:

@@ -14,7 +14,7 @@ from vkprovider.api.models.fields import LATEST
 from vkprovider.api.names import LAB_CONTAINER
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Trouble
-from vkprovider.api.wording import count
+from vkprovider.api.wording import count, listed
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.session.delivery import NO_TERMS, Terms
@@ -169,13 +169,8 @@ def check_containers(pod: Pod, content: Content) -> None:
             raise InputError(
                 Trouble.UNKNOWN_DEVICE,
                 f"container {container.name!r} names no device of {content.definition} {content.version}; "
-                f"call it {LAB_CONTAINER!r} for the whole lab, or one of {_some(sorted(known))}",
+                f"call it {LAB_CONTAINER!r} for the whole lab, or one of {listed(sorted(known), _WORDS_MAX)}",
             )
-
-
-def _some(words: list[str]) -> str:
-    more = len(words) - _WORDS_MAX
-    return ", ".join(words) if more <= 0 else f"{', '.join(words[:_WORDS_MAX])} and {more} more"
 
 
 def shortage(need: Resources, taken: Resources, capacity: Resources, *, lablets: int, pods: int) -> InputError | None:
