@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.assign import Selector, Wish, hindrance, in_order, selector_text, wish_of
+from vkprovider.cli.lablet.assign import Wish, hindrance, in_order, wish_of
+from vkprovider.cli.lablet.deployments import Selector
 from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -82,4 +83,4 @@ def test_selectors_are_written_as_a_query_has_them() -> None:
         },
         Selector,
     )
-    assert selector_text(selector) == "app=a,tier in (x,y),zone notin (z),pool,!old"
+    assert selector.text == "app=a,tier in (x,y),zone notin (z),pool,!old"

@@ -11,46 +11,22 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
+from vkprovider.api.wording import sentences
+from vkprovider.cli.lablet.deployments import DEPLOYMENTS, deployment_in, is_replica
 from vkprovider.cli.shared.output import Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
 from vkprovider.cli.shared.times import moment, rfc3339
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.kube.resources import Resource
 
 _HASH: Final = "pod-template-hash"
 _COST: Final = "1000"
 """A ReplicaSet that scales down deletes Pods with a lower cost first; the default is 0."""
+HINDRANCES_MAX: Final = 5
 _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
-
-
-class Requirement(msgspec.Struct, frozen=True):
-    """One of `matchExpressions`."""
-
-    key: str
-    operator: str
-    values: list[str] = []
-
-
-class Selector(msgspec.Struct, frozen=True, rename="camel"):
-    """A label selector."""
-
-    match_labels: dict[str, str] = {}
-    match_expressions: list[Requirement] = []
-
-
-class _DeploymentSpec(msgspec.Struct, frozen=True):
-    selector: Selector
-
-
-class _Deployment(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    spec: _DeploymentSpec
-
-
-_DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", _Deployment)
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -171,7 +147,7 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
         try:
             pod = await read(kube, namespace, name)
         except NoPod as error:
-            if await _deployment(kube, namespace, name) is None:
+            if await Resource(kube, DEPLOYMENTS, namespace).get(name) is None:
                 raise
             way = f"kubectl lablet assign deployment/{name} {wish.user}"
             raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
@@ -190,20 +166,11 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
     raise click.ClickException(f"pod/{name} is written to all the time; try again")
 
 
-async def _deployment(kube: KubeClient, namespace: str, name: str) -> _Deployment | None:
-    return await Resource(kube, _DEPLOYMENTS, namespace).get(name)
-
-
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
-    deployment = await _deployment(kube, namespace, name)
-    if deployment is None:
-        raise click.ClickException(
-            f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
-        )
-    selector = deployment.spec.selector
+    selector = (await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)).spec.selector
     for _ in range(_ATTEMPTS):
-        pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector_text(selector)) if _is_replica(pod)]
+        pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector.text) if is_replica(pod)]
         free = [pod for pod in pods if not hindrance(pod)]
         if not free:
             raise click.ClickException(_none_free(name, pods))
@@ -212,14 +179,10 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish
                 given = await give(kube, pod, wish)
             except (Conflict, NotFound):
                 continue
-            if names.LABEL_POOL not in _keys(selector):
+            if names.LABEL_POOL not in selector.keys:
                 _warn_of_owner(f"deployment/{name} does not select by the label {names.LABEL_POOL}")
             return given
     raise click.ClickException(f"the free pods of deployment/{name} are written to all the time; try again")
-
-
-def _is_replica(pod: LabletPod) -> bool:
-    return pod.is_lablet and any(o.controller and o.kind == "ReplicaSet" for o in pod.metadata.owner_references)
 
 
 def in_order(pods: Sequence[LabletPod], dice: random.Random | None = None) -> list[LabletPod]:
@@ -236,7 +199,7 @@ def _none_free(name: str, pods: Iterable[LabletPod]) -> str:
     found = sorted(f"{pod.metadata.name} {hindrance(pod)}" for pod in pods)
     if not found:
         return f"deployment/{name} has no lablets; its template needs the runtimeClassName of a LabletDefinition"
-    few = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")  # noqa: PLR2004 (a line's worth)
+    few = sentences(found, HINDRANCES_MAX)
     return f"deployment/{name} has no free lablet: {few}. Scale it up, or release one: kubectl lablet release POD"
 
 
@@ -245,21 +208,3 @@ def _warn_of_owner(what: str) -> None:
         f"Warning: {what}: a rollout can end this lablet while its learner works; a scale-down takes others first",
         err=True,
     )
-
-
-def _keys(selector: Selector) -> set[str]:
-    return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}
-
-
-def selector_text(selector: Selector) -> str:
-    """Format a selector as a query parameter."""
-    parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
-    for need in selector.match_expressions:
-        match need.operator:
-            case "In" | "NotIn":
-                parts.append(f"{need.key} {need.operator.lower()} ({','.join(need.values)})")
-            case "Exists":
-                parts.append(need.key)
-            case _:
-                parts.append(f"!{need.key}")
-    return ",".join(parts)

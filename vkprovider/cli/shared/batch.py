@@ -55,14 +55,7 @@ class Chosen(msgspec.Struct, frozen=True):
         """
 
         async def all_of_them(kube: KubeClient, namespace: str) -> int:
-            selected = await self._find(kube, namespace)
-            found = selected if self.names else [pod for pod in selected if concerns(pod)]
-            if alone := len(selected) - len(found):
-                verb = "is" if alone == 1 else "are"
-                click.echo(f"{count(alone, 'lablet')} that nobody has {verb} left alone.", err=True)
-            if not selected:
-                click.echo(f"No lablets found in {namespace} namespace.", err=True)
-            if not found:
+            if not (found := await self._find(kube, namespace, concerns)):
                 return 0
             check(found)
             if before is not None and not self.names:
@@ -79,9 +72,9 @@ class Chosen(msgspec.Struct, frozen=True):
         if self.place.run(all_of_them):
             sys.exit(1)
 
-    async def _find(self, kube: KubeClient, namespace: str) -> list[LabletPod]:
+    async def _find(self, kube: KubeClient, namespace: str, concerns: Callable[[LabletPod], bool]) -> list[LabletPod]:
         if self.labels or self.every:
-            return [pod for pod in await pods_in(kube, namespace).list(labels=self.labels) if pod.is_lablet]
+            return await select(kube, namespace, self.labels, concerns)
         return await find_all(kube, namespace, self.names)
 
     async def _one(self, kube: KubeClient, pod: LabletPod, progress: Progress, work: Work) -> bool:
@@ -96,6 +89,24 @@ class Chosen(msgspec.Struct, frozen=True):
             progress.done(_name(pod), line)
             return False
         return True
+
+
+async def select(
+    kube: KubeClient, namespace: str, labels: str, concerns: Callable[[LabletPod], bool]
+) -> list[LabletPod]:
+    """Return the lablets that a selector selects and that a command concerns; say how many others are left alone.
+
+    Raises:
+        OutsideError: They cannot be listed.
+    """
+    selected = [pod for pod in await pods_in(kube, namespace).list(labels=labels) if pod.is_lablet]
+    found = [pod for pod in selected if concerns(pod)]
+    if alone := len(selected) - len(found):
+        verb = "is" if alone == 1 else "are"
+        click.echo(f"{count(alone, 'lablet')} that nobody has {verb} left alone.", err=True)
+    if not selected:
+        click.echo(f"No lablets found in {namespace} namespace.", err=True)
+    return found
 
 
 def chosen(

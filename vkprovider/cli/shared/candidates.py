@@ -44,8 +44,7 @@ def namespaces(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[
 def lablets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the lablets of the namespace; one that is named already is not offered again."""
     kind = "pod/" if incomplete.startswith("pod/") else ""
-    named = ctx.params.get(param.name or "")
-    done = set(named) if isinstance(named, tuple | list) else set()
+    done = _named_before(ctx, param)
     found = {pod.metadata.name: _about(pod) for pod in _pods(ctx) if pod.is_lablet}
     offered = _offered(found, incomplete.removeprefix(kind))
     return [CompletionItem(f"{kind}{item.value}", help=item.help) for item in offered if item.value not in done]
@@ -53,8 +52,7 @@ def lablets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 def learners(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the learners who have a lablet; one that is named already is not offered again."""
-    chosen = ctx.params.get(param.name or "")
-    done = set(chosen) if isinstance(chosen, tuple | list) else set()
+    done = _named_before(ctx, param)
     found = {pod.user: pod.metadata.name for pod in _pods(ctx) if pod.is_lablet and pod.user and pod.user not in done}
     return _offered(found, incomplete)
 
@@ -110,6 +108,12 @@ def definitions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
         ctx, lambda item: (item["metadata"]["name"], item["spec"].get("version", "")), "labletdefinitions.vkprovider.io"
     )
     return _offered(dict(found), incomplete)
+
+
+def _named_before(ctx: click.Context, param: click.Parameter) -> set[str]:
+    """Return the values that an argument or option which may be repeated has already."""
+    values = ctx.params.get(param.name or "")
+    return set(values) if isinstance(values, tuple | list) else set()
 
 
 def _kubectl(ctx: click.Context, *words: str) -> str:

@@ -2,5 +2,6 @@
 
 * `define`: a definition of a file.
 * `roster`: the list of learners; `ledger`: what is left to do, a pure function; `giving`: the command.
+* `sources`: a file that a command line names.
 * `work`: what the learners have left; `grades`: their grades.
 """

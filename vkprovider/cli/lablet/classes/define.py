@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.models.status import DefinitionStatus, definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.wording import count
+from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pods_in, why
 from vkprovider.cli.shared.progress import Progress
@@ -48,7 +48,7 @@ def define(
     file: str, *, name: str | None, version: str | None, dry_run: bool, try_it: bool, timeout_s: int, place: Place
 ) -> None:
     """Make or change a LabletDefinition of a topology, after the checks that the provider makes."""
-    text, name = _read(file), _named(file, name)
+    text, name = read_text(file), _named(file, name)
     topology = _checked(text, file)
     if dry_run and try_it:
         raise click.UsageError("--try boots a lab, and --dry-run writes nothing: use one of them")
@@ -114,13 +114,6 @@ def _next(version: str, kept: set[str]) -> str:
             f"{version}.1" if last is None else f"{version[: last.start()]}{int(last[0]) + 1}{version[last.end() :]}"
         )
     return version
-
-
-def _read(file: str) -> str:
-    try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{file} cannot be read: {error}") from None
 
 
 def _named(file: str, name: str | None) -> str:

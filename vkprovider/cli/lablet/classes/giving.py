@@ -1,10 +1,8 @@
 """`kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by it."""
 
 import asyncio
-import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -13,7 +11,8 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.lablet.assign import Selector, give, wish_of
+from vkprovider.api.wording import sentences
+from vkprovider.cli.lablet.assign import HINDRANCES_MAX, give, wish_of
 from vkprovider.cli.lablet.classes.ledger import (
     GIVING,
     Await,
@@ -27,6 +26,8 @@ from vkprovider.cli.lablet.classes.ledger import (
     outcome,
 )
 from vkprovider.cli.lablet.classes.roster import learners_in
+from vkprovider.cli.lablet.classes.sources import read_text
+from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in
 from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.output import Column, Listing, Output
 from vkprovider.cli.shared.place import Place
@@ -40,32 +41,6 @@ _PATIENCE_S: Final = 30.0
 """How long nothing may happen: a ReplicaSet releases a Pod within a second, and others who write end soon."""
 _STEPS_EACH: Final = 20
 """So many steps for each learner are enough, also if others write at the same time."""
-_HINDRANCES_MAX: Final = 5
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: "_TemplateSpec"
-
-
-class _TemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
-    runtime_class_name: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    selector: Selector
-    template: _Template
-    replicas: int = 1
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    observed_generation: int = 0
-    replicas: int = 0
-
-
-class _Deployment(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    spec: _Spec
-    status: _Status = _Status()
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -98,7 +73,6 @@ class HandOut(msgspec.Struct, frozen=True):
     access: str
 
 
-_DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", _Deployment)
 _SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
 _gift: Final = msgspec.json.Decoder(Gift)
 LISTING: Final[Listing[HandOut]] = Listing(
@@ -125,11 +99,11 @@ def assign_all(
     place: Place,
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
-    learners, now = _read(source), datetime.now(UTC)
+    learners, now = learners_in(read_text(source), source), datetime.now(UTC)
     wishes = [wish_of(learner, since, until, now) for learner in learners]
 
     async def work(kube: KubeClient, namespace: str) -> tuple[Done, bool]:
-        found, last_at, steps = Resource(kube, _DEPLOYMENTS, namespace), time.monotonic(), 0
+        found, last_at, steps = Resource(kube, DEPLOYMENTS, namespace), time.monotonic(), 0
         if not refill:
             await _check_scaler(kube, namespace, deployment)
         while True:
@@ -163,14 +137,6 @@ def assign_all(
     _conclude(deployment, done, settled=settled)
 
 
-def _read(source: str) -> tuple[str, ...]:
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{source} cannot be read: {error}") from None
-    return learners_in(text, source)
-
-
 async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> None:
     """Check that nobody else sets `replicas`.
 
@@ -187,17 +153,13 @@ async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> No
             )
 
 
-async def _pool(deployments: Resource[_Deployment], namespace: str, name: str) -> tuple[Pool, Metadata]:
+async def _pool(deployments: Resource[Deployment], namespace: str, name: str) -> tuple[Pool, Metadata]:
     """Read a pool.
 
     Raises:
         ClickException: There is none, or its Pods would not leave it.
     """
-    found = await deployments.get(name)
-    if found is None:
-        raise click.ClickException(
-            f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
-        )
+    found = await deployment_in(deployments, namespace, name)
     labels = found.spec.selector.match_labels
     if names.LABEL_POOL not in labels or found.spec.selector.match_expressions:
         raise click.ClickException(
@@ -244,9 +206,7 @@ def _conclude(deployment: str, done: Done, *, settled: bool) -> None:
     """
     faults = []
     if done.without:
-        few = "; ".join(done.hindrances[:_HINDRANCES_MAX]) or "it has no lablets"
-        more = len(done.hindrances) - _HINDRANCES_MAX
-        few += f"; and {more} more" if more > 0 else ""
+        few = sentences(done.hindrances, HINDRANCES_MAX) or "it has no lablets"
         faults.append(
             f"{', '.join(done.without)} got none: deployment/{deployment} has no free lablet: {few}. Scale it up, and "
             "run the same command again"

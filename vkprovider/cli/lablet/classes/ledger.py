@@ -20,6 +20,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.cli.lablet.assign import Wish, hindrance, in_order
+from vkprovider.cli.lablet.deployments import is_replica
 from vkprovider.cli.shared.pods import LabletPod
 
 GIVING: Final = "cli.vkprovider.io/giving"
@@ -161,10 +162,7 @@ def _is_free(pool: Pool, pod: LabletPod) -> bool:
 
 
 def _is_in(pool: Pool, pod: LabletPod) -> bool:
-    ours = pool.selector.items() <= pod.metadata.labels.items()
-    return (
-        pod.is_lablet and ours and any(o.controller and o.kind == "ReplicaSet" for o in pod.metadata.owner_references)
-    )
+    return is_replica(pod) and pool.selector.items() <= pod.metadata.labels.items()
 
 
 def _having(pool: Pool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:

@@ -48,8 +48,8 @@ def extend() -> None:
 
     It counts at once. Where a Lab Delivery System has a session for the learner, it gets the new end, too; an Event of
     the Pod says so (TimeslotChanged), or why it keeps the end that it has (TimeslotNotChanged). --until also gives an
-    end to a time that is open. Of the lablets that -l or --all selects, those that nobody has are left alone. Times are
-    16:00, the next one on this machine's clock, 2026-01-31T12:00:00Z, 90m or +2h.
+    end to a time that is open. -l and --all pass over lablets without a learner. Times are 16:00, the next one on this
+    machine's clock, 2026-01-31T12:00:00Z, 90m or +2h.
     """
 
 
@@ -61,7 +61,7 @@ def extend() -> None:
 def release() -> None:
     """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab.
 
-    Of the lablets that -l selects, those that nobody has are left alone. A pool's lablet goes back to its pool, warm.
+    -l passes over lablets without a learner. A pool's lablet goes back to its pool, warm.
     Any other lablet ends, and its Pod is deleted, so that its controller makes a new one; the Pod of a Job stays,
     because the Job counts it. With --no-wait an ended Pod stays, too.
     `kubectl lablet configs` shows what was collected.

@@ -14,8 +14,9 @@ from vkprovider.api.wording import count
 from vkprovider.cli.lablet.console import console_command, kubectl_command
 from vkprovider.cli.lablet.wall.lines import Pending, fed, prefixes, rendered, still
 from vkprovider.cli.shared import terminal
+from vkprovider.cli.shared.batch import select
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, find_all, named, pods_in
+from vkprovider.cli.shared.pods import LabletPod, find_all, named
 from vkprovider.kube.client import KubeClient
 
 _STILL_S: Final = 1.0
@@ -52,16 +53,9 @@ def watch_several(learners: Sequence[str], selector: str, device: str | None, pl
     """
 
     async def work(kube: KubeClient, namespace: str) -> list[LabletPod]:
-        if not selector:
-            return await find_all(kube, namespace, [named(None, learner) for learner in learners])
-        selected = [pod for pod in await pods_in(kube, namespace).list(labels=selector) if pod.is_lablet]
-        found = [pod for pod in selected if not pod.is_free]
-        if alone := len(selected) - len(found):
-            verb = "is" if alone == 1 else "are"
-            click.echo(f"{count(alone, 'lablet')} that nobody has {verb} left alone.", err=True)
-        if not selected:
-            click.echo(f"No lablets found in {namespace} namespace.", err=True)
-        return found
+        if selector:
+            return await select(kube, namespace, selector, lambda pod: not pod.is_free)
+        return await find_all(kube, namespace, [named(None, learner) for learner in learners])
 
     if not (pods := named_lanes(place.run(work))):
         return
