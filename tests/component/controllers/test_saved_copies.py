@@ -64,6 +64,11 @@ class Somebody:
     def ids(self) -> set[str]:
         return set(self.simulator.simulation.world.labs)
 
+    def has_only(self, copy: Lab) -> None:
+        """Expect that a copy is the only lab of the worker, and that nobody else touched a copy."""
+        assert self.ids() == {copy.id}
+        assert self.touched() == []
+
     def touched(self) -> list[str]:
         """List what was done to the copies by others than this person, who makes, starts and stops each once."""
         done = [f"{e.method} {e.path}" for e in self.simulator.log.entries if e.method in {"PUT", "PATCH", "DELETE"}]
@@ -86,6 +91,14 @@ async def looked_again(simulator: CmlSimulator, times: int = 4) -> None:
     await when(lambda: looks() >= before + times, "the worker is looked at again")
 
 
+async def begun(world: World, simulator: CmlSimulator) -> tuple[str, Lablet]:
+    """Return a definition, and a lablet of it that is Ready."""
+    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    return definition, lablet
+
+
 def started(simulator: CmlSimulator) -> int:
     return sum(e.path.endswith("/start") and e.status < 300 for e in simulator.log.entries)
 
@@ -95,18 +108,15 @@ async def test_copy_of_a_living_lablets_lab_outlives_it(world: World, state: str
     await world.replica()
     simulator = await world.simulator()
     somebody = Somebody(simulator)
-    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
+    _, lablet = await begun(world, simulator)
     copy = await somebody.save(existing_lab(simulator, lablet.uid), state)
-    await world.until_event("UnclaimedLab", worker)
+    await world.until_event("UnclaimedLab", lablet.worker)
     await looked_again(simulator)
     assert len(somebody.ids()) == 2
     await lablet.delete()
     await lablet.gone()
     await looked_again(simulator)
-    assert somebody.ids() == {copy.id}
-    assert somebody.touched() == []
+    somebody.has_only(copy)
 
 
 @pytest.mark.parametrize("when_made", ["before", "after"])
@@ -116,51 +126,46 @@ async def test_copy_whose_pod_went_with_the_claims_is_left_alone(world: World, s
     first = await world.replica(MORTAL)
     simulator = await world.simulator()
     somebody = Somebody(simulator)
-    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
+    definition, lablet = await begun(world, simulator)
     await lablet.claim(lambda row: row.get("labId"))
     lab = existing_lab(simulator, lablet.uid)
     file = await somebody.download(lab)
     copy = await somebody.upload(file, lab.title, state) if when_made == "before" else None
     await first.crash()
-    await delete_claims(world, worker)
+    await delete_claims(world, lablet.worker)
     take_away(simulator, lab, delete=True)
     copy = copy or await somebody.upload(file, lab.title, state)
     await lablet.delete(grace_s=0)
     await world.replica(MORTAL)
-    late = await world.pod(definition, worker)
+    late = await world.pod(definition, lablet.worker)
     await late.ready()
-    await world.until_event("UnclaimedLab", worker)
+    await world.until_event("UnclaimedLab", lablet.worker)
     assert copy.id in somebody.ids()
     assert somebody.touched() == []
-    assert set(await world.claims(worker)) <= {late.uid}
+    assert set(await world.claims(lablet.worker)) <= {late.uid}
     shown = json.loads((await late.ready())["metadata"]["annotations"]["vkprovider.io/port-mappings"])
     opened = {int(part) for node in copy.nodes.values() for tag in node.tags for part in tag.split(":")[1:2]}
     assert opened.isdisjoint({info["allocated_port"] for info in shown.values()}), "the copy's ports are not given away"
     await late.delete()
     await late.gone()
-    assert somebody.ids() == {copy.id}
-    assert somebody.touched() == []
+    somebody.has_only(copy)
 
 
 async def test_ports_of_a_copy_are_not_given_to_another_lablet(world: World) -> None:
     await world.replica()
     simulator = await world.simulator()
     somebody = Somebody(simulator)
-    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    held = set((await world.ports(worker))[lablet.name].values())
+    definition, lablet = await begun(world, simulator)
+    held = set((await world.ports(lablet.worker))[lablet.name].values())
     await somebody.save(existing_lab(simulator, lablet.uid), "started")
-    await world.until_event("UnclaimedLab", worker)
+    await world.until_event("UnclaimedLab", lablet.worker)
     await lablet.delete()
     await lablet.gone()
     await lablet.unclaimed()
-    successor = await world.pod(definition, worker)
+    successor = await world.pod(definition, lablet.worker)
     await successor.ready()
     await successor.claim(lambda row: row.get("labId"))
-    given = set((await world.ports(worker))[successor.name].values())
+    given = set((await world.ports(lablet.worker))[successor.name].values())
     assert len(given) == 2
     assert given.isdisjoint(held)
 
@@ -171,14 +176,12 @@ async def test_lost_claims_of_a_living_pod_name_the_lab_that_it_shows(world: Wor
     first = await world.replica(MORTAL)
     simulator = await world.simulator()
     somebody = Somebody(simulator)
-    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
+    _, lablet = await begun(world, simulator)
     await lablet.claim(lambda row: row.get("labId"))
     lab = existing_lab(simulator, lablet.uid)
     copy = await somebody.save(lab, state)
     await first.crash()
-    await delete_claims(world, worker)
+    await delete_claims(world, lablet.worker)
     if left == "the copy alone":
         take_away(simulator, lab, delete=True)
     await world.replica(MORTAL)
@@ -188,13 +191,12 @@ async def test_lost_claims_of_a_living_pod_name_the_lab_that_it_shows(world: Wor
     else:
         assert (await lablet.claim(lambda row: row.get("labId")))["labId"] == lab.id
         await lablet.ready()
-    await world.until_event("UnclaimedLab", worker)
+    await world.until_event("UnclaimedLab", lablet.worker)
     await looked_again(simulator)
     assert len(imports(simulator)) == 2, "the lablet's and the copy"
     await lablet.delete()
     await lablet.gone()
-    assert somebody.ids() == {copy.id}
-    assert somebody.touched() == []
+    somebody.has_only(copy)
 
 
 async def imported_without_answer(world: World, simulator: CmlSimulator) -> tuple[Lablet, Lab]:
@@ -230,8 +232,7 @@ async def test_lost_answer_finds_the_lab_and_not_a_later_copy(world: World, stat
     assert (row["labId"] == lab.id) == (left == "the original too"), "no second lab is made"
     await lablet.delete()
     await lablet.gone()
-    assert somebody.ids() == {copy.id}
-    assert somebody.touched() == []
+    somebody.has_only(copy)
 
 
 async def test_lost_answer_with_a_copy_of_the_same_minute_waits_for_a_person(world: World) -> None:
@@ -325,9 +326,7 @@ async def test_lab_that_somebody_deleted_is_imported_again_and_its_copy_is_not_t
     await world.replica()
     simulator = await world.simulator()
     somebody = Somebody(simulator)
-    worker, definition = await world.worker(simulator.url), await world.define(PORTS)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
+    _, lablet = await begun(world, simulator)
     lab = existing_lab(simulator, lablet.uid)
     copy = await somebody.save(lab, "started")
     simulator.faults.add(Fault(kind="drop", route="^POST .*/import", count=1), simulator.now())
@@ -341,5 +340,4 @@ async def test_lab_that_somebody_deleted_is_imported_again_and_its_copy_is_not_t
     assert len(imports(simulator)) == 3
     await lablet.delete()
     await lablet.gone()
-    assert somebody.ids() == {copy.id}
-    assert somebody.touched() == []
+    somebody.has_only(copy)
