@@ -44,6 +44,7 @@ COMPONENT_CONFIGS: Final = "configs"
 COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
 COMPONENT_SESSION_EVENTS: Final = "session-events"
 COMPONENT_SERVING: Final = "serving-certificate"
+COMPONENT_EXPOSED: Final = "exposed-lablet"
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"
@@ -131,6 +132,18 @@ MUX_PORTS: Final = "ports"
 MUX_STORE: Final = "allocation-configmap"
 MUX_OWNER: Final = "mux"
 """An annotation of what belongs to a mux: its `namespace/name`."""
+
+# Lablets that lend their ports to a mux: an EndpointSlice each, see `exposure`.
+MUX_SERVICE_ACCOUNT: Final = "vkprovider-mux"
+"""The ServiceAccount of the process that serves muxes; it never is the provider's."""
+MUX_PROXY: Final = "vkprovider-mux"
+"""A value of `LABEL_SERVICE_PROXY`: no kube-proxy reads these slices."""
+LABEL_SERVICE_PROXY: Final = "service.kubernetes.io/service-proxy-name"
+LABEL_SLICE_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+ANNOTATION_EXPOSED: Final = f"{GROUP}/exposed"
+"""The identity of an exposed lablet, which the provider writes."""
+ANNOTATION_MUX_ANSWER: Final = f"{GROUP}/mux-answer"
+"""The answer to it: the only thing of such a slice that the mux may write."""
 
 # Extended resources.
 RESOURCE_LAB_NODES: Final = f"{GROUP}/lab-nodes"

@@ -273,6 +273,46 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     spec: LeaseSpec = LeaseSpec()
 
 
+class ObjectReference(msgspec.Struct, frozen=True, gc=False):
+    """A reference to an object."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EndpointConditions(msgspec.Struct, frozen=True, gc=False):
+    """The conditions of an endpoint; None for one that is unknown."""
+
+    ready: bool | None = None
+
+
+class Endpoint(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """One backend of an EndpointSlice."""
+
+    addresses: list[str] = msgspec.field(default_factory=list)
+    conditions: EndpointConditions = EndpointConditions()
+    target_ref: ObjectReference | None = None
+
+
+class EndpointPort(msgspec.Struct, frozen=True, gc=False):
+    """A port that every endpoint of an EndpointSlice has; None stands for all ports."""
+
+    name: str = ""
+    protocol: str = "TCP"
+    port: int | None = None
+
+
+class EndpointSlice(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """An EndpointSlice. The API server may answer null for a list that is empty."""
+
+    metadata: Metadata
+    address_type: str = "IPv4"
+    endpoints: list[Endpoint] | None = None
+    ports: list[EndpointPort] | None = None
+
+
 class CustomResource(msgspec.Struct, frozen=True, gc=False):
     """A custom resource before its spec is validated."""
 

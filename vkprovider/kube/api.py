@@ -7,6 +7,7 @@ from vkprovider.api.environment import EnvPod
 from vkprovider.api.objects import (
     ConfigMap,
     CustomResource,
+    EndpointSlice,
     Event,
     Lease,
     Node,
@@ -27,6 +28,7 @@ ENV_PODS: Final = kind("/api/v1", "pods", EnvPod)
 EVENTS: Final = kind("/api/v1", "events", Event)
 NODES: Final = kind("/api/v1", "nodes", Node)
 LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
+ENDPOINT_SLICES: Final = kind("/apis/discovery.k8s.io/v1", "endpointslices", EndpointSlice)
 RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)
 WORKERS: Final = kind(f"/apis/{names.API_VERSION}", "cmlworkers", CustomResource)
 DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", CustomResource)
@@ -38,6 +40,7 @@ class Api:
     Attributes:
         config_maps: ConfigMaps of the provider's namespace: claims, content, leftovers, session events.
         secrets: Secrets of the provider's namespace: credentials of workers and devices.
+        endpoint_slices: EndpointSlices of the provider's namespace: exposed lablets.
         member_leases: The replicas' Leases.
         node_leases: The Nodes' Leases.
         pods: Pods of all namespaces; bind it to one with `within`.
@@ -53,6 +56,7 @@ class Api:
     def __init__(self, kube: KubeClient, namespace: str) -> None:
         self.config_maps: Final = Resource(kube, CONFIG_MAPS, namespace)
         self.secrets: Final = Resource(kube, SECRETS, namespace)
+        self.endpoint_slices: Final = Resource(kube, ENDPOINT_SLICES, namespace)
         self.member_leases: Final = Resource(kube, LEASES, namespace)
         self.node_leases: Final = Resource(kube, LEASES, names.NODE_LEASE_NAMESPACE)
         self.pods: Final = Resource(kube, PODS)

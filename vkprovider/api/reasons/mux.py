@@ -77,3 +77,8 @@ class MuxReason(Reasons):
         "Two ports would have one name in the mux, because names there are short hashes; the later one has no port.",
         "Give the port of the channel another name.",
     )
+    EXPOSURE_INVALID = (
+        "ExposureInvalid",
+        "An EndpointSlice that should stand for an exposed lablet cannot be read; its ports lead nowhere.",
+        "Delete the EndpointSlice that the message names; the provider writes it again.",
+    )

@@ -6,6 +6,7 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `refs`: which Service is a mux, which mux a channel names, and whether the mux serves its namespace.
 * `requests`: the outside ports that a channel asks for, and the limits of a mux.
 * `state`: which channel has which outside port, and which numbers rest; the ConfigMap of a mux.
+* `lablets`: lablets as channels, from their EndpointSlices.
 * `owners`: whose a port is, where the store knows nothing; which requests contradict the owners.
 * `ledger`: who has which port while a pass decides.
 * `decide`: the decision of one pass.

@@ -1,0 +1,36 @@
+"""Lablets as channels of a mux: what their EndpointSlices say, in the words of `facts` and `endpoints`."""
+
+from vkprovider.api import names
+from vkprovider.api.exposure import Exposure
+from vkprovider.domain.mux.endpoints import Backends
+from vkprovider.domain.mux.facts import Channel, MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
+from vkprovider.domain.ports.rows import AUTO
+
+
+def mux_of(exposure: Exposure, prefix: str, default_namespace: str) -> MuxRef:
+    """Return the mux that a lablet's definition names.
+
+    Raises:
+        InputError: `InvalidLoadBalancerClass`.
+    """
+    return get_mux_from_lb_class(f"{prefix}/{exposure.mux}", prefix, default_namespace)
+
+
+def channel_of(exposure: Exposure, prefix: str) -> Channel:
+    """Return a lablet as a channel, each of whose ports asks for any outside port."""
+    asked = ",".join(f"{port.name}:{AUTO}" for port in exposure.ports)
+    return Channel(
+        Owner(exposure.namespace, exposure.pod, exposure.learner),
+        _ports(exposure),
+        {annotation_key(prefix, names.MUX_EXTERNAL_PORTS): asked},
+    )
+
+
+def backends_of(exposure: Exposure) -> Backends:
+    """Return the backends of a lablet: its worker, under the names of its own ports."""
+    return Backends(_ports(exposure), ready=(exposure.address,))
+
+
+def _ports(exposure: Exposure) -> tuple[ServicePort, ...]:
+    return tuple(ServicePort(port.name, port.port, port.protocol) for port in exposure.ports)
