@@ -6,7 +6,7 @@
 * `console` (console, logs, forward), `wall` (consoles of several learners), `login`: use a lab.
 * `acts` (stop, start, collect, reset), `assign`, `classes` (assign --from-file), `extend`, `release`: operate lablets.
 * `deployments`: the Deployments of pools, as `assign` reads them.
-* `refresh`, `approve`: for admins of definitions and workers.
+* `refresh`, `grant`, `approve`: for admins of definitions, of instructors and of workers.
 
 What a subcommand does is imported only when it runs: help and completion of names and options take a tenth of a second,
 a client of the Kubernetes API one more. Colours, tables and the line of progress are plain click: for one

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "reset": (f"{_HERE}.commands.acting:reset", "Wipe labs and start them again."),
     "define": (f"{_HERE}.commands.administering:define", "Make a LabletDefinition of a topology, checked and tried."),
     "refresh": (f"{_HERE}.commands.administering:refresh_definition", "Read the content of a LabletDefinition again."),
+    "grant": (f"{_HERE}.commands.administering:grant", "Make a user an instructor of a namespace."),
     "approve": (f"{_HERE}.commands.administering:approve", "Let lablets begin on a worker that an agent has brought."),
     "__complete": (f"{_HERE}.completion:answer", ""),
     "completion": (f"{_HERE}.completion:completion", "Print what makes a shell complete `kubectl lablet`."),

@@ -1,4 +1,4 @@
-"""Commands for admins of definitions and workers: define, refresh, approve."""
+"""Commands for admins of definitions and workers: define, refresh, grant, approve."""
 
 import click
 
@@ -36,6 +36,31 @@ def refresh_definition() -> None:
     """Read the content of LabletDefinition NAME again, from its object store or ConfigMap.
 
     New pods use the new content; running lablets keep theirs.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet grant teacher -n friday")
+@click.argument("user")
+@click.option("--group", is_flag=True, help="USER is a group.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; with -o yaml or json, without asking the cluster.")
+@document_option
+@click.option(
+    "--provider-namespace",
+    shell_complete=candidates.namespaces,
+    default="vkprovider-system",
+    show_default=True,
+    metavar="NAMESPACE",
+    help="Namespace of the provider.",
+)
+@place_options
+@runs("grant", of="vkprovider.cli.lablet.grant")
+def grant() -> None:
+    """Make USER an instructor of the namespace that -n names, which takes an administrator of the cluster.
+
+    USER is a name as `kubectl auth whoami` shows it; a ServiceAccount is system:serviceaccount:NAMESPACE:NAME. The
+    ClusterRole vkprovider-instructor is bound in the namespace, and vkprovider-instructor-definitions in the cluster;
+    Pods of the namespace may be lablets, and the provider may read its ConfigMaps, where the topologies are. What is
+    there already stays as it is. Without the first of these bindings USER is an instructor of that namespace no more.
     """
 
 

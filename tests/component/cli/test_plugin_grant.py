@@ -1,0 +1,145 @@
+"""An instructor's kubeconfig that has nothing but what `kubectl lablet grant` gives, on a real API server."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.component.cli.desk import Desk
+from tests.component.controllers.harness import World
+from tests.support.topologies import topology
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+OTHER = "monday"
+
+
+class Instructor:
+    """A ServiceAccount that an admin made an instructor of the world's namespace, and its kubeconfig."""
+
+    def __init__(self, world: World, desk: Desk, folder: Path) -> None:
+        self.world, self.desk = world, desk
+        self.user = f"system:serviceaccount:{world.namespace}:teacher"
+        self.kubeconfig = folder / "instructor"
+
+    async def begin(self) -> None:
+        """Make the ServiceAccount and its kubeconfig, without rights."""
+        path = f"/api/v1/namespaces/{self.world.namespace}/serviceaccounts"
+        await self.world.admin.create(path, {"metadata": {"name": "teacher"}})
+        token = await self.desk.kubectl("create", "token", "teacher", f"--namespace={self.world.namespace}")
+        config: dict[str, Any] = yaml.safe_load(self.desk.kubeconfig.read_text())
+        config["users"] = [{**user, "user": {"token": token.out.strip()}} for user in config["users"]]
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+
+    async def grant(self, *words: str) -> str:
+        return await self.desk.succeeds("grant", self.user, "-n", self.world.namespace, *words)
+
+    async def kubectl(self, *words: str) -> str:
+        """Run kubectl as the instructor; return what it printed, refusals too."""
+        result = await self.desk.kubectl(*words, KUBECONFIG=str(self.kubeconfig))
+        return result.out + result.err
+
+    async def may(self, verb: str, resource: str, namespace: str, group: str = "") -> bool:
+        """Ask the API server what the user may do."""
+        kind, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.world.namespace}", "system:authenticated"]
+        spec = {"user": self.user, "groups": groups, "resourceAttributes": asked}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        return bool((await self.world.admin.create(REVIEWS, review))["status"]["allowed"])
+
+
+@pytest.fixture
+async def instructor(world: World, desk: Desk, tmp_path: Path) -> AsyncIterator[Instructor]:
+    made = Instructor(world, desk, tmp_path)
+    await made.begin()
+    yield made
+    for path in (f"{RBAC}/namespaces/{world.namespace}/rolebindings", f"{RBAC}/clusterrolebindings"):
+        for binding in await world.admin.items(path):
+            name = binding["metadata"]["name"]
+            if name.startswith("vkprovider-instructor") or (name in {"lablets", "vkprovider-topologies"}):
+                await world.admin.delete(f"{path}/{name}")
+    await world.admin.delete(f"/api/v1/namespaces/{world.namespace}/serviceaccounts/teacher")
+
+
+async def test_grant_is_idempotent_and_says_what_it_does(world: World, instructor: Instructor) -> None:
+    bindings = f"{RBAC}/namespaces/{world.namespace}/rolebindings"
+    assert "created (dry run)" in await instructor.grant("--dry-run")
+    assert await world.admin.items(bindings) == [], "a dry run writes nothing"
+    first = (await instructor.grant()).splitlines()
+    assert [line.partition(":")[0] for line in first if " created: " in line] == [
+        "rolebinding/vkprovider-instructor",
+        "clusterrolebinding/vkprovider-instructor-definitions",
+        "rolebinding/lablets created",
+        "rolebinding/vkprovider-topologies created",
+    ]
+    before = await world.admin.items(bindings)
+    again = await instructor.grant()
+    assert again.count(" unchanged: ") == 4
+    assert await world.admin.items(bindings) == before
+    path = f"{bindings}/lablets"
+    await world.admin.patch(path, {"subjects": [{"kind": "ServiceAccount", "name": "own", "namespace": "x"}]})
+    assert "rolebinding/lablets extended" in await instructor.grant()
+    kept = await world.admin.get(path)
+    assert kept is not None
+    assert {subject["name"] for subject in kept["subjects"]} == {"own", "default"}
+
+
+async def test_manifests_of_a_dry_run_are_what_grant_writes(desk: Desk, instructor: Instructor) -> None:
+    text = await instructor.grant("--dry-run", "-o", "yaml")
+    file = desk.folder / "bindings.yaml"
+    file.write_text(text)
+    applied = await desk.kubectl("create", "-f", str(file))
+    assert (applied.code, len(applied.out.splitlines())) == (0, 4)
+    assert (await instructor.grant()).count(" unchanged: ") == 4
+
+
+async def test_grant_refuses_what_leads_nowhere(world: World, desk: Desk) -> None:
+    for words, says in (
+        (["alice", "-n", "nowhere"], "namespace nowhere does not exist; make it: kubectl create namespace nowhere"),
+        (["alice"], "name the namespace of the class"),
+        (["alice", "-n", "vkprovider-system"], "a namespace of the provider"),
+        (["alice", "-n", world.namespace, "--provider-namespace", "labs"], "--provider-namespace vkprovider-system"),
+        ([f"system:serviceaccount:{world.namespace}:nobody", "-n", world.namespace], "kubectl create serviceaccount"),
+    ):
+        refused = await desk.lablet("grant", *words)
+        assert refused.code != 0
+        assert says in refused.err
+    assert await world.admin.items(f"{RBAC}/namespaces/{world.namespace}/rolebindings") == []
+
+
+async def test_an_instructor_sees_one_namespace(world: World, instructor: Instructor) -> None:
+    await instructor.grant()
+    await world.replica()
+    worker = await world.worker()
+    definition = await world.define(topology({"r1": "alpine"}, {"r1": ["serial:4001"]}))
+    notes = {"vkprovider.io/username": "alice"}
+    mine = await world.pod(definition, worker, annotations=notes)
+    await mine.ready()
+    assert "alice" in await instructor.kubectl("lablet", "list")
+    assert "serial" in await instructor.kubectl("lablet", "ports", "alice")
+    assert "stopped" in await instructor.kubectl("lablet", "stop", "alice", "--wait")
+    assert worker in await instructor.kubectl("get", "cmlworkers")
+    for elsewhere in (["-n", "default"], ["-A"]):
+        assert "is forbidden" in await instructor.kubectl("lablet", "list", *elsewhere)
+    for refused in (
+        ["get", "pods", "-n", "default"],
+        ["get", "secrets"],
+        ["get", "configmaps", "-n", "vkprovider-system"],
+        ["create", "rolebinding", "x", "--clusterrole=vkprovider-instructor", "--user=bob"],
+    ):
+        assert "forbidden" in await instructor.kubectl(*refused), refused
+
+
+async def test_logins_and_archives_are_those_of_the_namespace(world: World, instructor: Instructor) -> None:
+    await instructor.grant()
+    for resource, verb in (("lablets/login", "get"), ("lablets/archive", "get"), ("lablets", "teach")):
+        assert await instructor.may(verb, resource, world.namespace, "vkprovider.io"), resource
+        for elsewhere in ("default", "vkprovider-system", ""):
+            assert not await instructor.may(verb, resource, elsewhere, "vkprovider.io"), (resource, elsewhere)
+    for verb in ("get", "list", "create"):
+        assert not await instructor.may(verb, "secrets", world.namespace)
+    assert not await instructor.may("author", "labletdefinitions", "", "vkprovider.io")
+    assert not await instructor.may("use", "labletdefinitions", "", "vkprovider.io")

@@ -1,0 +1,258 @@
+"""`kubectl lablet grant`: make a user an instructor of a namespace, with all that a class takes."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+import yaml
+
+from vkprovider.api import names
+from vkprovider.api.objects import Metadata
+from vkprovider.cli.shared.output import document
+from vkprovider.cli.shared.place import Place
+from vkprovider.kube.api import NAMESPACES
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import PartialObject, Resource, kind
+
+INSTRUCTOR: Final = "vkprovider-instructor"
+"""The ClusterRole of an instructor, bound in the namespace of the class."""
+DEFINITIONS: Final = "vkprovider-instructor-definitions"
+"""The ClusterRole of an instructor, bound cluster-wide."""
+_RUNS: Final = "vkprovider-lablet-user"
+_READS: Final = "vkprovider-topology-reader"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_API: Final = f"/apis/{_GROUP}/v1"
+_NAME_CHARS_MAX: Final = 256
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_ACCOUNT: Final = re.compile(r"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")
+_ACCOUNTS: Final = re.compile(r"system:serviceaccounts:[a-z0-9-]+")
+_IN_NO_NAME: Final = re.compile(r"[/%]")
+"""The characters that names of RBAC objects do not have."""
+
+Standing = Literal["missing", "incomplete", "there"]
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Whom a binding names."""
+
+    kind: str
+    name: str
+    api_group: str = ""
+    namespace: str = ""
+
+    @property
+    def text(self) -> str:
+        """The subject within the name of a binding."""
+        if self.kind == "ServiceAccount":
+            return f"system:serviceaccount:{self.namespace}:{self.name}"
+        return _IN_NO_NAME.sub("-", f"group:{self.name}" if self.kind == "Group" else self.name)
+
+
+class _Ref(msgspec.Struct, frozen=True):
+    kind: str
+    name: str
+
+
+class Bound(msgspec.Struct, frozen=True, rename="camel"):
+    """A binding, as it was read."""
+
+    metadata: Metadata
+    role_ref: _Ref
+    subjects: list[Subject] = []
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A binding that there is to be.
+
+    Attributes:
+        namespace: Empty for a ClusterRoleBinding.
+        role: The ClusterRole.
+        means: What the subject may do then.
+    """
+
+    name: str
+    namespace: str
+    role: str
+    subject: Subject
+    means: str
+
+    @property
+    def about(self) -> str:
+        """Kind and name, as kubectl prints them."""
+        return f"rolebinding/{self.name}" if self.namespace else f"clusterrolebinding/{self.name}"
+
+    def body(self) -> dict[str, Any]:
+        """Return the manifest."""
+        return {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": "RoleBinding" if self.namespace else "ClusterRoleBinding",
+            "metadata": {"name": self.name, **({"namespace": self.namespace} if self.namespace else {})},
+            "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": self.role},
+            "subjects": [msgspec.to_builtins(self.subject)],
+        }
+
+    def standing(self, found: Bound | None) -> Standing:
+        """Return what a binding of that name lacks.
+
+        Raises:
+            ClickException: It binds something else; that cannot be changed.
+        """
+        if found is None:
+            return "missing"
+        if (found.role_ref.kind, found.role_ref.name) != ("ClusterRole", self.role):
+            place = f" -n {self.namespace}" if self.namespace else ""
+            raise click.ClickException(
+                f"{self.about} binds {found.role_ref.kind} {found.role_ref.name}, not ClusterRole {self.role}: make a "
+                f"binding of another name for that, and remove this one: kubectl delete {self.about}{place}"
+            )
+        return "there" if self.subject in found.subjects else "incomplete"
+
+
+def grant(user: str, *, group: bool, dry_run: bool, output: str, provider_namespace: str, place: Place) -> None:
+    """Make USER an instructor of a namespace."""
+    subject, namespace = subject_of(user, group=group), namespace_of(place.namespace, provider_namespace)
+    wanted = grants(subject, namespace, provider_namespace)
+    if dry_run and output != "text":
+        click.echo(_documents(wanted, output))
+        return
+
+    async def work(kube: KubeClient, _: str) -> list[Standing]:
+        await _check(kube, subject, namespace, provider_namespace, wanted)
+        found = [await _bindings(kube, each).get(each.name) for each in wanted]
+        standings = [each.standing(binding) for each, binding in zip(wanted, found, strict=True)]
+        if not dry_run:
+            for each, binding in zip(wanted, found, strict=True):
+                await _write(kube, each, binding)
+        return standings
+
+    standings = place.run(work)
+    if output != "text":
+        click.echo(_documents(wanted, output))
+        return
+    for each, standing in zip(wanted, standings, strict=True):
+        verb = {"missing": "created", "incomplete": "extended", "there": "unchanged"}[standing]
+        click.echo(f"{each.about} {verb}{' (dry run)' if dry_run else ''}: {each.means}")
+
+
+def subject_of(user: str, *, group: bool) -> Subject:
+    """Return the subject that a command line names.
+
+    Raises:
+        UsageError: It is nobody, or everybody.
+    """
+    what, name = ("group" if group else "user"), user.strip()
+    if not name:
+        raise click.UsageError(f"USER is empty; write the {what} as the API server knows it: kubectl auth whoami")
+    if len(name) > _NAME_CHARS_MAX or not name.isprintable():
+        raise click.UsageError(f"USER is not a name of at most {_NAME_CHARS_MAX} printable characters")
+    if account := _ACCOUNT.fullmatch(name):
+        if group:
+            raise click.UsageError(f"{name} is a ServiceAccount, not a group; leave out --group")
+        return Subject("ServiceAccount", account[2], namespace=account[1])
+    if name.startswith("system:") and not (group and _ACCOUNTS.fullmatch(name)):
+        raise click.UsageError(
+            f"{name} is not an instructor but a {what} of Kubernetes itself; name a person, a group of your own with "
+            "--group, or a ServiceAccount as system:serviceaccount:NAMESPACE:NAME"
+        )
+    return Subject("Group" if group else "User", name, _GROUP)
+
+
+def namespace_of(namespace: str | None, provider_namespace: str) -> str:
+    """Return the namespace of the class.
+
+    Raises:
+        UsageError: It is not named, or not one for a class.
+    """
+    if namespace is None:
+        raise click.UsageError("name the namespace of the class: -n NAMESPACE")
+    if not _NAMESPACE.fullmatch(namespace):
+        raise click.UsageError(f"{namespace!r} cannot be the name of a namespace")
+    if namespace == provider_namespace or namespace.startswith("kube-"):
+        whose = "the provider" if namespace == provider_namespace else "Kubernetes"
+        raise click.UsageError(
+            f"{namespace} is a namespace of {whose}: who may read its objects is an administrator. Make one for the "
+            "class: kubectl create namespace NAME"
+        )
+    return namespace
+
+
+def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Grant]:
+    """Return the bindings that make a subject an instructor of a namespace."""
+    lablets = Subject("ServiceAccount", "default", namespace=namespace)
+    provider = Subject("ServiceAccount", names.SERVICE_ACCOUNT, namespace=provider_namespace)
+    who = subject.text
+    return [
+        Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),
+        Grant(f"{DEFINITIONS}:{who}", "", DEFINITIONS, subject, f"{who} writes the definitions of {namespace}"),
+        Grant("lablets", namespace, _RUNS, lablets, f"Pods of {namespace} may be lablets"),
+        Grant(
+            "vkprovider-topologies",
+            namespace,
+            _READS,
+            provider,
+            f"the provider reads the topologies of {namespace} in its ConfigMaps",
+        ),
+    ]
+
+
+def _documents(wanted: Sequence[Grant], output: str) -> str:
+    if output == "yaml":
+        return yaml.safe_dump_all([each.body() for each in wanted], sort_keys=False).rstrip("\n")
+    return document({"apiVersion": "v1", "kind": "List", "items": [each.body() for each in wanted]}, output)
+
+
+def _bindings(kube: KubeClient, wanted: Grant) -> Resource[Bound]:
+    return Resource(
+        kube, kind(_API, "rolebindings" if wanted.namespace else "clusterrolebindings", Bound), wanted.namespace
+    )
+
+
+async def _check(
+    kube: KubeClient, subject: Subject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
+) -> None:
+    """Check that there is everything that the bindings name: the API server would bind what does not exist, too.
+
+    Raises:
+        ClickException: Something is missing.
+        OutsideError: The API server refused or did not answer.
+    """
+    if await Resource(kube, NAMESPACES).get(namespace) is None:
+        raise click.ClickException(
+            f"namespace {namespace} does not exist; make it: kubectl create namespace {namespace}"
+        )
+    installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(names.SERVICE_ACCOUNT)
+    homes = sorted({each.namespace for each in installed.subjects if each.namespace}) if installed else []
+    if not homes:
+        raise click.ClickException(
+            f"ClusterRoleBinding {names.SERVICE_ACCOUNT} does not exist: vkprovider is not installed in this cluster"
+        )
+    if provider_namespace not in homes:
+        raise click.ClickException(
+            f"vkprovider is installed in the namespace {homes[0]}; add: --provider-namespace {homes[0]}"
+        )
+    roles = Resource(kube, kind(_API, "clusterroles", PartialObject))
+    for each in wanted:
+        if await roles.get(each.role) is None:
+            raise click.ClickException(
+                f"ClusterRole {each.role} does not exist: the manifests in this cluster are of another version than "
+                "this command; apply those of this version"
+            )
+    if subject.kind == "ServiceAccount":
+        accounts = Resource(kube, kind("/api/v1", "serviceaccounts", PartialObject), subject.namespace)
+        if await accounts.get(subject.name) is None:
+            raise click.ClickException(
+                f"serviceaccount {subject.namespace}/{subject.name} does not exist; make it: kubectl create "
+                f"serviceaccount {subject.name} -n {subject.namespace}"
+            )
+
+
+async def _write(kube: KubeClient, wanted: Grant, found: Bound | None) -> None:
+    bindings = _bindings(kube, wanted)
+    if found is None:
+        await bindings.create(wanted.body())
+    elif wanted.subject not in found.subjects:
+        subjects = [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]
+        meta = found.metadata
+        await bindings.patch(wanted.name, {"subjects": subjects}, uid=meta.uid, resource_version=meta.resource_version)
