@@ -109,7 +109,7 @@ def names(folder: Path, *learners: str) -> str:
 
 
 async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp_path: Path) -> None:
-    """Two learners are six writes; each kill comes when the API server has stored one and before the caller knows."""
+    """Two learners are four writes; each kill comes when the API server has stored one and before the caller knows."""
     api, kubeconfig = await desk.proxied()
     words = ["lablet", "assign", "deployment/warm", "--from-file", names(tmp_path, "alice", "bob"), "--until", "90m"]
     words.append(f"--kubeconfig={kubeconfig}")
@@ -128,8 +128,8 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
             break
         killed += 1
         assert len(await warm.given()) <= 2
-        assert await warm.replicas() in {4, 3, 2}
-    assert killed == 6
+        assert await warm.replicas() in {4, 2}
+    assert killed == 4
     assert process.returncode == 0, err
     given = await warm.given()
     assert set(given) == {"alice", "bob"}

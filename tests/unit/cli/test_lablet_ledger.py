@@ -12,6 +12,7 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.cli.lablet.assign import Wish
 from vkprovider.cli.lablet.classes.ledger import (
+    AT_ONCE,
     Await,
     Begin,
     Done,
@@ -38,42 +39,56 @@ def pod(name: str, user: str = "", *, owned: bool = True, ready: bool = True, **
     return lablet_pod(name, notes=notes, labels=labels, uid=name, ownerReferences=owners, ready=ready, **more)
 
 
-def pool(gift: Gift | None = None, replicas: int = 3) -> Pool:
-    return Pool("warm", "netlab", LABELS, replicas, gift)
+def pool(*gifts: Gift, replicas: int = 3) -> Pool:
+    return Pool("warm", "netlab", LABELS, replicas, gifts)
 
 
 def gift(learner: str, name: str, *, ago_s: int = 0, refill: bool = False) -> Gift:
     return Gift(Wish(learner), name, name, NOW - ago_s, refill)
 
 
-ALICE, CAROL = gift("alice", "a"), gift("carol", "a")
+ALICE, BOB, CAROL = gift("alice", "a"), gift("bob", "b"), gift("carol", "a")
 CLASS = (Wish("alice"), Wish("bob"))
 
 
 @pytest.mark.parametrize(
     ("giving", "pods", "step"),
     [
-        (None, [pod("b"), pod("a")], Begin(ALICE)),
-        (None, [pod("a", ready=False), pod("b")], Begin(gift("alice", "b"))),
-        (None, [pod("a", "alice"), pod("b")], Begin(gift("bob", "b"))),
-        (ALICE, [pod("a"), pod("b")], Give(pod("a"), Wish("alice"))),
-        (ALICE, [pod("a", "alice"), pod("b")], Await()),
-        (ALICE, [pod("a", "alice", owned=False), pod("b")], Settle(lower=True)),
-        (ALICE, [pod("a"), pod("c", "alice")], Settle(lower=False)),  # got another one meanwhile
-        (ALICE, [pod("a", "bob")], Settle(lower=False)),  # another one got it
-        (ALICE, [pod("a", ready=False)], Settle(lower=False)),
-        (ALICE, [pod("b")], Settle(lower=False)),
-        (ALICE, [pod("a", deletionTimestamp="2026-01-31T11:00:00Z")], Settle(lower=False)),
-        (gift("alice", "a", refill=True), [pod("a", "alice")], Settle(lower=False)),
+        ((), [pod("b"), pod("a")], Begin((ALICE, BOB))),
+        ((), [pod("a")], Begin((ALICE,))),
+        ((), [pod("a", ready=False), pod("b")], Begin((gift("alice", "b"),))),
+        ((), [pod("a", "alice"), pod("b")], Begin((BOB,))),
+        ((ALICE,), [pod("a"), pod("b")], Give(pod("a"), Wish("alice"))),
+        ((ALICE,), [pod("a", "alice"), pod("b")], Await()),
+        ((ALICE,), [pod("a", "alice", owned=False), pod("b")], Settle(1)),
+        ((ALICE,), [pod("a"), pod("c", "alice")], Settle(0)),  # got another one meanwhile
+        ((ALICE,), [pod("a", "bob")], Settle(0)),  # another one got it
+        ((ALICE,), [pod("a", ready=False)], Settle(0)),
+        ((ALICE,), [pod("b")], Settle(0)),
+        ((ALICE,), [pod("a", deletionTimestamp="2026-01-31T11:00:00Z")], Settle(0)),
+        ((gift("alice", "a", refill=True),), [pod("a", "alice")], Settle(0)),
+        # of several, all that can be given are given before anything is settled
+        ((ALICE, BOB), [pod("a", "alice"), pod("b")], Give(pod("b"), Wish("bob"))),
+        ((ALICE, BOB), [pod("a", "alice", owned=False), pod("b", "bob")], Await()),
+        ((ALICE, BOB), [pod("a", "alice", owned=False), pod("b", "bob", owned=False)], Settle(2)),
+        ((ALICE, BOB), [pod("a", ready=False), pod("b", "bob", owned=False)], Settle(1)),
+        ((ALICE, gift("bob", "b", refill=True)), [pod("a", "alice", owned=False), pod("b", "bob")], Settle(1)),
         # another caller's: it is gone on with, unless its caller ended long ago
-        (CAROL, [pod("a"), pod("b")], Give(pod("a"), Wish("carol"))),
-        (CAROL, [pod("a", "carol", owned=False)], Settle(lower=True)),
-        (gift("carol", "a", ago_s=601), [pod("a")], Settle(lower=False)),
-        (gift("carol", "a", ago_s=601), [pod("a", "carol", owned=False)], Settle(lower=True)),
+        ((CAROL,), [pod("a"), pod("b")], Give(pod("a"), Wish("carol"))),
+        ((CAROL,), [pod("a", "carol", owned=False)], Settle(1)),
+        ((gift("carol", "a", ago_s=601),), [pod("a")], Settle(0)),
+        ((gift("carol", "a", ago_s=601),), [pod("a", "carol", owned=False)], Settle(1)),
     ],
 )
-def test_the_next_step(giving: Gift | None, pods: list[LabletPod], step: Step) -> None:
-    assert next_step(pool(giving), pods, CLASS, NOW, refill=False) == step
+def test_the_next_step(giving: tuple[Gift, ...], pods: list[LabletPod], step: Step) -> None:
+    assert next_step(pool(*giving), pods, CLASS, NOW, refill=False) == step
+
+
+def test_only_a_few_are_given_at_a_time() -> None:
+    """Until `replicas` is lowered, the ReplicaSet makes a new lablet for each."""
+    wishes, pods = [Wish(f"l{n:02}") for n in range(24)], [pod(f"p{n:02}") for n in range(24)]
+    step = next_step(pool(replicas=24), pods, wishes, NOW, refill=False)
+    assert step == Begin(tuple(gift(f"l{n:02}", f"p{n:02}") for n in range(AT_ONCE)))
 
 
 def test_nothing_is_given_while_the_replicaset_has_too_many() -> None:
@@ -100,7 +115,7 @@ def test_a_lablet_of_another_definition_or_one_that_ended_is_not_this_one() -> N
     other = msgspec.structs.replace(other, spec=msgspec.structs.replace(other.spec, runtime_class_name="bgp"))
     ended = pod("e", "bob", status={"phase": "Succeeded"})
     step = next_step(pool(), [other, ended, pod("a"), pod("b")], CLASS, NOW, refill=False)
-    assert step == Begin(ALICE)
+    assert step == Begin((ALICE, BOB))
 
 
 @dataclass
@@ -108,7 +123,7 @@ class Cluster:
     """A Deployment and its Pods; writes carry the version that was read."""
 
     replicas: int
-    gift: Gift | None = None
+    gifts: tuple[Gift, ...] = ()
     generation: int = 0
     observed: tuple[int, int] = (-1, 0)
     version: int = 0
@@ -168,7 +183,7 @@ class Caller:
         cluster = self.cluster
         if self.pool is None:
             settled = cluster.observed[0] == cluster.generation and cluster.observed[1] <= cluster.replicas
-            self.pool = msgspec.structs.replace(pool(cluster.gift, cluster.replicas), settled=settled)
+            self.pool = msgspec.structs.replace(pool(*cluster.gifts, replicas=cluster.replicas), settled=settled)
             self.version = cluster.version
         elif self.step is None:
             pods = list(cluster.pods.values())
@@ -192,9 +207,9 @@ class Caller:
                 cluster.put(msgspec.structs.replace(step.pod, metadata=meta))
         elif isinstance(step, Begin | Settle) and cluster.version == self.version:
             cluster.version += 1
-            cluster.gift = step.gift if isinstance(step, Begin) else None
+            cluster.gifts = step.gifts if isinstance(step, Begin) else ()
             if isinstance(step, Settle) and step.lower:
-                cluster.replicas -= 1
+                cluster.replicas -= step.lower
                 cluster.generation += 1
 
 
@@ -221,7 +236,7 @@ def test_each_learner_has_one_lablet_whoever_dies_when(seed: int) -> None:
             cluster.reconcile(dice, seen)
         if dice.random() < 0.1:
             cluster.booted()
-        if all(done) and cluster.gift is None:
+        if all(done) and not cluster.gifts:
             break
     assert all(done)
     learners = sorted(one.user for one in cluster.pods.values() if one.user)

@@ -74,7 +74,7 @@ class HandOut(msgspec.Struct, frozen=True):
 
 
 _SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
-_gift: Final = msgspec.json.Decoder(Gift)
+_gifts: Final = msgspec.json.Decoder(tuple[Gift, ...])
 LISTING: Final[Listing[HandOut]] = Listing(
     kind="LabletHandOut",
     row=HandOut,
@@ -168,7 +168,7 @@ async def _pool(deployments: Resource[Deployment], namespace: str, name: str) ->
         )
     text = found.metadata.annotations.get(GIVING, "")
     try:
-        gift = _gift.decode(text) if text else None
+        gifts = _gifts.decode(text) if text else ()
     except msgspec.MsgspecError as error:
         raise click.ClickException(
             f"annotation {GIVING} of deployment/{name} cannot be read: {error}. If nobody is assigning now, remove it: "
@@ -177,14 +177,14 @@ async def _pool(deployments: Resource[Deployment], namespace: str, name: str) ->
     known = found.status.observed_generation >= found.metadata.generation
     settled = known and found.status.replicas <= found.spec.replicas
     definition = found.spec.template.spec.runtime_class_name
-    return Pool(name, definition, labels, found.spec.replicas, gift, settled), found.metadata
+    return Pool(name, definition, labels, found.spec.replicas, gifts, settled), found.metadata
 
 
 def _change(pool: Pool, step: Begin | Settle) -> dict[str, Any]:
     """Return the patch of the Deployment that a step is."""
     if isinstance(step, Begin):
-        return {"metadata": {"annotations": {GIVING: msgspec.json.encode(step.gift).decode()}}}
-    spec = {"spec": {"replicas": max(0, pool.replicas - 1)}} if step.lower else {}
+        return {"metadata": {"annotations": {GIVING: msgspec.json.encode(step.gifts).decode()}}}
+    spec = {"spec": {"replicas": max(0, pool.replicas - step.lower)}} if step.lower else {}
     return {"metadata": {"annotations": {GIVING: None}}, **spec}
 
 

@@ -1,16 +1,16 @@
 """What a class still has to be given: a pure function of the pool, its Deployment and the Pods of the namespace.
 
-A pool's Deployment says which lablet is being given, in its annotation `cli.vkprovider.io/giving`. Each step is one
+A pool's Deployment says which lablets are being given, in its annotation `cli.vkprovider.io/giving`. Each step is one
 write, guarded by a resourceVersion, and after any of them it is clear what is left to do:
 
-    Begin    write down which free Pod is for which learner               (the Deployment)
-    Give     take this Pod out of its pool and name its learner, in one patch   (the Pod)
-    Settle   lower `replicas` by one and forget what was written down, in one patch   (the Deployment)
+    Begin    write down which free Pods are for which learners            (the Deployment)
+    Give     take one of these Pods out of its pool and name its learner, in one patch   (the Pod)
+    Settle   lower `replicas` by those that left and forget what was written down, in one patch   (the Deployment)
 
-One lablet is given at a time, by all who give. A ReplicaSet knows the Pods as they were a moment ago, and may end any
-that it takes for its own when it has too many. So `replicas` is lowered only when it has released the Pod that was
-given, and the next one is given only when it has no more Pods than it should. Each caller goes on with what is being
-given, also for one who has died.
+A few lablets are given at a time, by all who give. A ReplicaSet knows the Pods as they were a moment ago, and may end
+any that it takes for its own when it has too many. So `replicas` is lowered only when it has released the Pods that
+were given, and the next ones are given only when it has no more Pods than it should. Each caller goes on with what is
+being given, also for one who has died.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,10 @@ from vkprovider.cli.shared.pods import LabletPod
 
 GIVING: Final = "cli.vkprovider.io/giving"
 """The annotation of a Deployment that says which lablet is being given."""
+AT_ONCE: Final = 8
+"""The most lablets that are given together: controllers of Deployments make 20 calls a second, and about nine for each
+change of `replicas`; but until it is changed, the ReplicaSet makes a new lablet for each that was given.
+"""
 _STALE_S: Final = 600
 """After so many seconds a lablet is not given any more that nobody has gone on with."""
 
@@ -55,7 +59,7 @@ class Pool(msgspec.Struct, frozen=True):
         definition: Of its lablets.
         selector: The labels that all of its Pods have.
         replicas: How many free lablets it is to have.
-        gift: What is being given; None for nothing.
+        gifts: What is being given.
         settled: Whether its status says that its controllers know its present form, and have no more Pods than they
             should.
     """
@@ -64,14 +68,14 @@ class Pool(msgspec.Struct, frozen=True):
     definition: str
     selector: Mapping[str, str]
     replicas: int
-    gift: Gift | None = None
+    gifts: tuple[Gift, ...] = ()
     settled: bool = True
 
 
 class Begin(msgspec.Struct, frozen=True):
     """Write down what is given next."""
 
-    gift: Gift
+    gifts: tuple[Gift, ...]
 
 
 class Give(msgspec.Struct, frozen=True):
@@ -85,14 +89,14 @@ class Settle(msgspec.Struct, frozen=True):
     """Forget what is being given.
 
     Attributes:
-        lower: Lower `replicas` by one with it.
+        lower: Lower `replicas` by so many with it.
     """
 
-    lower: bool
+    lower: int
 
 
 class Await(msgspec.Struct, frozen=True):
-    """Look again: the ReplicaSet has not released the Pod yet, or has more than it should."""
+    """Look again: the ReplicaSet has not released the Pods yet, or has more than it should."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -123,26 +127,33 @@ def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now
         refill: Whether the pool makes new ones instead of getting smaller.
     """
     having = _having(pool, pods)
-    if pool.gift is not None:
-        return _go_on(pool, pool.gift, pods, having, now)
-    wish = next((wish for wish in wishes if wish.user not in having), None)
+    if pool.gifts:
+        return _go_on(pool, pods, having, now)
+    missing = [wish for wish in wishes if wish.user not in having]
     free = in_order([pod for pod in pods if _is_free(pool, pod)])
-    if wish is None or not free:
+    if not missing or not free:
         return outcome(pool, pods, wishes)
     if not pool.settled or sum(_is_in(pool, pod) and not pod.over for pod in pods) > pool.replicas:
         return Await()
-    return Begin(Gift(wish, free[0].metadata.name, free[0].metadata.uid, now, refill))
+    pairs = list(zip(missing, free, strict=False))[:AT_ONCE]
+    return Begin(tuple(Gift(wish, pod.metadata.name, pod.metadata.uid, now, refill) for wish, pod in pairs))
 
 
-def _go_on(pool: Pool, gift: Gift, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
-    pod = next((pod for pod in pods if pod.metadata.uid == gift.uid), None)
-    if pod is not None and not pod.over and pod.user == gift.wish.user and names.LABEL_POOL not in pod.metadata.labels:
-        if gift.refill or not any(owner.controller for owner in pod.metadata.owner_references):
-            return Settle(lower=not gift.refill)
-        return Await()
-    if pod is None or not _is_free(pool, pod) or gift.wish.user in having or now - gift.at > _STALE_S:
-        return Settle(lower=False)
-    return Give(pod, gift.wish)
+def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
+    """Return the next step with what is being given: each of it is given, or cannot be, and then it is settled."""
+    by_uid = {pod.metadata.uid: pod for pod in pods}
+    lower, kept = 0, False
+    for gift in pool.gifts:
+        pod = by_uid.get(gift.uid)
+        if pod is None or pod.over:
+            continue
+        if pod.user == gift.wish.user and names.LABEL_POOL not in pod.metadata.labels:
+            if not gift.refill:
+                lower += 1
+                kept |= any(owner.controller for owner in pod.metadata.owner_references)
+        elif _is_free(pool, pod) and gift.wish.user not in having and now - gift.at <= _STALE_S:
+            return Give(pod, gift.wish)
+    return Await() if kept else Settle(lower)
 
 
 def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Done:
