@@ -10,7 +10,7 @@ from tunnels.websocket import listening
 from vkprovider.serving import access, connections
 from vkprovider.serving.answers import Refused
 from vkprovider.settings import services
-from vkprovider.web import cloudevents, events, refusals
+from vkprovider.web import archives, cloudevents, events, refusals
 
 PATH: Final = Path("docs/reference/http.md")
 _PROSE: Final = Path(__file__).parent / "pages" / "http.md"
@@ -53,6 +53,7 @@ def _facts() -> Mapping[str, str]:
         "agents_of_a_name_max": listening.SOCKETS_OF_A_NAME_MAX,
         "unsure_max": events.UNSURE_MAX,
         "events_max": cloudevents.EVENTS_MAX,
+        "archives_page": archives.PAGE_SIZE,
         "body_mib": events.BODY_BYTES_MAX / _KIB**2,
         "secret_chars_min": services.SECRET_CHARS_MIN,
         "events_retry_s": fields["events_retry_s"].default,

@@ -118,7 +118,7 @@ class Resource(Generic[T]):
 
     @property
     def metadata_only(self) -> "Resource[PartialObject]":
-        """The same objects, reduced to their metadata; by the API server, except in lists."""
+        """The same objects, reduced to their metadata by the API server."""
         return Resource(self.kube, self.kind.decoded_by(_partial), self.namespace, brief=True)
 
     @property
@@ -238,8 +238,30 @@ class Resource(Generic[T]):
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         params = {name: value for name, value in selectors.items() if value}
-        async for page in pages(self.kube, self.path, params, page_size=page_size, **how):
+        async for page in pages(self.kube, self.path, params, page_size=page_size, brief=self.brief, **how):
             yield [self._decode(item, self.path) for item in page.items or ()]
+
+    async def page(self, *, labels: str, page_size: int, after: str, **how: Unpack[How]) -> tuple[list[T], str]:
+        """List one page of objects.
+
+        Args:
+            labels: A label selector.
+            page_size: Objects per page.
+            after: The token with which the page before ended; "" for the first.
+            **how: See `How`.
+
+        Returns:
+            The objects, and the token of the next page; "" if there is none.
+
+        Raises:
+            Gone: The token has expired.
+            Invalid: It is not one.
+            OutsideError: Any other of its kinds.
+        """
+        params = {"labelSelector": labels} | ({"continue": after} if after else {})
+        async for page in pages(self.kube, self.path, params, page_size=page_size, brief=self.brief, **how):
+            return [self._decode(item, self.path) for item in page.items or ()], page.metadata.continue_
+        return [], ""
 
     async def list(
         self, *, labels: str = "", fields: str = "", page_size: int = PAGE_SIZE, **how: Unpack[How]
@@ -263,7 +285,7 @@ class Resource(Generic[T]):
 
 
 async def pages(
-    kube: KubeClient, path: str, params: Mapping[str, str], *, page_size: int, **how: Unpack[How]
+    kube: KubeClient, path: str, params: Mapping[str, str], *, page_size: int, brief: bool = False, **how: Unpack[How]
 ) -> AsyncIterator[watch.ListPage]:
     """List a collection, one page after the other, with its items not decoded yet.
 
@@ -272,7 +294,7 @@ async def pages(
     """
     query = {**params, "limit": str(page_size)}
     while True:
-        answer = await kube.get(path, query, **how)
+        answer = await kube.get(path, query, brief=brief, **how)
         try:
             page = watch.page(answer)
         except watch.UNDECODABLE as error:

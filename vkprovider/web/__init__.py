@@ -4,7 +4,7 @@
 * `events`: the receiver of CloudEvents: authentication, limits, answers.
 * `refusals`: the kinds of refusals, each a class.
 * `rights`: what a user must have the right to.
-* `downloads`: a lab as a file. `logins`: the login URL of its session.
+* `downloads`: a lab as a file. `logins`: the login URL of its session. `archives`: what learners left.
 * `agents`: agents beside workers dial in; who may bear which name.
 * `admin`: counters, and an immediate pass.
 * `tls`: a certificate that can be renewed while the page is served.

@@ -19,6 +19,35 @@ class LabUnavailable(Refused):
     retry_s = 5
 
 
+class ArchiveUnknown(Refused):
+    """Nothing is kept in the namespace under the id."""
+
+    status_code = 404
+    remedy = "Take an id of the list; what learners left is dropped after a week, and with their namespace."
+
+
+class ArchiveUnavailable(Refused):
+    """The archive cannot be read now."""
+
+    status_code = 503
+    remedy = "Try again: the API server does not give the replica what it has kept."
+    retry_s = 5
+
+
+class QueryInvalid(Refused):
+    """A parameter of the query is wrong."""
+
+    status_code = 400
+    remedy = "Correct the parameter that the message names."
+
+
+class ListExpired(Refused):
+    """The list cannot be continued."""
+
+    status_code = 410
+    remedy = "List again from the beginning, without `continue`."
+
+
 class NoSession(Refused):
     """The lablet has no session to log in to."""
 

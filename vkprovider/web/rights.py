@@ -8,11 +8,14 @@ from vkprovider.api import names
 
 
 class PageResource(msgspec.Struct, frozen=True):
-    """A right on a lablet: `verb` on `lablets/<subresource>` of our group, in a namespace, on a name."""
+    """A right on a lablet: `verb` on `lablets/<subresource>` of our group, in a namespace, on a name.
+
+    Without a name it is the right on all lablets of the namespace.
+    """
 
     subresource: str
     namespace: str
-    name: str
+    name: str = ""
     verb: str = "get"
 
     @property
@@ -27,6 +30,7 @@ class PageResource(msgspec.Struct, frozen=True):
 
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
+        named = {"name": self.name} if self.name else {}
         return {
             "resourceAttributes": {
                 "group": names.GROUP,
@@ -34,14 +38,15 @@ class PageResource(msgspec.Struct, frozen=True):
                 "resource": "lablets",
                 "subresource": self.subresource,
                 "namespace": self.namespace,
-                "name": self.name,
                 "verb": self.verb,
+                **named,
             }
         }
 
     def __str__(self) -> str:
         """Describe the right without the Pod: a user who lacks it need not learn whose lab it is."""
-        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of the Pod that has this lab"
+        of = "the Pod that has this lab" if self.name else "the namespace"
+        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of {of}"
 
 
 class Path(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """A replica in the test's own loop, and settings with short intervals for it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,8 @@ from vkprovider.app.provider import Provider
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.context import Context
+from vkprovider.runtime.page import Page
+from vkprovider.settings.services import HttpSettings
 
 Groups = Mapping[str, Mapping[str, object]]
 """Fields of groups of settings, by group."""
@@ -82,6 +85,17 @@ class Running:
     def ctx(self) -> Context:
         """Its context."""
         return self.replica.ctx
+
+    @asynccontextmanager
+    async def page(self) -> AsyncIterator[str]:
+        """Serve its page, and return the page's URL."""
+        page = Page(HttpSettings(host="127.0.0.1", port=0), self.name, starting={})
+        await page.start()
+        page.serve(self.replica.process)
+        try:
+            yield f"http://127.0.0.1:{page.port}"
+        finally:
+            await page.stop()
 
     async def stop(self) -> None:
         """End it as SIGTERM does: it hands its nodes over."""

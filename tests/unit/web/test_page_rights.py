@@ -23,6 +23,7 @@ ROLES = {
     [
         PageResource("login", "team-a", "pod-of-zoe"),
         PageResource("download", "team-a", "pod-of-zoe"),
+        PageResource("archive", "team-a"),
         Path("/info", "get"),
         Path("/admin/stats", "get"),
         Path("/admin/trigger-reconcile", "post"),

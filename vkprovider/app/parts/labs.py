@@ -23,6 +23,7 @@ from vkprovider.controllers.lablet.renewals import Renewals
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.worker.readers import Readers
 from vkprovider.runtime.parts import Part, Route, Work
+from vkprovider.web.archives import Archives
 from vkprovider.web.downloads import Downloads
 from vkprovider.web.logins import Logins
 
@@ -146,10 +147,13 @@ def _routes(base: Base, sessions: SessionsPart, archive: Archive, exports: Expor
         found = await base.ctx.api.namespaces.get(namespace)
         return found.metadata.creation_timestamp if found is not None else ""
 
+    archives = Archives(base.access, archive, created)
     login_url = sessions.sessions.login_url if sessions.has_lds else None
     return (
         Route("GET", "/labs/{id}/download", Downloads(base.access, exports, archive, created).handle),
         Route("GET", "/labs/{id}/login", Logins(base.access, exports, login_url).handle),
+        Route("GET", "/namespaces/{namespace}/archives", archives.list),
+        Route("GET", "/namespaces/{namespace}/archives/{id}", archives.get),
     )
 
 

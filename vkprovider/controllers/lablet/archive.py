@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import structlog
 
 from vkprovider.api import labs, names
@@ -16,7 +17,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import keeping, leftovers
 from vkprovider.domain.lablet.archive.keeping import Kept
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
@@ -66,8 +67,13 @@ class Archive:
         why = {label: error.message for label, error in faults.items()}
         left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
         if configs or responses is not None:
-            await self._write(worker, left)
+            await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
+
+    async def _labels_of(self, claim: Claim) -> dict[str, str]:
+        """Return all labels of a lablet's Pod, of which the informer keeps only ours; none if it is gone."""
+        pod = await self._ctx.api.pods.within(claim.namespace).metadata_only.get(claim.pod)
+        return pod.metadata.labels if pod is not None and pod.metadata.uid == claim.pod_uid else {}
 
     async def _write(self, worker: Worker, left: Leftovers) -> None:
         ctx = self._ctx
@@ -95,6 +101,9 @@ class Archive:
     async def find(self, pod_uid: str) -> Leftovers | None:
         """Return the stored archive of a lablet; None if there is none, or if it is damaged.
 
+        Args:
+            pod_uid: The Pod's UID; UID-TIME finds what an earlier learner of that Pod left.
+
         Raises:
             OutsideError: The API server does not answer, or refuses.
         """
@@ -104,6 +113,20 @@ class Archive:
         except InputError as error:
             _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
             return None
+
+    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[Entry], str]:
+        """List what learners of a namespace left, one page in the order of the ids; see `Resource.page`.
+
+        Raises:
+            Gone: The token `after` has expired.
+            Invalid: It is not one.
+            OutsideError: The API server does not answer, or refuses.
+        """
+        labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS},{names.LABEL_NAMESPACE}={namespace}"
+        stored = self._ctx.api.config_maps.metadata_only
+        found, after = await stored.page(labels=labels, page_size=size, after=after)
+        entries = [leftovers.entry_of(one.metadata) for one in found]
+        return [entry for entry in entries if entry is not None and entry.namespace == namespace], after
 
     async def run(self) -> None:
         """Delete old leftovers from time to time while this replica leads, until cancelled."""

@@ -24,6 +24,7 @@ from vkprovider.kube.http.failures import FAILURES, broken
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_ACCEPT_BRIEF_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _GOOD: Final = range(200, 300)
 """An API server never redirects these requests: a redirect comes from a proxy in between."""
 _UNAUTHORIZED: Final = 401
@@ -88,12 +89,15 @@ class Transport:
         guard: Callable[[], None] | None = None,
         brief: bool = False,
     ) -> bytes:
-        """Send a request and return the body of a 2xx response; only the object's metadata if `brief`.
+        """Send a request and return the body of a 2xx response; only metadata if `brief`.
+
+        A request with a `limit` among its `params` is one for a list.
 
         Raises:
             OutsideError: Any of its kinds.
         """
-        headers = {"Accept": _ACCEPT_BRIEF if brief else _ACCEPT}
+        one = _ACCEPT_BRIEF_LIST if params and "limit" in params else _ACCEPT_BRIEF
+        headers = {"Accept": one if brief else _ACCEPT}
         if body is not None:
             headers["Content-Type"] = content_type
         request = _Request(method, path, self._url(path, params), headers, body)

@@ -2,7 +2,8 @@
 
 One ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before each stop of the
 devices and deleted a week after the last write. What an earlier learner of the Pod left has one of its own, and so has
-what is read of a lab without a learner after that: it takes no learner's place.
+what is read of a lab without a learner after that: it takes no learner's place. Its metadata say whose it is and
+how it was graded, so that a list need not read the rest.
 """
 
 from collections.abc import Mapping
@@ -12,16 +13,20 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.objects import ConfigMap
+from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.api.packing import pack, unpack
 from vkprovider.api.reasons import StartReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.keeping import Kept
+from vkprovider.domain.session.delivery import Verdict
 
 KEY: Final = "left.json.gz"
 _UID_CHARS: Final = 36
 ANNOTATION_POD: Final = f"{names.GROUP}/pod"
 ANNOTATION_KEPT_AT: Final = f"{names.GROUP}/kept-at"
+ANNOTATION_ENTRY: Final = f"{names.GROUP}/entry"
+_LABELS_CHARS_MAX: Final = 16_384
+"""The API server bounds all annotations of an object, and nothing bounds the labels of a Pod."""
 PACKED_BYTES_MAX: Final = 1000 * 1024
 UNPACKED_BYTES_MAX: Final = 64 * 2**20
 
@@ -42,6 +47,8 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         faults: Device label → why its configuration is missing.
         responses: The learner's answers, as the LDS returns them.
         at: When it was collected (Unix seconds).
+        labels: Of the Pod.
+        verdict: The grader's, on the learner's work; None if it is not graded.
     """
 
     namespace: str
@@ -56,9 +63,32 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     configs: dict[str, str] = {}
     faults: dict[str, str] = {}
     responses: Any = None
+    labels: dict[str, str] = {}
+    verdict: Verdict | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the metadata of a stored object say of it: all but the work itself.
+
+    Attributes:
+        id: The Pod's UID, or UID-TIME of what an earlier learner of that Pod left.
+        at: When it was collected (Unix seconds).
+    """
+
+    id: str
+    namespace: str
+    pod: str
+    at: int
+    learner: str = ""
+    session_id: str = ""
+    definition: str = ""
+    version: str = ""
+    labels: dict[str, str] = {}
+    verdict: Verdict | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(Leftovers)
+_entry_decoder: Final = msgspec.json.Decoder(Entry)
 
 
 def name_of(pod_uid: str) -> str:
@@ -106,6 +136,7 @@ def of_claim(
         configs=dict(configs),
         faults=dict(faults),
         responses=responses,
+        verdict=claim.verdict,
     )
 
 
@@ -116,7 +147,10 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
     responses = new.responses if new.responses is not None else old.responses
-    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses)
+    labels, verdict = new.labels or old.labels, new.verdict or old.verdict
+    return msgspec.structs.replace(
+        new, configs=configs, faults=faults, responses=responses, labels=labels, verdict=verdict
+    )
 
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
@@ -140,16 +174,54 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
             "labels": {
                 names.LABEL_MANAGED_BY: names.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_CONFIGS,
+                names.LABEL_NAMESPACE: left.namespace,
             },
             "annotations": {
                 names.ANNOTATION_INSTALLATION: installation,
                 ANNOTATION_POD: f"{left.namespace}/{left.pod}",
                 ANNOTATION_KEPT_AT: str(left.at),
                 names.ANNOTATION_LEARNER: left.username,
+                ANNOTATION_ENTRY: msgspec.json.encode(_entry(left, (name or name_of(left.pod_uid)))).decode(),
             },
         },
         "binaryData": {KEY: packed},
     }
+
+
+def _entry(left: Leftovers, name: str) -> Entry:
+    """Describe leftovers, with as many of the labels as there is room for."""
+    labels: dict[str, str] = {}
+    room = _LABELS_CHARS_MAX
+    for key, value in sorted(left.labels.items(), key=lambda label: len(label[0]) + len(label[1])):
+        room -= len(key) + len(value)
+        if room < 0:
+            break
+        labels[key] = value
+    return Entry(
+        id=id_in(name),
+        namespace=left.namespace,
+        pod=left.pod,
+        at=left.at,
+        learner=left.username,
+        session_id=left.session_id,
+        definition=left.definition,
+        version=left.version,
+        labels=labels,
+        verdict=left.verdict,
+    )
+
+
+def id_in(name: str) -> str:
+    """Return the id of what is stored under a name: the Pod's UID, or UID-TIME."""
+    return name.removeprefix(name_of(""))
+
+
+def entry_of(metadata: Metadata) -> Entry | None:
+    """Read what the metadata of a stored object say; None if an older version wrote it, or it is damaged."""
+    try:
+        return _entry_decoder.decode(metadata.annotations.get(ANNOTATION_ENTRY, ""))
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
 
 
 def read(config_map: ConfigMap) -> Leftovers:
