@@ -119,7 +119,7 @@ async def test_entries_are_selected_and_come_in_pages(world: World, caller: Call
     path, at = f"/namespaces/{world.namespace}/archives", now_s()
     passed = Verdict(passed=True, message="score 9 of 10")
     friday, monday = {"class": "friday"}, {"class": "monday"}
-    first = await store(world, world.namespace, 1, username="alice", at=at + 10, labels=friday, verdict=passed)
+    first = await store(world, world.namespace, 1, username="alice", at=at + 10, labels=friday, grade=passed)
     second = await store(world, world.namespace, 2, username="bob", at=at + 20, labels=friday)
     third = await store(world, world.namespace, 3, username="alice", at=at + 30, labels=monday)
 
@@ -132,7 +132,7 @@ async def test_entries_are_selected_and_come_in_pages(world: World, caller: Call
     assert await ids(f"since={since}") == [second, third]
     assert await ids("labelSelector=" + quote("class in (friday, x),class!=monday")) == [first, second]
     [entry] = (await caller.get(f"{path}?learner=alice&labelSelector=class%3Dfriday"))["items"]
-    assert entry["verdict"] == {"passed": True, "message": "score 9 of 10"}
+    assert entry["grade"] == {"passed": True, "message": "score 9 of 10"}
     found, after = [], ""
     while True:
         page = await caller.get(f"{path}?limit=1&continue={quote(after)}")

@@ -48,7 +48,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         responses: The learner's answers, as the LDS returns them.
         at: When it was collected (Unix seconds).
         labels: Of the Pod.
-        verdict: The grader's, on the learner's work; None if it is not graded.
+        grade: The grader's verdict on the learner's work; None if it is not graded.
     """
 
     namespace: str
@@ -64,7 +64,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     faults: dict[str, str] = {}
     responses: Any = None
     labels: dict[str, str] = {}
-    verdict: Verdict | None = None
+    grade: Verdict | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -84,7 +84,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     definition: str = ""
     version: str = ""
     labels: dict[str, str] = {}
-    verdict: Verdict | None = None
+    grade: Verdict | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(Leftovers)
@@ -136,7 +136,7 @@ def of_claim(
         configs=dict(configs),
         faults=dict(faults),
         responses=responses,
-        verdict=claim.verdict,
+        grade=claim.verdict,
     )
 
 
@@ -147,10 +147,8 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
     responses = new.responses if new.responses is not None else old.responses
-    labels, verdict = new.labels or old.labels, new.verdict or old.verdict
-    return msgspec.structs.replace(
-        new, configs=configs, faults=faults, responses=responses, labels=labels, verdict=verdict
-    )
+    labels, grade = new.labels or old.labels, new.grade or old.grade
+    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels, grade=grade)
 
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
@@ -207,7 +205,7 @@ def _entry(left: Leftovers, name: str) -> Entry:
         definition=left.definition,
         version=left.version,
         labels=labels,
-        verdict=left.verdict,
+        grade=left.grade,
     )
 
 
