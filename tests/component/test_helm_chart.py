@@ -72,14 +72,14 @@ def test_switch_leaves_out_a_kind(helm: Helm, value: str, gone: set[str]) -> Non
     assert helm.template(f"--set={value}=false") == {k: v for k, v in everything.items() if v["kind"] not in gone}
 
 
-def test_policies_are_left_out_but_for_those_about_the_provider(helm: Helm) -> None:
+def test_policies_are_left_out_but_for_those_that_roles_rely_on(helm: Helm) -> None:
     def policies(*arguments: str) -> set[str]:
         return {name.split("/")[1] for name in helm.template(*arguments) if name.startswith("ValidatingAdmission")}
 
     everything = policies()
     assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
     none = policies("--set=policies.enabled=false,policies.requireUse=false")
-    assert none == {"vkprovider-confine", "vkprovider-installation"}
+    assert none == {"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors"}
 
 
 def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:

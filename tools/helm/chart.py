@@ -104,7 +104,7 @@ _SWITCHES: Final = {
 }
 """Kind: the value that leaves it out."""
 
-_ALWAYS: Final = frozenset({"vkprovider-confine", "vkprovider-installation"})
+_ALWAYS: Final = frozenset({"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors"})
 _REQUIRE_USE: Final = "vkprovider-require-use"
 """Policies with a switch of their own, or none."""
 

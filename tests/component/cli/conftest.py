@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.component.cli.desk import Desk
+from tests.component.cli.instructor import Instructor
 from tests.component.controllers.harness import World, open_world
 from tests.support.apiserver import ApiServer
 
@@ -22,6 +23,15 @@ async def desk(world: World, apiserver: ApiServer, tmp_path: Path) -> AsyncItera
     """Where a user sits, with the administrator's kubeconfig and the test's namespace."""
     async with Desk(apiserver, world, tmp_path) as desk:
         yield desk
+
+
+@pytest.fixture
+async def instructor(world: World, desk: Desk, tmp_path: Path) -> AsyncIterator[Instructor]:
+    """A user without rights, until the test has `kubectl lablet grant` run."""
+    made = Instructor(world, desk, tmp_path)
+    await made.begin()
+    yield made
+    await made.end()
 
 
 @pytest.fixture(autouse=True)

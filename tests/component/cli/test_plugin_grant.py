@@ -1,67 +1,9 @@
 """An instructor's kubeconfig that has nothing but what `kubectl lablet grant` gives, on a real API server."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
-
-import pytest
-import yaml
-
 from tests.component.cli.desk import Desk
+from tests.component.cli.instructor import RBAC, Instructor
 from tests.component.controllers.harness import World
 from tests.support.topologies import topology
-
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-OTHER = "monday"
-
-
-class Instructor:
-    """A ServiceAccount that an admin made an instructor of the world's namespace, and its kubeconfig."""
-
-    def __init__(self, world: World, desk: Desk, folder: Path) -> None:
-        self.world, self.desk = world, desk
-        self.user = f"system:serviceaccount:{world.namespace}:teacher"
-        self.kubeconfig = folder / "instructor"
-
-    async def begin(self) -> None:
-        """Make the ServiceAccount and its kubeconfig, without rights."""
-        path = f"/api/v1/namespaces/{self.world.namespace}/serviceaccounts"
-        await self.world.admin.create(path, {"metadata": {"name": "teacher"}})
-        token = await self.desk.kubectl("create", "token", "teacher", f"--namespace={self.world.namespace}")
-        config: dict[str, Any] = yaml.safe_load(self.desk.kubeconfig.read_text())
-        config["users"] = [{**user, "user": {"token": token.out.strip()}} for user in config["users"]]
-        self.kubeconfig.write_text(yaml.safe_dump(config))
-
-    async def grant(self, *words: str) -> str:
-        return await self.desk.succeeds("grant", self.user, "-n", self.world.namespace, *words)
-
-    async def kubectl(self, *words: str) -> str:
-        """Run kubectl as the instructor; return what it printed, refusals too."""
-        result = await self.desk.kubectl(*words, KUBECONFIG=str(self.kubeconfig))
-        return result.out + result.err
-
-    async def may(self, verb: str, resource: str, namespace: str, group: str = "") -> bool:
-        """Ask the API server what the user may do."""
-        kind, _, part = resource.partition("/")
-        asked = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace}
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.world.namespace}", "system:authenticated"]
-        spec = {"user": self.user, "groups": groups, "resourceAttributes": asked}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return bool((await self.world.admin.create(REVIEWS, review))["status"]["allowed"])
-
-
-@pytest.fixture
-async def instructor(world: World, desk: Desk, tmp_path: Path) -> AsyncIterator[Instructor]:
-    made = Instructor(world, desk, tmp_path)
-    await made.begin()
-    yield made
-    for path in (f"{RBAC}/namespaces/{world.namespace}/rolebindings", f"{RBAC}/clusterrolebindings"):
-        for binding in await world.admin.items(path):
-            name = binding["metadata"]["name"]
-            if name.startswith("vkprovider-instructor") or (name in {"lablets", "vkprovider-topologies"}):
-                await world.admin.delete(f"{path}/{name}")
-    await world.admin.delete(f"/api/v1/namespaces/{world.namespace}/serviceaccounts/teacher")
 
 
 async def test_grant_is_idempotent_and_says_what_it_does(world: World, instructor: Instructor) -> None:

@@ -136,6 +136,12 @@ def test_base_image_is_named_by_digest() -> None:
     assert re.search(r"^ARG PYTHON_IMAGE=\S+@sha256:[0-9a-f]{64}$", CONTAINERFILE, re.MULTILINE)
 
 
+def test_policy_of_instructors_reads_the_label_of_a_definition() -> None:
+    [policy] = [o for o in OBJECTS if o["metadata"]["name"] == "vkprovider-instructors" and "variables" in o["spec"]]
+    expressions = {variable["name"]: variable["expression"] for variable in policy["spec"]["variables"]}
+    assert all(f"labels[?'{names.LABEL_OWNER_NAMESPACE}']" in expressions[name] for name in ("before", "after"))
+
+
 def test_policies_guard_every_report() -> None:
     """That of learners guards one, which may not even be removed."""
     found = {o["metadata"]["name"]: o["spec"] for o in OBJECTS if "matchConstraints" in o.get("spec", {})}
@@ -200,7 +206,7 @@ def test_all_that_installations_share_is_guarded() -> None:
 
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 9
+    assert len(policies) == 10
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}

@@ -1,0 +1,56 @@
+"""An instructor: a ServiceAccount that has nothing but what `kubectl lablet grant` gives, and its kubeconfig."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.component.cli.desk import Desk
+from tests.component.controllers.harness import World
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class Instructor:
+    """A ServiceAccount that an admin made an instructor of the world's namespace, and its kubeconfig."""
+
+    def __init__(self, world: World, desk: Desk, folder: Path) -> None:
+        self.world, self.desk = world, desk
+        self.user = f"system:serviceaccount:{world.namespace}:teacher"
+        self.kubeconfig = folder / "instructor"
+
+    async def begin(self) -> None:
+        """Make the ServiceAccount and its kubeconfig, without rights."""
+        path = f"/api/v1/namespaces/{self.world.namespace}/serviceaccounts"
+        await self.world.admin.create(path, {"metadata": {"name": "teacher"}})
+        token = await self.desk.kubectl("create", "token", "teacher", f"--namespace={self.world.namespace}")
+        config: dict[str, Any] = yaml.safe_load(self.desk.kubeconfig.read_text())
+        config["users"] = [{**user, "user": {"token": token.out.strip()}} for user in config["users"]]
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+
+    async def grant(self, *words: str) -> str:
+        return await self.desk.succeeds("grant", self.user, "-n", self.world.namespace, *words)
+
+    async def kubectl(self, *words: str) -> str:
+        """Run kubectl as the instructor; return what it printed, refusals too."""
+        result = await self.desk.kubectl(*words, KUBECONFIG=str(self.kubeconfig))
+        return result.out + result.err
+
+    async def may(self, verb: str, resource: str, namespace: str, group: str = "") -> bool:
+        """Ask the API server what the user may do."""
+        kind, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.world.namespace}", "system:authenticated"]
+        spec = {"user": self.user, "groups": groups, "resourceAttributes": asked}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        return bool((await self.world.admin.create(REVIEWS, review))["status"]["allowed"])
+
+    async def end(self) -> None:
+        """Delete the ServiceAccount and its bindings."""
+        for path in (f"{RBAC}/namespaces/{self.world.namespace}/rolebindings", f"{RBAC}/clusterrolebindings"):
+            for binding in await self.world.admin.items(path):
+                name = binding["metadata"]["name"]
+                if name.startswith("vkprovider-instructor") or name in {"lablets", "vkprovider-topologies"}:
+                    await self.world.admin.delete(f"{path}/{name}")
+        await self.world.admin.delete(f"/api/v1/namespaces/{self.world.namespace}/serviceaccounts/teacher")
