@@ -52,16 +52,24 @@ async def test_several_watch_and_one_types(site: Site) -> None:
     with pytest.raises(InputError, match=r"ConsoleInUse: another session types .* --take-over"):
         await site.attach(other)
     third = site.attach(other, take_over=True)
+    await other.shows("you have taken over from a session that typed since")
     await other.shows("hello\r\nr1>")  # what was printed last is shown to whoever comes later
+    await one.shows("[another session has taken over: you watch until it leaves")
     one.type("nothing")
-    await one.shows("another session has taken over")
+    await one.shows("[another session has taken over")
     other.type("echo mine\r")
     for each in (other, one, watcher):
         await each.shows("\r\nmine\r\nr1>")
-    one.type("\x1d")
-    assert await asyncio.wait_for(first, 60) == Exit(0)
     other.leave()
     assert await asyncio.wait_for(third, 60) == Exit(0)
+    await one.shows("[the session that had taken over has left: you type again]")
+    one.type("echo back\r")
+    for each in (one, watcher):
+        await each.shows("\r\nback\r\nr1>")
+    assert "taken over" not in watcher.out, "it concerns the two alone"
+    assert not any("nothing" in typed.text for typed in site.node("r1").typed), "who watches does not type"
+    one.type("\x1d")
+    assert await asyncio.wait_for(first, 60) == Exit(0)
     watcher.leave()
     assert await asyncio.wait_for(watching, 60) == Exit(0)
     await eventually_no_sockets(site)
@@ -69,6 +77,24 @@ async def test_several_watch_and_one_types(site: Site) -> None:
     await one2.shows("Escape character")
     one2.leave()
     await asyncio.wait_for(again, 60)
+
+
+async def test_who_leaves_before_the_one_who_took_over_does_not_type_again(site: Site) -> None:
+    one, other = Terminal(tty=False), Terminal()
+    first = site.attach(one)
+    one.type("\r")
+    await one.shows("r1>")
+    second = site.attach(other, take_over=True)
+    await one.shows("[another session has taken over")
+    one.leave()
+    assert await asyncio.wait_for(first, 60) == Exit(0)
+    other.type("echo still\r")
+    await other.shows("\r\nstill\r\nr1>")
+    with pytest.raises(InputError, match=r"ConsoleInUse: .*`kubectl exec -it \S+ -- console r1 --take-over`"):
+        await site.run("r1", "show version")
+    other.leave()
+    assert await asyncio.wait_for(second, 60) == Exit(0)
+    assert (await site.run("r1", "show version"))[0] == Exit(0)
 
 
 async def test_a_command_prints_its_output_and_ends_at_the_prompt(site: Site) -> None:

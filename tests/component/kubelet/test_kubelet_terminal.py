@@ -29,8 +29,8 @@ class Desk:
     folder: Path
 
     @contextmanager
-    def terminal(self, *words: str) -> Iterator[Pty]:
-        """Run kubectl at a terminal."""
+    def terminal(self, *words: str, websockets: bool = True) -> Iterator[Pty]:
+        """Run kubectl at a terminal; without WebSockets, it speaks SPDY."""
         path = [str(Path(sys.executable).parent), str(find_kubectl().parent), os.environ["PATH"]]
         environ = {
             **os.environ,
@@ -38,6 +38,7 @@ class Desk:
             "PYTHONPATH": str(find_manifests().parent),
             "KUBECONFIG": str(self.server.kubeconfig),
             "KUBECACHEDIR": str(self.folder),
+            "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": str(websockets).lower(),
             "TERM": "xterm",
         }
         first = 2 if words[0] == "lablet" else 1
@@ -71,18 +72,6 @@ def work_at_a_console(desk: Desk) -> None:
         mine.type("\r")
         mine.shows("Cisco IOS Software")
         mine.shows("r1>")
-        with desk.terminal("lablet", "console", pod, "r1") as other:
-            other.shows("another session types at the console of r1")
-            assert other.ends() == 1
-        with desk.terminal("lablet", "console", pod, "r1", "--take-over") as other:
-            other.shows("Escape character is '^]'.")
-            other.type("echo mine\r")
-            other.shows("\r\nmine\r\n")
-            mine.shows("\r\nmine\r\n")
-            mine.type("x")
-            mine.shows("another session has taken over")
-            other.type("\x1d")
-            assert other.ends() == 0
         mine.type("\x1d")
         assert mine.ends() == 0
     with desk.terminal("lablet", "console", pod, "h1") as unnamed:  # the Pod has no container for it
@@ -93,6 +82,45 @@ def work_at_a_console(desk: Desk) -> None:
 
 async def test_a_person_works_at_a_console(desk: Desk) -> None:
     await asyncio.to_thread(work_at_a_console, desk)
+
+
+def take_over(desk: Desk) -> None:
+    pod = desk.site.lablet.name
+    with desk.terminal("attach", "-it", pod, "-c", "r1", websockets=False) as mine:
+        mine.shows("Escape character is '^]'.")
+        for words in (
+            ("lablet", "console", pod, "r1"),
+            ("attach", "-it", pod, "-c", "r1"),
+            ("exec", "-it", pod, "-c", "r1", "--", "sh"),
+        ):
+            with desk.terminal(*words) as other:
+                other.shows("another session types at the console of r1")
+                other.shows("--take-over`")
+                assert other.ends() == 1
+        for words, websockets in (
+            (("lablet", "console", pod, "r1", "--take-over"), True),
+            (("exec", "-it", pod, "--", "console", "r1", "--take-over"), False),
+        ):
+            with desk.terminal(*words, websockets=websockets) as other:
+                other.shows("Escape character is '^]'.")
+                other.shows("you have taken over from a session that typed since")
+                mine.shows("[another session has taken over: you watch until it leaves, and type again then")
+                other.type("echo mine\r")
+                other.shows("\r\nmine\r\n")
+                mine.shows("\r\nmine\r\n")
+                mine.type("x")
+                mine.shows("[another session has taken over")
+                other.type("\x1d")
+                assert other.ends() == 0
+            mine.shows("[the session that had taken over has left: you type again]")
+            mine.type("echo again\r")
+            mine.shows("\r\nagain\r\n")
+        mine.type("\x1d")
+        assert mine.ends() == 0
+
+
+async def test_somebody_takes_over_and_gives_back(desk: Desk) -> None:
+    await asyncio.to_thread(take_over, desk)
 
 
 def press_the_shell_button(desk: Desk) -> None:

@@ -21,7 +21,7 @@ class ConsoleReason(Reasons):
     CONSOLE_IN_USE = (
         "ConsoleInUse",
         "Another session types at the console of the device; any number may watch.",
-        "Attach without `-i`, or take over: `kubectl lablet console POD DEVICE --take-over`.",
+        "Attach without `-i`, or take over until you leave: `kubectl lablet console POD DEVICE --take-over`.",
     )
     UNSUPPORTED_DEVICE = (
         "UnsupportedDevice",

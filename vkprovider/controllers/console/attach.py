@@ -7,11 +7,11 @@ from typing import Final
 from tunnels.errors import ConnectionLost
 from vkprovider.api.errors import OutsideError
 from vkprovider.controllers.console.shared import Console, Watcher
+from vkprovider.domain.console.writers import TAKEN
 from vkprovider.kubelet.spi import Exit, RemoteCommand
 
 ESCAPE: Final = b"\x1d"
 """Ctrl-], as in telnet and at CML's own terminal server: leaves the console."""
-_TAKEN: Final = "another session has taken over: you watch from now on, and Ctrl-] leaves"
 
 
 async def attach(console: Console, command: RemoteCommand, *, about: str, take_over: bool) -> Exit:
@@ -28,11 +28,16 @@ async def attach(console: Console, command: RemoteCommand, *, about: str, take_o
         OutsideError: The console did not open.
     """
     async with console.watching(person=True) as watcher:
-        if command.stdin:
-            await console.claim(watcher, attached=True, take_over=take_over)
+        before = await console.claim(watcher, attached=True, take_over=take_over) if command.stdin else None
         if command.tty:
             does = "Escape character is '^]'." if command.stdin else "You watch."
             await command.write(f"Connected to {about}. {does}\r\n".encode())
+        if before is not None:
+            await say(
+                command,
+                f"you have taken over from a session that typed since {before.since_when}: it watches, and types again"
+                " when you leave",
+            )
         printing = asyncio.create_task(_print(watcher, command), name="console: output")
         waiting = [printing, asyncio.create_task(command.gone(), name="console: client")]
         if command.stdin:
@@ -61,9 +66,10 @@ async def _type(console: Console, watcher: Watcher, command: RemoteCommand) -> N
         if console.types(watcher):
             if keys:
                 await console.write(keys)
+            told = False
         elif not told:
             told = True
-            await say(command, _TAKEN)
+            await say(command, TAKEN)
         if escape:
             return
     await asyncio.Event().wait()

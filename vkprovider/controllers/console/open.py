@@ -35,7 +35,7 @@ class OpenConsoles:
         found = self._consoles.get(key)
         if found is None:
             connect = partial(_connected, device, line)
-            found = self._consoles[key] = Console(device.label, connect, partial(check, worker))
+            found = self._consoles[key] = Console(device.label, device.place.claim.pod, connect, partial(check, worker))
         return found
 
     async def connect(self, worker: Worker, dial: Callable[[], Awaitable[Channel]]) -> Channel:

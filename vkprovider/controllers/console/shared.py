@@ -1,4 +1,4 @@
-"""One connection to a console, shared by all who watch it; one of them types.
+"""One connection to a console, shared by all who watch it; one of them types, as `domain.console.writers` decides.
 
 The connection is opened for the first watcher and closed with the last. A watcher that is slow loses output, and is
 shown that it did; it never holds up the others.
@@ -9,14 +9,13 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from tunnels.base import Channel
 from tunnels.errors import ConnectionLost
 from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.api.reasons import ConsoleReason
+from vkprovider.domain.console.writers import Writer, Writers, notices, refusal
 
 BEHIND_BYTES_MAX: Final = 256 * 1024
 """Output that is kept for a slow watcher."""
@@ -64,6 +63,10 @@ class Watcher:
         self._size += len(data)
         self._changed.set()
 
+    def tell(self, text: str) -> None:
+        """Note a line between the output, which the device does not see."""
+        self.feed(f"\r\n[{text}]\r\n".encode())
+
     def end(self, why: str) -> None:
         """Note that nothing more comes."""
         if self.ended is None:
@@ -71,37 +74,26 @@ class Watcher:
             self._changed.set()
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """Who types.
-
-    Attributes:
-        watcher: The session.
-        attached: Whether a person is at it; else a command, which ends by itself.
-        since: When it began, seconds since the epoch.
-    """
-
-    watcher: Watcher
-    attached: bool
-    since: float
-
-
 class Console:
     """The console of one device.
 
     Args:
         label: The device's.
+        pod: The name of its Pod, for messages.
         connect: Connects to it.
         check: Raises `Unavailable` unless this replica acts for the worker.
     """
 
-    def __init__(self, label: str, connect: Callable[[], Awaitable[Channel]], check: Callable[[], None]) -> None:
+    def __init__(
+        self, label: str, pod: str, connect: Callable[[], Awaitable[Channel]], check: Callable[[], None]
+    ) -> None:
         self.label = label
+        self._pod = pod
         self._connect = connect
         self._check = check
         self._watchers: set[Watcher] = set()
-        self._writer: Writer | None = None
-        self._writer_changed = asyncio.Event()
+        self._writers: Writers[Watcher] = Writers()
+        self._writers_changed = asyncio.Event()
         self._opening = asyncio.Lock()
         self._channel: Channel | None = None
         self._pump: asyncio.Task[None] | None = None
@@ -139,36 +131,40 @@ class Console:
             if not self._watchers:
                 await self._close()
 
-    async def claim(self, watcher: Watcher, *, attached: bool, take_over: bool = False) -> None:
+    async def claim(self, watcher: Watcher, *, attached: bool, take_over: bool = False) -> Writer[Watcher] | None:
         """Become the one who types; a command that is being typed is waited for.
+
+        Returns:
+            The one it was taken over from.
 
         Raises:
             InputError: `ConsoleInUse`: a person types.
         """
-        while (writer := self._writer) is not None and writer.watcher is not watcher:
-            if writer.attached and take_over:
-                break
-            if writer.attached:
-                since = datetime.fromtimestamp(writer.since, UTC).strftime("%H:%M UTC")
-                raise InputError(
-                    ConsoleReason.CONSOLE_IN_USE,
-                    f"another session types at the console of {self.label} since {since}: watch it with `kubectl "
-                    "attach` without -i, or take it over with `kubectl lablet console POD DEVICE --take-over`",
-                )
-            self._writer_changed.clear()
-            await self._writer_changed.wait()
-        self._writer = Writer(watcher, attached, time.time())
-        self._writer_changed.set()
+        while True:
+            before = self._writers.writer
+            found = self._writers.claimed(Writer(watcher, attached, time.time()), take_over=take_over)
+            if isinstance(found, Writers):
+                self._become(found)
+                return before
+            if found.attached:
+                raise InputError(ConsoleReason.CONSOLE_IN_USE, refusal(found, self.label, self._pod))
+            self._writers_changed.clear()
+            await self._writers_changed.wait()
 
     def types(self, watcher: Watcher) -> bool:
         """Return whether a watcher is the one who types."""
-        return self._writer is not None and self._writer.watcher is watcher
+        writer = self._writers.writer
+        return writer is not None and writer.session is watcher
 
     def release(self, watcher: Watcher) -> None:
-        """Let others type."""
-        if self.types(watcher):
-            self._writer = None
-            self._writer_changed.set()
+        """Let others type: those from whom it was taken over, if there are."""
+        self._become(self._writers.without(watcher))
+
+    def _become(self, writers: Writers[Watcher]) -> None:
+        for watcher, text in notices(self._writers, writers):
+            watcher.tell(text)
+        self._writers = writers
+        self._writers_changed.set()
 
     async def write(self, data: bytes) -> None:
         """Press keys.
@@ -188,7 +184,7 @@ class Console:
         """Show a line to the people who watch."""
         for watcher in self._watchers:
             if watcher.person:
-                watcher.feed(f"\r\n[{text}]\r\n".encode())
+                watcher.tell(text)
 
     def end(self, why: str) -> None:
         """End all sessions; each closes what is its own."""

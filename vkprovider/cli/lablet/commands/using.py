@@ -17,14 +17,15 @@ _PORT_MAX: Final = 65535
 @learners_option("The lablet of this learner, instead of POD; with --watch it may be repeated.")
 @selector_option("With --watch: all lablets that this label selector selects.")
 @click.option("--watch", is_flag=True, help="Only see what comes: nothing is typed. Ctrl-C ends it.")
-@click.option("--take-over", is_flag=True, help="Type, although another session does; that one goes on watching.")
+@click.option("--take-over", is_flag=True, help="Type, although another session does; it watches until you leave.")
 @place_options
 @runs("console", of="vkprovider.cli.lablet.console")
 def console() -> None:
     """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it.
 
-    Any number of sessions may watch a console, and one of them types. It is `kubectl exec -it POD -c DEVICE --
-    console`, and takes the same right, to `create` `pods/exec`.
+    Any number of sessions may watch a console, and one of them types. A second one that wants to type is refused,
+    unless it says --take-over. It is `kubectl exec -it POD -c DEVICE -- console`, and takes the same right, to `create`
+    `pods/exec`.
 
     --watch with several -u, or with -l, shows the consoles of several learners in one terminal, each line with the
     learner before it. What stands still for a second, such as a prompt, is shown as well. A console that ends says why,
