@@ -4,6 +4,7 @@
   the package `http` (credentials, requests, streams of lines, errors), `flow` (which request goes next), `window` (how
   many are in flight) and `pace` (rate limit).
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
+* `access`: what the user may do.
 * `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
   handlers, `watch` decodes lists and watch lines.
 * `queue`: runs a reconciler per key: serial for one key, parallel across keys; `due`: which of the keys that are due

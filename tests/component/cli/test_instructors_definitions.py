@@ -127,6 +127,63 @@ async def test_what_reaches_beyond_the_class_takes_an_author(friday: Class, spec
     assert "patched" in await friday.patch("set", spec={"version": "1.0.1"})
 
 
+async def test_a_topology_is_read_by_its_class_alone(world: World, friday: Class, desk: Desk, tmp_path: Path) -> None:
+    """By no way that the API has for another instructor; once it is shared, by all."""
+    monday = Instructor(world, desk, tmp_path, name="colleague", namespace="default")
+    await monday.begin()
+    await monday.grant()
+    await world.replica()
+    name, file = world.name("exam"), tmp_path / "exam.yaml"
+    file.write_text(LAB + "\n# the solution is 42\n")
+    define = ("lablet", "define", str(file), "--name", name)
+    try:
+        assert f"{name} of namespace {friday.namespace}: 1 device, makes 1.0.0" in await friday.instructor.kubectl(
+            *define, "--dry-run"
+        )
+        assert "version 1.0.0 made" in await friday.instructor.kubectl(*define)
+        assert "is as it was" in await friday.instructor.kubectl(*define)
+        file.write_text(file.read_text() + "# and 43\n")
+        assert "--version 1.0.1" in await friday.instructor.kubectl(*define)
+        assert "version 1.0.1 changed" in await friday.instructor.kubectl(*define, "--version", "1.0.1")
+        made = await world.admin.get(f"{DEFINITIONS}/{name}")
+        assert made is not None
+        kept = made["spec"]["source"]["configMap"]
+        assert (kept["namespace"], "inline" in made["spec"]["source"]) == (friday.namespace, False)
+        held = await world.admin.get(f"/api/v1/namespaces/{friday.namespace}/configmaps/{kept['name']}")
+        assert held is not None
+        assert held["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"], "it ends with the definition"
+
+        everything = await monday.kubectl("get", "labletdefinitions", "-o", "yaml")
+        assert f"name: {name}" in everything
+        assert "solution" not in everything
+        for words in (
+            ["get", "configmap", kept["name"], "-n", friday.namespace],
+            ["get", "configmaps", "-A"],
+            ["get", "configmaps", "-n", "vkprovider-system"],
+            ["patch", "labletdefinition", name, "--type=merge", "-p", '{"spec": {"version": "2"}}'],
+        ):
+            assert "forbidden" in await monday.kubectl(*words), words
+        assert f"belongs to the class of namespace {friday.namespace}" in await monday.kubectl(*define)
+        stolen = definition("stolen", "default", source={"configMap": kept})
+        assert "is in the namespace that owns" in await monday.kubectl("create", "-f", friday.file(stolen))
+
+        assert "version 1.0.1 changed" in await friday.instructor.kubectl(*define, "--shared")
+        assert "the solution is 42" in await monday.kubectl("get", "labletdefinition", name, "-o", "yaml")
+    finally:
+        await monday.end()
+
+
+async def test_a_definition_of_an_admin_is_inline_as_before(world: World, desk: Desk, tmp_path: Path) -> None:
+    await world.replica()
+    name, file = world.name("course"), tmp_path / "course.yaml"
+    file.write_text(LAB)
+    await desk.succeeds("define", str(file), "--name", name)
+    made = await world.admin.get(f"{DEFINITIONS}/{name}")
+    assert made is not None
+    assert made["spec"]["source"] == {"inline": LAB}
+    assert OWNER not in made["metadata"].get("labels", {})
+
+
 async def test_others_are_not_limited(friday: Class, desk: Desk) -> None:
     """Authors, and a role that was made by hand before there were instructors, write as before."""
     path = f"{RBAC}/clusterroles"

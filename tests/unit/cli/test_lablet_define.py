@@ -9,13 +9,20 @@ import pytest
 from tests.support.topologies import topology
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.cli.lablet.classes.define import Change, _checked, _named, _next, plan
+from vkprovider.cli.lablet.classes.owned import owner
 
 OLD, NEW = "lab: 1", "lab: 2"
 
 
-def existing(version: str = "1.0.0", source: dict[str, Any] | None = None, *kept: str) -> CustomResource:
+def existing(
+    version: str = "1.0.0", source: dict[str, Any] | None = None, *kept: str, owner: str = ""
+) -> CustomResource:
     status = {"versions": [{"version": each, "digest": each} for each in kept]}
-    return CustomResource(Metadata("a"), {"version": version, "source": source or {"inline": OLD}}, status)
+    meta = Metadata("a", labels={"vkprovider.io/owner-namespace": owner} if owner else {})
+    return CustomResource(meta, {"version": version, "source": source or {"inline": OLD}}, status)
+
+
+KEPT = {"configMap": {"namespace": "friday", "name": "a-1"}}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +37,49 @@ def existing(version: str = "1.0.0", source: dict[str, Any] | None = None, *kept
     ],
 )
 def test_what_is_written(found: CustomResource | None, version: str | None, text: str, change: Change | None) -> None:
-    assert plan(found, "a", version, text) == change
+    content = found.spec["source"]["inline"] if found is not None else None
+    assert plan(found, content, "a", version, text, keeps=False) == change
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "text", "keeps", "change"),
+    [
+        (KEPT, None, OLD, True, None),
+        (KEPT, "1.0.1", NEW, True, Change(is_new=False, version="1.0.1")),
+        (KEPT, None, OLD, False, Change(is_new=False, version="1.0.0")),
+        (None, None, OLD, True, Change(is_new=False, version="1.0.0")),
+    ],
+)
+def test_a_topology_moves_between_the_class_and_all(
+    source: dict[str, Any] | None,
+    version: str | None,
+    text: str,
+    keeps: bool,  # noqa: FBT001 (a row)
+    change: Change | None,
+) -> None:
+    assert plan(existing("1.0.0", source, owner="friday"), OLD, "a", version, text, keeps=keeps) == change
+
+
+@pytest.mark.parametrize(
+    ("found", "limited", "whose"),
+    [
+        (None, True, "friday"),
+        (None, False, ""),
+        (existing(owner="friday"), True, "friday"),
+        (existing(owner="monday"), False, "monday"),
+        (existing(), False, ""),
+    ],
+)
+def test_whose_a_definition_is(found: CustomResource | None, limited: bool, whose: str) -> None:  # noqa: FBT001 (a row)
+    assert owner(found, "a", "friday", limited=limited) == whose
+
+
+@pytest.mark.parametrize(
+    ("whose", "says"), [("monday", "of namespace monday; change it with -n monday"), ("", "the admins; ask them")]
+)
+def test_another_class_keeps_its_own(whose: str, says: str) -> None:
+    with pytest.raises(click.ClickException, match=says):
+        owner(existing(owner=whose), "a", "friday", limited=True)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +93,7 @@ def test_what_is_written(found: CustomResource | None, version: str | None, text
 )
 def test_content_of_a_version_is_never_replaced(found: CustomResource, version: str | None, says: str) -> None:
     with pytest.raises(click.ClickException, match=says):
-        plan(found, "a", version, NEW)
+        plan(found, found.spec["source"].get("inline"), "a", version, NEW, keeps=False)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.models.status import DefinitionStatus, definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.wording import count
+from vkprovider.cli.lablet.classes import owned
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pods_in, why
@@ -45,7 +46,15 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def define(
-    file: str, *, name: str | None, version: str | None, dry_run: bool, try_it: bool, timeout_s: int, place: Place
+    file: str,
+    *,
+    name: str | None,
+    version: str | None,
+    shared: bool,
+    dry_run: bool,
+    try_it: bool,
+    timeout_s: int,
+    place: Place,
 ) -> None:
     """Make or change a LabletDefinition of a topology, after the checks that the provider makes."""
     text, name = read_text(file), _named(file, name)
@@ -56,14 +65,20 @@ def define(
     async def work(kube: KubeClient, namespace: str) -> None:
         found = Resource(kube, DEFINITIONS)
         existing = await found.get(name)
-        change = plan(existing, name, version, text)
-        said = f"labletdefinition/{name}: {count(len(topology.devices), 'device')}"
+        owner = owned.owner(existing, name, namespace, limited=await owned.is_limited(kube))
+        keeps = owner if not shared else ""
+        change = plan(existing, await owned.content(kube, existing, owner), name, version, text, keeps=bool(keeps))
+        said = f"labletdefinition/{name}{f' of namespace {owner}' if owner else ''}"
+        said += f": {count(len(topology.devices), 'device')}"
         if dry_run:
             does = "is as it is" if change is None else f"{'makes' if change.is_new else 'becomes'} {change.version}"
             click.echo(f"{said}, {does} (dry run)")
             return
         if change is not None:
-            existing = await _write(found, existing, name, change, text)
+            source = await owned.source(kube, keeps, name, text)
+            existing = await _write(found, existing, name, change, source, owner)
+        if existing is not None and keeps:
+            await owned.adopt(kube, existing)
         with Progress() as progress:
             status = await _known(found, name, existing, progress, timeout_s)
             price = ", ".join(f"{amount} {_short(resource)}" for resource, amount in sorted(status.resources.items()))
@@ -78,25 +93,39 @@ def define(
     place.run(work)
 
 
-def plan(existing: CustomResource | None, name: str, version: str | None, text: str) -> Change | None:
+def plan(
+    existing: CustomResource | None, content: str | None, name: str, version: str | None, text: str, *, keeps: bool
+) -> Change | None:
     """Return the object to be written; None if the definition is already so.
 
     Content that a version has is never replaced under that version: lablets that run it, and those that name it, would
     differ from one another.
+
+    Args:
+        existing: The definition.
+        content: Its topology; None if that is from elsewhere.
+        name: Of the definition.
+        version: As asked for.
+        text: The topology that it is to have.
+        keeps: Whether a ConfigMap of the class is to hold that, and not the definition.
 
     Raises:
         ClickException: The version has other content, or the definition has its content from elsewhere.
     """
     if existing is None:
         return Change(is_new=True, version=version or FIRST_VERSION)
-    inline, current = existing.spec.get("source", {}).get("inline"), str(existing.spec.get("version", ""))
-    if inline is None:
+    is_kept, current = "inline" not in existing.spec.get("source", {}), str(existing.spec.get("version", ""))
+    if content is None:
         raise click.ClickException(
             f"labletdefinition/{name} has its content from a ConfigMap or a package: change it there, and run: "
             f"kubectl lablet refresh {name}"
         )
-    if inline == text:
-        return None if version in {None, current} else Change(is_new=False, version=version or current)
+    if content == text:
+        return (
+            None
+            if version in {None, current} and is_kept == keeps
+            else Change(is_new=False, version=version or current)
+        )
     kept = {current, *(each.version for each in definition_status(existing).versions)}
     if version is None or version in kept:
         raise click.ClickException(
@@ -150,13 +179,20 @@ def _checked(text: str, file: str) -> Topology:
 
 
 async def _write(
-    definitions: Resource[CustomResource], existing: CustomResource | None, name: str, change: Change, text: str
+    definitions: Resource[CustomResource],
+    existing: CustomResource | None,
+    name: str,
+    change: Change,
+    source: dict[str, Any],
+    owner: str,
 ) -> CustomResource:
-    spec = {"version": change.version, "source": {"inline": text}}
+    spec = {"version": change.version, "source": source}
     if existing is None:
-        body = {"apiVersion": names.API_VERSION, "kind": "LabletDefinition", "metadata": {"name": name}, "spec": spec}
+        made = {"name": name, "labels": {names.LABEL_OWNER_NAMESPACE: owner} if owner else {}}
+        body = {"apiVersion": names.API_VERSION, "kind": "LabletDefinition", "metadata": made, "spec": spec}
         return await definitions.create(body)
-    meta = existing.metadata
+    meta, others = existing.metadata, {"inline", "configMap"} - source.keys()
+    spec["source"] = {**source, **dict.fromkeys(others)}
     return await definitions.patch(name, {"spec": spec}, uid=meta.uid, resource_version=meta.resource_version)
 
 

@@ -11,6 +11,9 @@ from vkprovider.cli.shared.options import context_options, document_option, plac
 @click.argument("file", shell_complete=candidates.files)
 @click.option("--name", metavar="NAME", help="Name of the definition (default: the file's).")
 @click.option("--version", metavar="VERSION", help="Version of the content (default: 1.0.0 for a new definition).")
+@click.option(
+    "--shared", is_flag=True, help="The topology of a class's definition may be read by the instructors of all classes."
+)
 @click.option("--dry-run", is_flag=True, help="Check the file, and say what would be done; nothing is written.")
 @click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
 @timeout_option("10m")
@@ -21,6 +24,9 @@ def define() -> None:
 
     It is checked as the provider checks it, and waited for until the provider has read it. A version never gets other
     content: lablets that run keep theirs, and new ones take the new version.
+
+    A definition that an instructor makes belongs to the namespace of the class (label vkprovider.io/owner-namespace),
+    and is changed by its instructors. Its topology is in a ConfigMap there, unless it is --shared.
     """
 
 
