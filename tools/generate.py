@@ -17,8 +17,9 @@ from tools import commands, crdpage, httppage, monitoring, overview, policies, r
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons
 from vkprovider.api.reasons import Explanation, Reason, stock
-from vkprovider.app.settings import AgentProcessSettings, Settings
+from vkprovider.app.settings import AgentProcessSettings, RelayProcessSettings, Settings
 from vkprovider.cli import crds
+from vkprovider.relay.haproxy import CONFIG
 from vkprovider.settings.group import Group
 
 ROOT: Final = Path(__file__).parents[1]
@@ -62,6 +63,7 @@ def files() -> dict[Path, str]:
     pages[Path("docs/why.md")] = why_page()
     pages[overview.PATH] = overview.picture()
     pages[recording.PATH] = recording.picture()
+    pages[Path("manifests/components/relay/haproxy.cfg")] = CONFIG
     pages |= monitoring.files() | policies.files()
     return pages
 
@@ -70,8 +72,9 @@ def settings_page() -> str:
     """Describe the environment variables."""
     parts = [
         NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
-        "`vkprovider run` and `vkprovider agent` take all settings from the environment. An empty variable counts as\n"
-        "unset, a wrong one ends the program with a message that names it. Secrets are never logged.\n"
+        "`vkprovider run`, `vkprovider agent` and `vkprovider relay` take all settings from the environment. An empty\n"
+        "variable counts as unset, a wrong one ends the program with a message that names it. Secrets are never\n"
+        "logged.\n"
     ]
     for group in groups():
         rows = [("Variable", "Default", "Unit", "Allowed", "What it is")]
@@ -84,8 +87,8 @@ def settings_page() -> str:
 
 
 def groups() -> list[type[Group]]:
-    """Return the classes of all groups of settings, those of an agent alone at the end."""
-    fields = {**Settings.model_fields, **AgentProcessSettings.model_fields}
+    """Return the classes of all groups of settings, those of an agent or a relay alone at the end."""
+    fields = Settings.model_fields | AgentProcessSettings.model_fields | RelayProcessSettings.model_fields
     return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 
 

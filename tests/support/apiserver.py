@@ -63,6 +63,15 @@ class ApiServer:
         """Where kubectl of the control plane's own version is."""
         return self._sandbox.programs
 
+    @property
+    def audit_log(self) -> Path:
+        """The audit log, JSON lines, of one that writes it."""
+        return self._sandbox.layout.audit_log
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl as an administrator and return what it prints."""
+        return self._sandbox.kubectl(*arguments).stdout
+
     def admin_tls(self) -> ssl.SSLContext:
         """Return the TLS settings of a client that may do everything."""
         context = self.client_tls()
@@ -93,14 +102,15 @@ class ApiServer:
 
 
 @contextmanager
-def running(directory: Path, *arguments: str) -> Iterator[ApiServer]:
+def running(directory: Path, *arguments: str, audit: bool = False) -> Iterator[ApiServer]:
     """Start etcd and kube-apiserver, apply CRDs, RBAC and policies; end both with the block or with this process.
 
     Args:
         directory: Of their files.
         arguments: Further ones of kube-apiserver.
+        audit: Whether it writes an audit log.
     """
-    without: dict[str, Any] = {"workers": 0, "provider": False, "controllers": False, "tied": True}
+    without: dict[str, Any] = {"workers": 0, "provider": False, "controllers": False, "tied": True, "audit": audit}
     with Sandbox.up("component", directory=directory, component_args={"kube-apiserver": arguments}, **without) as made:
         kubectl = Kubectl(made.programs / "kubectl", made.layout)
         manifests = find_manifests()

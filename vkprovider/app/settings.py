@@ -16,6 +16,7 @@ from vkprovider.settings.cluster import KubeSettings, LabletSettings, PortSettin
 from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
 from vkprovider.settings.kubelet import KubeletSettings
+from vkprovider.settings.relay import RelaySettings
 from vkprovider.settings.services import (
     ContentSettings,
     GraderSettings,
@@ -51,6 +52,14 @@ class AgentProcessSettings(_Process):
     agent: AgentSettings = AgentSettings()
     mqtt: MqttSettings = MqttSettings()
     dial: DialSettings = DialSettings()
+    log: LogSettings = LogSettings()
+
+
+class RelayProcessSettings(_Process):
+    """The settings of one relay, by subject."""
+
+    relay: RelaySettings
+    kube: KubeSettings = KubeSettings()
     log: LogSettings = LogSettings()
 
 

@@ -7,6 +7,7 @@
 * `names`: variables that look like settings and that nobody reads. Pure.
 * `plaintext`: which of these services are reached by http://. Pure.
 * `kubelet`: the kubelet API of the Nodes.
+* `relay`: the relay, and its HAProxy.
 * `rereading`: what the files hold that settings name, when they are replaced.
 * `tunnels`: the tunnels to workers; `agent`: the agent at their other end.
 

@@ -69,7 +69,7 @@ class DialSettings(Group):
         return tuple(self.url.split())
 
 
-def _port_range(text: str) -> str:
+def port_range(text: str) -> str:
     """Check a range of ports."""
     found = _PORT_RANGE.fullmatch(text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]) <= _PORT_MAX:
@@ -104,7 +104,7 @@ class AgentSettings(Group):
         validation_alias="VKPROVIDER_AGENT_CREDENTIALS_FILE",
         description="File with CML's user name in its first line and the password in its second; read at every login.",
     )
-    ports: Annotated[str, AfterValidator(_port_range)] = Field(
+    ports: Annotated[str, AfterValidator(port_range)] = Field(
         "10000-20000",
         validation_alias="VKPROVIDER_AGENT_PORTS",
         description="TCP ports of CML's host that `kubectl port-forward` reaches through the agent: the port range of "

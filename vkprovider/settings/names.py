@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import AliasChoices, AliasPath
 
-from vkprovider.settings import agent, cluster, consoles, kubelet, services, tunnels
+from vkprovider.settings import agent, cluster, consoles, kubelet, relay, services, tunnels
 from vkprovider.settings.group import Group
 
 _GROUPS: Final[tuple[type[Group], ...]] = (
@@ -20,6 +20,7 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     cluster.WorkerSettings,
     consoles.ConsoleSettings,
     kubelet.KubeletSettings,
+    relay.RelaySettings,
     services.ContentSettings,
     services.GraderSettings,
     services.HttpSettings,

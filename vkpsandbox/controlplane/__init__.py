@@ -4,5 +4,6 @@
 * `components`: the command line of each program; `pki`, `kubeconfig`: their certificates and credentials.
 * `waiting`: wait until they answer; `kubectl`: run the kubectl that belongs to them.
 * `content`: what a sandbox applies: manifests, Secrets, CMLWorkers.
-* `programs`: the command lines of the simulators and of the provider's replicas; `tunnels`: of broker and agents.
+* `programs`: the command lines of the simulators and of the provider's replicas; `tunnels`: of broker and agents;
+  `relay`: of a relay and its HAProxy.
 """

@@ -1,0 +1,250 @@
+"""R003, the relay: a real HAProxy whose ports follow a mux of a real API server."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.support.apiserver import ApiServer, until
+from tests.support.relay import MuxObjects, RelaySide, device, dial, who
+
+
+async def leads(port: int, wanted: str, source: str = "127.0.0.1") -> None:
+    """Wait until a port answers with a device's name, or with nothing."""
+
+    async def look() -> bool:
+        return await who(port, source) == wanted
+
+    await until(look)
+
+
+async def sweep(side: RelaySide) -> dict[int, str]:
+    """Dial every port of the range; return those that answer, with the names."""
+    first, last = side.ports
+    found = {}
+    for port in range(first, last + 1):
+        if name := await who(port):
+            found[port] = name
+    return found
+
+
+async def test_a_port_answers_with_its_device_and_every_other_is_reset(side: RelaySide, mux: MuxObjects) -> None:
+    first, last = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1, device("r2") as r2:
+        await mux.create({"a": first, "b": first + 1, "none": first + 2, "z": last})
+        await mux.lead("alice", {"a": r1, "z": r2})
+        await mux.lead("bob", {"b": r2})
+        await leads(first + 1, "r2")
+        assert await sweep(side) == {first: "r1", first + 1: "r2", last: "r2"}
+        await mux.lead("alice", {"a": r1})
+        await leads(last, "")
+        assert await sweep(side) == {first: "r1", first + 1: "r2"}
+
+
+async def test_only_sources_of_the_mux_may_connect(side: RelaySide, mux: MuxObjects) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first}, ranges=("127.0.0.1/32",))
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1", "127.0.0.1")
+        assert await who(first, "127.0.0.2") == ""
+        session = await dial(first, "127.0.0.1")
+        await mux.allow("127.0.0.2/32")
+        await leads(first, "r1", "127.0.0.2")
+        assert await who(first, "127.0.0.1") == ""
+        assert await session.alive(), "who was admitted stays"
+        await mux.allow()
+        await leads(first, "r1", "127.0.0.1")
+        assert await who(first, "127.0.0.2") == "r1"
+        session.close()
+
+
+async def test_sessions_end_with_their_lablet_and_no_others(side: RelaySide, mux: MuxObjects) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1, device("r2") as r2, device("r3") as r3:
+        await mux.create({"a": first, "b": first + 1})
+        await mux.lead("alice", {"a": r1})
+        await mux.lead("bob", {"b": r2})
+        await leads(first, "r1")
+        await leads(first + 1, "r2")
+        alice, bob = await dial(first), await dial(first + 1)
+        await mux.withdraw("alice")
+        await alice.ended()
+        assert await who(first) == ""
+        assert await bob.alive()
+        await mux.lead("bob", {"b": r3})
+        await bob.ended()
+        await leads(first + 1, "r3")
+
+
+async def test_a_device_that_is_not_ready_keeps_its_sessions(side: RelaySide, mux: MuxObjects) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1, device("r2") as r2:
+        await mux.create({"a": first, "b": first + 1})
+        await mux.lead("alice", {"a": r1})
+        await mux.lead("bob", {"b": r2})
+        await leads(first, "r1")
+        await leads(first + 1, "r2")
+        alice, bob = await dial(first), await dial(first + 1)
+        await mux.lead("alice", {"a": r1}, ready=False)
+        await leads(first, "")
+        await mux.withdraw("bob")
+        await bob.ended()  # so sessions were looked at
+        assert await alice.alive()
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1")
+        assert await alice.alive()
+        alice.close()
+
+
+async def test_a_killed_relay_touches_no_session_and_the_next_one_ends_what_ended(
+    side: RelaySide, mux: MuxObjects
+) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1, device("r2") as r2:
+        await mux.create({"a": first, "b": first + 1, "c": first + 2})
+        await mux.lead("alice", {"a": r1})
+        await mux.lead("bob", {"b": r2})
+        await leads(first, "r1")
+        await leads(first + 1, "r2")
+        alice, bob = await dial(first), await dial(first + 1)
+        side.kill("relay")
+        await mux.withdraw("alice")
+        await mux.lead("carol", {"c": r1})
+        assert await alice.alive()
+        assert await bob.alive()
+        assert await who(first + 1) == "r2", "HAProxy accepts as before"
+        side.start("relay")
+        await alice.ended()
+        await leads(first + 2, "r1")
+        assert await bob.alive()
+        assert await sweep(side) == {first + 1: "r2", first + 2: "r1"}
+        bob.close()
+
+
+async def test_haproxy_accepts_nothing_before_it_is_filled(side: RelaySide, mux: MuxObjects) -> None:
+    first, _ = side.ports
+    async with device("r1") as r1:
+        await mux.create({"a": first})
+        await mux.lead("alice", {"a": r1})
+        side.start("haproxy")
+        await until(side.status)
+        assert await side.status() == 503
+        assert await sweep(side) == {}
+        side.start("relay")
+        await side.ready()
+        assert await who(first) == "r1", "filled before it says so"
+        for _ in range(3):
+            side.kill("haproxy")
+            side.start("haproxy")
+            await side.ready()
+            assert await who(first) == "r1"
+
+
+async def test_without_its_service_a_mux_is_closed(side: RelaySide, mux: MuxObjects) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first})
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1")
+        alice = await dial(first)
+        await mux.delete()
+        await alice.ended()
+        assert await sweep(side) == {}
+
+
+async def test_what_cannot_be_read_is_not_empty(side: RelaySide, mux: MuxObjects, tmp_path: Path) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first})
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1")
+        alice = await dial(first)
+        side.kill("relay")
+        blind = tmp_path / "blind"
+        blind.write_text(side.kubeconfig.read_text().replace("token: ", "token: x"))
+        blind.chmod(0o600)
+        side.kubeconfig = blind
+        side.start("relay")
+
+        async def refused() -> bool:
+            return side.log("relay").count("cannot follow") >= 4
+
+        await until(refused)
+        assert await alice.alive()
+        assert await who(first) == "r1"
+        alice.close()
+
+
+async def test_a_port_that_haproxy_does_not_listen_on_is_named(side: RelaySide, mux: MuxObjects) -> None:
+    first, last = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first, "far": last + 7})
+        await mux.lead("alice", {"a": r1, "far": r1})
+        await leads(first, "r1")
+
+    async def named() -> bool:
+        return f"[{last + 7}]" in side.log("relay")
+
+    await until(named)
+
+
+async def test_hundreds_of_ports_fill_in_several_lines(side: RelaySide, mux: MuxObjects) -> None:
+    first, last = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        ports = {f"p{number}": number for number in range(last, last - 1500, -1)}
+        await mux.create(ports)
+        names = list(ports)
+        for start in range(0, len(names), 100):
+            await mux.lead(f"lablet-{start}", dict.fromkeys(names[start : start + 100], r1))
+        await leads(last, "r1")
+        await until_swept(side, dict.fromkeys(range(first, last + 1), "r1"))
+
+
+async def until_swept(side: RelaySide, wanted: dict[int, str]) -> None:
+    async def look() -> bool:
+        return await sweep(side) == wanted
+
+    await until(look)
+
+
+async def test_rights_used_are_rights_granted(
+    side: RelaySide, mux: MuxObjects, apiserver: ApiServer, rules: list[dict[str, list[str]]]
+) -> None:
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first})
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1")
+    side.kill("relay")  # the end of a watch is what is logged of it
+    granted = {
+        (verb, resource, name)
+        for rule in rules
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+    def used() -> set[tuple[str, str, str]]:
+        found = set()
+        for line in apiserver.audit_log.read_text().splitlines():
+            event = json.loads(line)
+            if event["user"]["username"] == "system:serviceaccount:vkprovider-relay:vkprovider-relay":
+                about = event["objectRef"]
+                assert about["namespace"] == "vkprovider-system"
+                found.add((event["verb"], about["resource"], about.get("name", "")))
+        return found
+
+    async def complete() -> bool:
+        return await asyncio.to_thread(used) == granted
+
+    await until(complete)

@@ -1,0 +1,34 @@
+"""`vkprovider relay`: fill an HAProxy that carries the ports of a mux."""
+
+import asyncio
+import sys
+
+import click
+
+from vkprovider.api.errors import InputError
+from vkprovider.cli.shared.environment import settings_from
+
+
+@click.command()
+@click.option("--print-config", is_flag=True, help="Print HAProxy's configuration, and do nothing else.")
+def relay(print_config: bool) -> None:  # noqa: FBT001 (click passes flags so)
+    """Keep an HAProxy beside this process as a mux wants it: where each port leads, and who may connect.
+
+    All settings come from the environment; see docs/relay.md and docs/reference/settings.md.
+    """
+    from vkprovider.relay.haproxy import CONFIG  # noqa: PLC0415 (other commands need not wait)
+
+    if print_config:
+        click.echo(CONFIG, nl=False)
+        return
+    from vkprovider.app import logs  # noqa: PLC0415 (as above)
+    from vkprovider.app.settings import RelayProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.relay.process import main  # noqa: PLC0415 (as above)
+
+    settings = settings_from(RelayProcessSettings.from_environment)
+    logs.set_up(settings.log.level, settings.log.format)
+    try:
+        asyncio.run(main(settings.kube, settings.relay))
+    except (InputError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    sys.exit(0)
